@@ -21,7 +21,7 @@ from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.model.shapes import ShapeRange, check_ranges
 from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges, ranges_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
@@ -115,9 +115,11 @@ def analyse(
     """Rewrite and plan. A graph that TensorRT does not take as it is keeps its precision: the plan says what is wrong.
 
     feeds: asked once it is known that the graph can be converted, and a precision is wanted; None: what `inputs` holds.
-    given: whether they are the user's.
+    given: whether they are the user's. UsageError: shapes that contradict the model.
     """
     target = replace(options.target, float_lstm=options.target.float_lstm or options.precision.float_lstm)
+    for profile in options.profiles:
+        check_ranges(original.proto, profile)
     if options.frozen is None:
         plain, frozen = rewrite_frozen(
             original, options.freeze, options.inputs, target, options.ranges, options.progress

@@ -11,10 +11,10 @@ from trtsmith.converter.convert.plan import Plan, Route
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.operators.compiled import build_command
-from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.profile.decisions import NAME
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.verdict import Verdict
@@ -67,9 +67,26 @@ def profile_facts(rewritten: Rewritten, values: Mapping[str, ShapeRange]) -> dic
 def still_read(
     values: Mapping[str, ShapeRange], original: Model, rewritten: Rewritten
 ) -> dict[str, ShapeRange]:
-    """Values without those of inputs that decided shapes, until all that they decide was written into the graph."""
-    decided = shape_inputs(original.proto) - shape_inputs(rewritten.model.proto)
+    """Values without those of inputs that nothing reads any more, since all that they decide was written into the graph."""
+    decided = _read(original) - _read(rewritten.model)
     return {name: ranges for name, ranges in values.items() if name not in decided}
+
+
+def unchecked_values(values: Mapping[str, ShapeRange], read: Container[str]) -> tuple[str, ...]:
+    """Warnings of inputs that are read no more: TensorRT holds no caller to their values. read: those that are."""
+    return tuple(
+        f"input {name!r} is read no more: the engine holds for its values {list(ranges.min)} to {list(ranges.max)} only, "
+        "and does not check them"
+        for name, ranges in values.items()
+        if name not in read
+    )
+
+
+def _read(model: Model) -> set[str]:
+    """The values that nodes read, and those that graphs give back."""
+    graphs = list(all_graphs(model.proto.graph))
+    results = {value.name for graph in graphs for value in graph.output}
+    return results | {name for graph in graphs for node in graph.node for name in node.input}
 
 
 def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:

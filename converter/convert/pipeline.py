@@ -13,7 +13,14 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.declared_shapes import contradictions
-from trtsmith.converter.convert.facts import coverage, engine_facts, pinned_values, profile_facts, still_read
+from trtsmith.converter.convert.facts import (
+    coverage,
+    engine_facts,
+    pinned_values,
+    profile_facts,
+    still_read,
+    unchecked_values,
+)
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.mending.building import build_mended
@@ -163,7 +170,8 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
-    profiles = _profiles(prepared.profile, still_read(prepared.values, original, rewritten))
+    values = still_read(prepared.values, original, rewritten)
+    profiles = _profiles(prepared.profile, values)
     clock.done("rewrite and plan")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
@@ -217,7 +225,8 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
             *opened.warnings,
             *rewritten.warnings(),
             *planned.warnings,
-            *pinned_values(prepared.values, options.values),
+            *pinned_values(values, options.values),
+            *unchecked_values(prepared.values, values),
             *(one.warning() for one in done.mended),
             *built.warnings,
             *coverage(planned, built),

@@ -15,7 +15,7 @@ from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.shapes import ShapeRange, check_ranges
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.model.signs_of_life import SignsOfLife, signs_of_life
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import TENSORRT
@@ -73,9 +73,7 @@ def _rewritten(options: RewriteOptions, progress: SignsOfLife) -> Analysis:
         values=(options.values,),
     )
     progress.step("loading the model")
-    model = open_model(options.model, progress).model
-    check_ranges(model.proto, options.shapes)
-    analysis = analyse(model, replace(asked, progress=progress))
+    analysis = analyse(open_model(options.model, progress).model, replace(asked, progress=progress))
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)

@@ -9,7 +9,7 @@ from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analy
 from trtsmith.converter.convert.mending.refusals import Refusals
 from trtsmith.converter.convert.opening import GivenModel, open_model
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.shapes import ShapeRange, check_ranges
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.importers.problem import Problem
 
@@ -50,10 +50,7 @@ def check_model(
     That it cannot be converted is a result and no error. Raises InvalidModelError and UsageError.
     """
     steps_of(progress)("loading the model")
-    original = open_model(model, progress).model
-    for shapes in options.profiles:
-        check_ranges(original.proto, shapes)
-    analysis = analyse(original, replace(options, progress=progress))
+    analysis = analyse(open_model(model, progress).model, replace(options, progress=progress))
     if not trial.asked or not analysis.convertible:
         return analysis
     from trtsmith.converter.convert.pipeline import (  # only those who build wait for it

@@ -50,9 +50,8 @@ def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
             what = f"input {value.name!r} is not a tensor"
             expected = "tensor inputs; TensorRT takes no sequences, maps or optionals"
             yield Problem(what, where, expected, "export the model with tensor inputs")
-        elif tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
-            kind = "no element type" if tensor.elem_type == onnx.TensorProto.UNDEFINED else "strings"
-            what = f"input {value.name!r} has {kind}"
+        elif tensor.elem_type == onnx.TensorProto.STRING:
+            what = f"input {value.name!r} has strings"
             fix = "export the model without that input, or with numbers"
             yield Problem(what, where, "numbers or booleans", fix)
         elif not tensor.HasField("shape"):
@@ -115,8 +114,11 @@ def parse_shapes(
 
 
 def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> None:
-    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one."""
-    if ranges:
+    """UsageError for ranges of inputs that the model does not have, or that contradict it; inputs may lack one.
+
+    A model with inputs that TensorRT cannot have is not held to any: there is more to say of it.
+    """
+    if ranges and not any(True for _ in input_problems(proto)):
         profile_for(graph_inputs(proto), ranges, whole=False)
 
 

@@ -24,6 +24,7 @@ def write_samples(folder: Path) -> None:
     _detector(folder)
     _mean(folder)
     _resize(folder)
+    _voice(folder)
     _unknown(folder)
     _of_others(folder)
     _odds(folder)
@@ -94,6 +95,28 @@ def _resize(folder: Path) -> None:
     node = oh.make_node("Resize", ["x", "", "", "sizes"], ["y"], name="resize", mode="linear")
     inputs = [_value("x", (1, 3, 16, 16)), _value("sizes", (4,), TensorProto.INT64)]
     _save(folder / "resize.onnx", [node], inputs, [_value("y", (1, 3, None, None))], {})
+
+
+def _voice(folder: Path) -> None:
+    """A branch by the length of what a convolution gives, as TorchScript's exporter writes `squeeze(-1)`."""
+    length = [_value("rows", None)]
+    squeezed = oh.make_graph(
+        [oh.make_node("Squeeze", ["frames", "last"], ["rows"], name="/squeeze")], "then", [], length
+    )
+    same = oh.make_graph(
+        [oh.make_node("Identity", ["frames"], ["kept"], name="/keep")], "else", [], [_value("kept", None)]
+    )
+    nodes = [
+        oh.make_node("Conv", ["chunk", "filters"], ["frames"], name="/conv", strides=[256]),
+        oh.make_node("Shape", ["frames"], ["shape"], name="/shape"),
+        oh.make_node("Gather", ["shape", "at"], ["length"], name="/length"),
+        oh.make_node("Equal", ["length", "one"], ["single"], name="/single"),
+        oh.make_node("If", ["single"], ["y"], name="/if", then_branch=squeezed, else_branch=same),
+    ]
+    weights = {"filters": _normal(8, 1, 256)}
+    axes = {"last": np.array([-1]), "at": np.array(-1), "one": np.array(1)}
+    inputs = [_value("chunk", ("batch", 1, "samples"))]
+    _save(folder / "voice.onnx", nodes, inputs, [_value("y", None)], {**weights, **axes})
 
 
 def _unknown(folder: Path) -> None:

@@ -1,6 +1,7 @@
-"""What the optimisation profile decides of a graph: sizes, ranks, conditions, trip counts.
+"""Decides by the optimisation profile what it can of a graph: sizes, ranks, conditions, trip counts.
 
-An engine holds for its profile only, so a range of every input's size is knowledge. It is carried through the graph as sums
-of products of sizes (`size_algebra`), by what operators do to shapes and to the small integers that shapes are computed
-with; what has one value in all of the profile is written as a constant (`decisions`). What depends on data is never decided.
+An engine holds for its profile only, so a range of every input's size is knowledge. It is propagated through the graph as
+polynomials of sizes (`size_algebra`), by what operators do to shapes and to the small integers that shapes are computed
+with (`range_analysis`); what has one value in all of the profile is written as a constant (`decisions`). What depends on
+data is never decided.
 """

@@ -8,7 +8,7 @@ nodes, as no engine returns a constant, and what constants alone decide is left 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -18,11 +18,9 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.walk import graph_attributes
-from trtsmith.converter.graph.write_back import up_to_date
-from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.engine.records import Rewrite
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.profile.known_value import Known
+from trtsmith.converter.rewrite.profile.decided_forms import inlined, reshape_form, squeeze_form
+from trtsmith.converter.rewrite.profile.known_value import KnownValue
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 
@@ -54,10 +52,11 @@ def decide_by_profile(graph: Graph, ranges: ProfileRanges) -> tuple[Rewrite, ...
     for _ in range(_ROUNDS):
         step = _Decisions(graph, RangeAnalysis(graph, ranges))
         step.find(graph.root)
-        if not step.write():
-            break
+        again = step.write()
         records += step.records
         graph.infer()
+        if not again:
+            break
     return tuple(records)
 
 
@@ -114,36 +113,23 @@ class _Decisions:
     def _form(self, node: Node) -> None:
         if node.domain or node.op_type not in ("Squeeze", "Reshape") or len(node.inputs) > 2:
             return
-        rewritten = self._squeeze(node) if node.op_type == "Squeeze" else self._reshape(node)
-        if rewritten is not None:
-            self._forms[node] = rewritten
+        if node.op_type == "Squeeze":
+            form = squeeze_form(node, self._analysis)
+        elif node.scope.maker(node.inputs[-1]) in self._constants or self._is_plain_value(node, 1):
+            form = None
+        else:
+            form = reshape_form(node, self._analysis)
+        if form is not None:
+            self._forms[node] = form
 
-    def _squeeze(self, node: Node) -> list[onnx.NodeProto] | None:
-        """With its axes, where it has none: those of size 1 in all of the profile, if the others never are 1."""
-        if len(node.inputs) > 1 or any(a.name == "axes" for a in node.proto.attribute):
-            return None
-        dims = self._analysis.of(node.scope, node.inputs[0]).dims
-        if dims is None or any(size.number is None and size.low <= 1 <= size.high for size in dims):
-            return None
-        w = Writer(NodeView(node.proto, node.name, node.scope))
-        w.squeeze("x0", [axis for axis, size in enumerate(dims) if size.number == 1], result="y0")
-        return w.nodes()
-
-    def _reshape(self, node: Node) -> list[onnx.NodeProto] | None:
-        if len(node.inputs) != 2 or not all(node.inputs) or node.scope.is_constant(node.inputs[1]):
-            return None
-        data, made = (self._analysis.of(node.scope, name) for name in (node.inputs[0], node.outputs[0]))
-        target = _target(data, made)
-        if target is None or (node.scope.holder(node.inputs[1]), node.inputs[1]) in self._plain:
-            return None
-        w = Writer(NodeView(node.proto, node.name, node.scope))
-        w.do("Reshape", "x0", np.array(target, np.int64), result="y0")
-        return w.nodes()
+    def _is_plain_value(self, node: Node, index: int) -> bool:
+        name = node.inputs[index] if index < len(node.inputs) else ""
+        return (node.scope.holder(name), name) in self._plain
 
     def write(self) -> bool:
-        """Whether anything but types was there to write."""
+        """Whether more may be known now: inference sees what was in a branch, and sizes that it did not find out."""
         graph = self._graph
-        gone = self._constants.keys()
+        gone = self._constants.keys() | {node for node, _ in self._branches}
         for node, arrays in self._constants.items():
             if any(reader not in gone for name in arrays for reader in _readers(graph, name)):
                 self._record(node, "a constant, as sizes decide it")
@@ -152,15 +138,12 @@ class _Decisions:
             self._record(node, f"{what}, as sizes decide them" if node.op_type == "Squeeze" else what)
         for node, branch in self._branches:
             self._record(node, f"the {branch.replace('_', ' ')}, as sizes decide the condition")
-        self._write_types()
+        typed = self._write_types()
         self._write_constants()
-        for node, protos in self._forms.items():
-            if not node.gone:
-                self._put(node, protos)
+        self._put(self._forms)
         for node, branch in sorted(self._branches, key=lambda entry: -entry[0].scope.depth):
-            if not node.gone:
-                self._put(node, _inlined(node, branch))
-        return bool(self._constants or self._forms or self._branches)
+            self._put({node: inlined(node, branch)})  # what holds it is copied with what it became
+        return bool(typed or self._branches)
 
     def _record(self, node: Node, what: str) -> None:
         name = self._graph.unique_name(node)
@@ -188,21 +171,29 @@ class _Decisions:
         for scope, constants in by_scope.items():
             graph.remove_dead([name for node in constants for name in node.reads()], scope)
 
-    def _put(self, node: Node, protos: Sequence[onnx.NodeProto]) -> None:
-        graph, scope = self._graph, node.scope
-        read = list(node.reads())
-        scope.leave(node)
-        made = []
-        for proto in protos:
-            new = graph.adopt(proto)
-            if not new.name or graph.names.nodes_called(new.name):
-                new.name = graph.names.node(f"{node.label}/{new.op_type}" if not new.name else new.name)
-            made.append(scope.enter(new, adopted=True))
-        scope.replace({node: made})
-        graph.remove_dead(read, scope)
+    def _put(self, forms: Mapping[Node, Sequence[onnx.NodeProto]]) -> None:
+        """Nodes that are still there, by others."""
+        graph = self._graph
+        by_scope: defaultdict[Scope, dict[Node, list[Node]]] = defaultdict(dict)
+        read: defaultdict[Scope, list[str]] = defaultdict(list)
+        for node, protos in forms.items():
+            if node.gone:
+                continue
+            read[node.scope] += node.reads()
+            node.scope.leave(node)
+            made = by_scope[node.scope][node] = []
+            for proto in protos:
+                new = graph.adopt(proto)
+                if not new.name or graph.names.nodes_called(new.name):
+                    new.name = graph.names.node(new.name or f"{node.label}/{new.op_type}")
+                made.append(node.scope.enter(new, adopted=True))
+        for scope, replaced in by_scope.items():
+            scope.replace(replaced)
+            graph.remove_dead(read[scope], scope)
 
-    def _write_types(self) -> None:
-        """Of values whose sizes inference did not find out."""
+    def _write_types(self) -> bool:
+        """Of values whose sizes inference did not find out. Whether operators read them that only inference knows."""
+        unseen = False
         for scope, values in self._analysis.known.items():
             for name, one in values.items():
                 node = scope.producers.get(name)
@@ -218,6 +209,12 @@ class _Decisions:
                         b if b is not None else old[i] if old is not None else None for i, b in enumerate(new)
                     ]
                     scope.set_type(name, helper.make_tensor_type_proto(elem_type, dims))
+                    strange = [
+                        reader for reader in _readers(self._graph, name) if not self._analysis.knows(reader)
+                    ]
+                    self._graph.stale.update(dict.fromkeys(strange))
+                    unseen = unseen or bool(strange)
+        return unseen
 
 
 def _says_more(old: Sequence[object], new: Sequence[int | None]) -> bool:
@@ -234,37 +231,9 @@ def _readers(graph: Graph, name: str) -> Iterator[Node]:
     return (node for node in graph.readers.get(name, ()) if not node.gone)
 
 
-def _inlined(node: Node, branch: str) -> list[onnx.NodeProto]:
-    """The nodes of a branch, which make the outputs of the If."""
-    view = NodeView(up_to_date(node), node.name, node.scope)
-    w = Writer(view)
-    for index, value in enumerate(w.graph(view.graph(branch))):
-        w.do("Identity", value, result=f"y{index}")
-    return w.nodes()
-
-
-def _array(one: Known) -> np.ndarray | None:
+def _array(one: KnownValue) -> np.ndarray | None:
     """The constant that a value is."""
     numbers, sizes = one.numbers(), one.sizes
     if numbers is None or sizes is None or one.elem_type not in _WRITTEN:
         return None
     return np.array(numbers, helper.tensor_dtype_to_np_dtype(one.elem_type)).reshape(sizes)
-
-
-def _target(data: Known, made: Known) -> list[int] | None:
-    """The sizes as a Reshape takes them, with one -1 at most, and none beside a size that may be 0. Else None."""
-    if made.dims is None:
-        return None
-    target: list[int] = []
-    for axis, size in enumerate(made.dims):
-        if size.number is not None:
-            if size.number < 1:
-                return None
-            target.append(size.number)
-        elif data.dims is not None and axis < len(data.dims) and data.dims[axis] == size:
-            target.append(0)
-        else:
-            target.append(-1)
-    holes = target.count(-1)
-    empty = any(size.low < 1 for size, entry in zip(made.dims, target, strict=True) if entry != -1)
-    return None if holes > 1 or (holes and empty) else target

@@ -1,4 +1,4 @@
-"""What is known of one value of a graph: its sizes, and of small ones the elements."""
+"""Describes one value of a graph as far as it is known: its sizes, and of small ones the elements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownValue:
     """elem_type: onnx.TensorProto.DataType, 0 if unknown. dims: None for an unknown rank.
 
     items: an array of SizeExpr, and None for elements of which nothing is known; None altogether for values that are not
@@ -49,7 +49,7 @@ class Known:
     items: np.ndarray | None = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Known) or (self.elem_type, self.dims) != (other.elem_type, other.dims):
+        if not isinstance(other, KnownValue) or (self.elem_type, self.dims) != (other.elem_type, other.dims):
             return False
         if self.items is None or other.items is None:
             return self.items is other.items
@@ -74,7 +74,7 @@ class Known:
         return None if self.items is None else self.items.reshape(-1).tolist()
 
 
-UNKNOWN = Known()
+UNKNOWN = KnownValue()
 
 
 def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
@@ -87,25 +87,25 @@ def fixed(sizes: Sequence[int]) -> Dims:
     return tuple(map(constant, sizes))
 
 
-def known(elem_type: int, dims: Dims | None, items: Any = None) -> Known:
+def known(elem_type: int, dims: Dims | None, items: Any = None) -> KnownValue:
     """Elements that the type does not have are unknown: it would wrap around, or round."""
     if items is None or dims is None or items.size > MOST_ITEMS:
-        return Known(elem_type, dims)
+        return KnownValue(elem_type, dims)
     array = np.empty(items.shape, object)
     low, high = _RANGES.get(elem_type, (1, 0))
     flat = array.reshape(-1)
     for place, item in enumerate(items.reshape(-1).tolist()):
         flat[place] = item if item is not None and low <= item.low and item.high <= high else None
     if array.size and all(item is None for item in flat.tolist()):
-        return Known(elem_type, dims)
-    return Known(elem_type, fixed(array.shape), array)
+        return KnownValue(elem_type, dims)
+    return KnownValue(elem_type, fixed(array.shape), array)
 
 
-def of_array(array: np.ndarray, elem_type: int) -> Known:
+def of_array(array: np.ndarray, elem_type: int) -> KnownValue:
     """A constant."""
     dims = fixed(array.shape)
     if array.size > MOST_ITEMS or elem_type not in _RANGES:
-        return Known(elem_type, dims)
+        return KnownValue(elem_type, dims)
     items = np.empty(array.size, object)
     for place, value in enumerate(array.reshape(-1).tolist()):
         whole = isinstance(value, (int, bool)) or (isinstance(value, float) and value.is_integer())

@@ -1,4 +1,4 @@
-"""What the functions that carry sizes through operators see of a node."""
+"""A node of ONNX as the functions see it that propagate sizes through operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.rewrite.engine.node_rule import schema_defaults
-from trtsmith.converter.rewrite.profile.known_value import FLOATS, UNKNOWN, Dims, Known, known
+from trtsmith.converter.rewrite.profile.known_value import FLOATS, UNKNOWN, Dims, KnownValue, known
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, SizeExpr, constant
 
 
@@ -20,7 +20,7 @@ class OperatorView:
     algebra: that of the analysis. opset: of ONNX's domain. inputs: UNKNOWN for one that is left out.
     """
 
-    def __init__(self, node: Node, algebra: SizeAlgebra, inputs: Sequence[Known]) -> None:
+    def __init__(self, node: Node, algebra: SizeAlgebra, inputs: Sequence[KnownValue]) -> None:
         self.node = node
         self.algebra = algebra
         self.inputs = inputs
@@ -42,7 +42,7 @@ class OperatorView:
         """Whether the input is there."""
         return index < len(self.node.inputs) and bool(self.node.inputs[index])
 
-    def input(self, index: int) -> Known:
+    def input(self, index: int) -> KnownValue:
         return self.inputs[index] if index < len(self.inputs) else UNKNOWN
 
     def rank(self, index: int) -> int | None:
@@ -85,19 +85,19 @@ class OperatorView:
             return self.size(hint, low, high) if low <= high else self.size(hint)
         return expr
 
-    def made(self, dims: Dims | None, items: Any = None, output: int = 0) -> Known:
+    def made(self, dims: Dims | None, items: Any = None, output: int = 0) -> KnownValue:
         """An output of the inferred element type."""
         return known(self.elem_type(output), dims, items)
 
-    def indices(self, dims: Dims | None, items: Any = None) -> Known:
+    def indices(self, dims: Dims | None, items: Any = None) -> KnownValue:
         """An output of int64, as positions and sizes are."""
         return known(TensorProto.INT64, dims, items)
 
 
-Carry = Callable[[OperatorView], Sequence[Known] | None]
+Propagation = Callable[[OperatorView], Sequence[KnownValue] | None]
 """What is known of the outputs, in order; None where the function has nothing to say."""
 
-Carriers = Mapping[str, Carry]
+Propagations = Mapping[str, Propagation]
 """By op_type."""
 
 

@@ -1,4 +1,4 @@
-"""Carries sizes through operators that work element by element, and small integers through the arithmetic on them."""
+"""Propagates sizes through operators that work element by element, and small integers through the arithmetic on them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from trtsmith.converter.rewrite.profile.known_value import Known, broadcast, known
-from trtsmith.converter.rewrite.profile.operator_view import Carriers, Carry, OperatorView
+from trtsmith.converter.rewrite.profile.known_value import KnownValue, broadcast, known
+from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagation, Propagations
 from trtsmith.converter.rewrite.profile.size_algebra import SizeAlgebra, SizeExpr, constant
 
 Step = Callable[[SizeAlgebra, SizeExpr, SizeExpr], "SizeExpr | None"]
@@ -25,17 +25,17 @@ _LIKE_THE_FIRST = """Relu Sigmoid Tanh Sqrt Exp Log Erf Clip LeakyRelu Elu Selu 
 _SAME_ELEMENTS = ("Identity", "Floor", "Ceil", "Round")
 
 
-def _like_the_first(v: OperatorView) -> Sequence[Known]:
+def _like_the_first(v: OperatorView) -> Sequence[KnownValue]:
     return [v.made(v.input(0).dims)]
 
 
-def _same_elements(v: OperatorView) -> Sequence[Known]:
+def _same_elements(v: OperatorView) -> Sequence[KnownValue]:
     """Of floats only the integers are followed, and these are what they are rounded to."""
     first = v.input(0)
     return [known(v.elem_type(), first.dims, first.items)]
 
 
-def _cast(v: OperatorView) -> Sequence[Known]:
+def _cast(v: OperatorView) -> Sequence[KnownValue]:
     first, to = v.input(0), int(v.attribute("to", 0))
     items = first.items
     if items is not None and to == TensorProto.BOOL and first.elem_type != to:
@@ -51,7 +51,7 @@ def _each(items: np.ndarray, step: Callable[[SizeExpr], SizeExpr | None]) -> np.
     return made
 
 
-def _unary(step: Callable[[SizeAlgebra, SizeExpr], SizeExpr | None], v: OperatorView) -> Sequence[Known]:
+def _unary(step: Callable[[SizeAlgebra, SizeExpr], SizeExpr | None], v: OperatorView) -> Sequence[KnownValue]:
     first = v.input(0)
     items = None if first.items is None else _each(first.items, partial(step, v.algebra))
     return [v.made(first.dims, items)]
@@ -69,7 +69,7 @@ def _dims(v: OperatorView) -> tuple[SizeExpr, ...] | None:
     return broadcast(v.algebra, found) if len(found) == len(shapes) else None
 
 
-def _folded(step: Step, elem_type: int, v: OperatorView) -> Sequence[Known] | None:
+def _folded(step: Step, elem_type: int, v: OperatorView) -> Sequence[KnownValue] | None:
     """Elements of two or more inputs, combined from the left. elem_type: of the result; 0 for that of the inputs."""
     if v.opset < 7:  # these broadcast in a way of their own
         return None
@@ -155,11 +155,11 @@ def _exact_quotient(algebra: SizeAlgebra, a: SizeExpr, b: SizeExpr) -> SizeExpr 
     return quotient if rest is not None and rest.number == 0 else None
 
 
-def _div(v: OperatorView) -> Sequence[Known] | None:
+def _div(v: OperatorView) -> Sequence[KnownValue] | None:
     return _folded(_exact_quotient if v.is_float() else _quotient, 0, v)
 
 
-def _mod(v: OperatorView) -> Sequence[Known] | None:
+def _mod(v: OperatorView) -> Sequence[KnownValue] | None:
     """The sign of the rest is the divisor's, or with `fmod` the dividend's: the same where neither is negative."""
     return _folded(_rest, 0, v)
 
@@ -172,7 +172,7 @@ def _pow(algebra: SizeAlgebra, a: SizeExpr, b: SizeExpr) -> SizeExpr | None:
     return algebra.product([a] * b.number) if b.number is not None and 0 <= b.number <= 4 else None
 
 
-def _where(v: OperatorView) -> Sequence[Known] | None:
+def _where(v: OperatorView) -> Sequence[KnownValue] | None:
     dims = _dims(v)
     condition, one, other = (v.input(index).items for index in range(3))
     kind = v.input(1).elem_type
@@ -206,17 +206,17 @@ def _chosen(
     return algebra.atom(("where", which, left, right), min(left.low, right.low), max(left.high, right.high))
 
 
-def _range_of(step: Step, elem_type: int = 0) -> Carry:
+def _range_of(step: Step, elem_type: int = 0) -> Propagation:
     return partial(_folded, step, elem_type)
 
 
-def _shape_only(v: OperatorView) -> Sequence[Known] | None:
+def _shape_only(v: OperatorView) -> Sequence[KnownValue] | None:
     return None if v.opset < 7 else [v.made(_dims(v))]
 
 
 _BOOL = int(TensorProto.BOOL)
 
-POINTWISE: Carriers = {
+POINTWISE: Propagations = {
     **dict.fromkeys(_LIKE_THE_FIRST, _like_the_first),
     **dict.fromkeys(_SAME_ELEMENTS, _same_elements),
     **dict.fromkeys(("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Mean"), _shape_only),

@@ -1,9 +1,8 @@
-"""Carries what a profile says of a graph's inputs through all of its nodes, those of nested If, Loop and Scan among them."""
+"""Propagates what a profile says of a graph's inputs through all of its nodes, those inside If, Loop and Scan, too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 import onnx
@@ -18,20 +17,22 @@ from trtsmith.converter.rewrite.profile.known_value import (
     MOST_ITEMS,
     UNKNOWN,
     Dims,
-    Known,
+    KnownValue,
     fixed,
     known,
     of_array,
 )
-from trtsmith.converter.rewrite.profile.operator_view import Carriers, OperatorView
+from trtsmith.converter.rewrite.profile.nested_results import NestedResults
+from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations
 from trtsmith.converter.rewrite.profile.pointwise import POINTWISE
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.reshaping import RESHAPING
 from trtsmith.converter.rewrite.profile.selecting import SELECTING
-from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, SizeExpr, constant
+from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, constant
+from trtsmith.converter.rewrite.profile.slicing import SLICING
 from trtsmith.converter.rewrite.profile.windows import WINDOWS
 
-_CARRIERS: Carriers = {**POINTWISE, **RESHAPING, **SELECTING, **WINDOWS}
+_PROPAGATIONS: Propagations = {**POINTWISE, **RESHAPING, **SELECTING, **SLICING, **WINDOWS}
 
 _UNSOUND = (ValueError, TypeError, IndexError, ArithmeticError, LookupError, AttributeError)
 """What a node raises whose attributes or constants are none that the operator takes: nothing is known of its outputs."""
@@ -48,12 +49,13 @@ class RangeAnalysis:
 
     def __init__(self, graph: Graph, ranges: ProfileRanges) -> None:
         self.algebra = SizeAlgebra()
-        self.known: dict[Scope, dict[str, Known]] = {}
+        self.known: dict[Scope, dict[str, KnownValue]] = {}
         self._marks: dict[int, int] = {}
+        self._nested = NestedResults(self.algebra)
         self._ranges = ranges
         self._run(graph.root, {name: self._given(graph.root, name) for name in graph.root.inputs})
 
-    def of(self, scope: Scope, name: str) -> Known:
+    def of(self, scope: Scope, name: str) -> KnownValue:
         """Of a value that a node of the graph can read."""
         holder = scope.holder(name) if name else None
         if holder is None:
@@ -75,11 +77,15 @@ class RangeAnalysis:
         names = graph_attributes(node.proto)
         return tuple(scope for scope, name in zip(node.scopes, names, strict=True) if name == wanted)
 
-    def _given(self, root: Scope, name: str) -> Known:
+    def knows(self, node: Node) -> bool:
+        """Whether it follows the operator itself, and does not leave it to inference."""
+        return not node.domain and (node.op_type in _PROPAGATIONS or node.op_type in ("If", "Loop", "Scan"))
+
+    def _given(self, root: Scope, name: str) -> KnownValue:
         """An input of the model. Sizes of one symbol and one range are one size, as ONNX and TensorRT have it."""
         elem_type, dims = root.elem_type(name), root.dims(name)
         if dims is None:
-            return Known(elem_type)
+            return KnownValue(elem_type)
         bounds: Sequence[tuple[int, int]] = self._ranges.sizes.get(name, ())
         if len(bounds) != len(dims):
             bounds = [(0, MOST)] * len(dims)
@@ -91,14 +97,14 @@ class RangeAnalysis:
             )
             for axis, (dim, (low, high)) in enumerate(zip(dims, bounds, strict=True))
         )
-        values, shape = self._ranges.values.get(name, ()), Known(elem_type, sizes).sizes
+        values, shape = self._ranges.values.get(name, ()), KnownValue(elem_type, sizes).sizes
         if not values or shape is None or int(np.prod(shape, dtype=np.int64)) != len(values):
-            return Known(elem_type, sizes)
+            return KnownValue(elem_type, sizes)
         items = np.empty(len(values), object)
         items[:] = [self.algebra.fresh(("value", name, i), *ends) for i, ends in enumerate(values)]
         return known(elem_type, sizes, items.reshape(shape))
 
-    def _run(self, scope: Scope, given: Mapping[str, Known]) -> list[Known]:
+    def _run(self, scope: Scope, given: Mapping[str, KnownValue]) -> list[KnownValue]:
         """The results of a graph for what is known of its inputs."""
         values = self.known[scope] = dict(given)
         for node in scope.nodes:
@@ -107,11 +113,11 @@ class RangeAnalysis:
                     values[name] = found
         return [self.of(scope, name) for name in scope.results]
 
-    def _outputs(self, node: Node) -> list[Known]:
+    def _outputs(self, node: Node) -> list[KnownValue]:
         if is_constant_node(node.proto):
             return [self._constant(node.scope, node.outputs[0])]
         try:
-            found = self._carried(node)
+            found = self._propagated(node)
         except _UNSOUND:
             found = ()
         made = list(found or ())
@@ -121,7 +127,7 @@ class RangeAnalysis:
             for index, one in enumerate(made[: len(node.outputs)])
         ]
 
-    def _carried(self, node: Node) -> Sequence[Known] | None:
+    def _propagated(self, node: Node) -> Sequence[KnownValue] | None:
         if node.domain or node.kind in node.scope.whole.functions:
             for scope in node.scopes:
                 self._run(scope, {name: self._typed(scope, name) for name in scope.inputs})
@@ -129,30 +135,34 @@ class RangeAnalysis:
         if node.scopes:
             nested = {"If": self._if, "Loop": self._loop, "Scan": self._scan}.get(node.op_type, self._other)
             return nested(node)
-        carry = _CARRIERS.get(node.op_type)
-        if carry is None:
+        propagate = _PROPAGATIONS.get(node.op_type)
+        if propagate is None:
             return None
-        return carry(OperatorView(node, self.algebra, [self.of(node.scope, name) for name in node.inputs]))
+        return propagate(
+            OperatorView(node, self.algebra, [self.of(node.scope, name) for name in node.inputs])
+        )
 
-    def _constant(self, scope: Scope, name: str, dims: Sequence[int] | None = None) -> Known:
+    def _constant(self, scope: Scope, name: str, dims: Sequence[int] | None = None) -> KnownValue:
         elem_type = scope.elem_type(name)
         if dims is not None and int(np.prod(dims, dtype=np.int64)) > MOST_ITEMS:
-            return Known(elem_type, fixed(dims))
+            return KnownValue(elem_type, fixed(dims))
         array = None if elem_type == onnx.TensorProto.STRING else scope.constant(name)
         if array is None:
             return self._typed(scope, name)
         return of_array(array, elem_type or onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
 
-    def _typed(self, scope: Scope, name: str) -> Known:
+    def _typed(self, scope: Scope, name: str) -> KnownValue:
         """What inference says of a value. A symbol of it is no promise: exporters declare outputs as they like."""
         dims = scope.dims(name)
-        return Known(scope.elem_type(name), None if dims is None else self._sizes((id(scope), name), dims))
+        return KnownValue(
+            scope.elem_type(name), None if dims is None else self._sizes((id(scope), name), dims)
+        )
 
-    def _inferred(self, node: Node, index: int, elem_type: int = 0) -> Known:
+    def _inferred(self, node: Node, index: int, elem_type: int = 0) -> KnownValue:
         name = node.outputs[index]
         dims = node.scope.dims(name) if name else None
         sizes = None if dims is None else self._sizes((id(node), "inferred", index), dims)
-        return Known((node.scope.elem_type(name) if name else 0) or elem_type, sizes)
+        return KnownValue((node.scope.elem_type(name) if name else 0) or elem_type, sizes)
 
     def _sizes(self, key: tuple[object, ...], dims: Sequence[Dim]) -> Dims:
         """A 0 of onnx's may be one that it multiplied with a size that it does not know, as in Attention."""
@@ -167,38 +177,16 @@ class RangeAnalysis:
         for scope in node.scopes:
             self._run(scope, {name: self._typed(scope, name) for name in scope.inputs})
 
-    def _if(self, node: Node) -> list[Known]:
+    def _if(self, node: Node) -> list[KnownValue]:
         results = [self._run(scope, {}) for scope in self.live(node)]
         if len(results) == 1:
             return results[0]
         return [
-            self._common(one, other, (id(node), index))
+            self._nested.common(one, other, (id(node), index))
             for index, (one, other) in enumerate(zip(*results, strict=True))
         ]
 
-    def _common(self, one: Known, other: Known, key: tuple[object, ...]) -> Known:
-        """What holds of a value that is one or the other."""
-        elem_type = one.elem_type if one.elem_type == other.elem_type else 0
-        if one.dims is None or other.dims is None or len(one.dims) != len(other.dims):
-            return Known(elem_type)
-        dims = tuple(
-            self._joined(a, b, (*key, axis))
-            for axis, (a, b) in enumerate(zip(one.dims, other.dims, strict=True))
-        )
-        if one.items is None or other.items is None or one.items.shape != other.items.shape:
-            return Known(elem_type, dims)
-        items = np.empty(one.items.size, object)
-        pairs = zip(one.exprs() or (), other.exprs() or (), strict=True)
-        items[:] = [
-            None if a is None or b is None else self._joined(a, b, (*key, "item", place))
-            for place, (a, b) in enumerate(pairs)
-        ]
-        return known(elem_type, dims, items.reshape(one.items.shape))
-
-    def _joined(self, a: SizeExpr, b: SizeExpr, key: tuple[object, ...]) -> SizeExpr:
-        return a if a == b else self.algebra.fresh(key, min(a.low, b.low), max(a.high, b.high))
-
-    def _loop(self, node: Node) -> list[Known]:
+    def _loop(self, node: Node) -> list[KnownValue]:
         """The iterations run one body; what is said of it holds in each of them."""
         (body,) = node.scopes
         trips = self.of(node.scope, node.inputs[0]).exprs() if node.inputs and node.inputs[0] else None
@@ -210,15 +198,15 @@ class RangeAnalysis:
             (id(node), "run"), 0, max(most.high - 1, 0) if most is not None else 2**63 - 1
         )
         first = known(onnx.TensorProto.INT64, (), np.array(number, object))
-        fixed_inputs = {inputs[0]: first, inputs[1]: Known(onnx.TensorProto.BOOL, ())}
+        fixed_inputs = {inputs[0]: first, inputs[1]: KnownValue(onnx.TensorProto.BOOL, ())}
         states = [self.of(node.scope, name) for name in node.inputs[2:]]
         states, results = self._settled(node, body, fixed_inputs, inputs[2:], states, skip=1)
         runs = None
         if most is not None and start == (1,) and results[0].numbers() == (1,):
             runs = self.algebra.larger(most, constant(0))
-        final = [self._escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
+        final = [self._nested.escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
         collected = [
-            self._collected(one, mark, runs, (id(node), i))
+            self._nested.collected(one, mark, runs, (id(node), i))
             for i, one in enumerate(results[1 + len(states) :], len(states))
         ]
         return [*final, *collected]
@@ -227,76 +215,26 @@ class RangeAnalysis:
         self,
         node: Node,
         body: Scope,
-        given: Mapping[str, Known],
+        given: Mapping[str, KnownValue],
         names: Sequence[str],
-        states: list[Known],
+        states: list[KnownValue],
         skip: int,
-    ) -> tuple[list[Known], list[Known]]:
+    ) -> tuple[list[KnownValue], list[KnownValue]]:
         """What holds of the states before each run of a body, and of its results. skip: results before the states."""
         for _ in range(_MOST_ROUNDS):
             results = self._run(body, {**given, **dict(zip(names, states, strict=True))})
             after = results[skip : skip + len(states)]
             both = [
-                self._widened(a, b, (id(node), "state", i))
+                self._nested.widened(a, b, (id(node), "state", i))
                 for i, (a, b) in enumerate(zip(states, after, strict=True))
             ]
             if both == states:
                 return states, results
             states = both
-        states = [Known(state.elem_type) for state in states]
+        states = [KnownValue(state.elem_type) for state in states]
         return states, self._run(body, {**given, **dict(zip(names, states, strict=True))})
 
-    def _widened(self, before: Known, after: Known, key: tuple[object, ...]) -> Known:
-        """What holds of a state before a run and after it. A size that changes may become any."""
-        elem_type = before.elem_type or after.elem_type
-        if before.dims is None or after.dims is None or len(before.dims) != len(after.dims):
-            return Known(elem_type)
-        dims = tuple(
-            a if a == b else self.algebra.fresh((*key, axis))
-            for axis, (a, b) in enumerate(zip(before.dims, after.dims, strict=True))
-        )
-        if before.items is None or after.items is None or before.items.shape != after.items.shape:
-            return Known(elem_type, dims)
-        items = np.empty(before.items.size, object)
-        items[:] = [
-            a if a is not None and a == b else None
-            for a, b in zip(before.exprs() or (), after.exprs() or (), strict=True)
-        ]
-        return known(elem_type, dims, items.reshape(before.items.shape))
-
-    def _escaped(self, one: Known, mark: int, key: tuple[object, ...]) -> Known:
-        """A value of the last run outside of the loop: sizes that belong to one run are ones of which the range is known."""
-        if one.dims is None:
-            return one
-        outside = partial(self._outside, mark)
-        dims = tuple(outside(size, (*key, axis)) for axis, size in enumerate(one.dims))
-        if one.items is None:
-            return Known(one.elem_type, dims)
-        items = np.empty(one.items.size, object)
-        items[:] = [
-            None if item is None else outside(item, (*key, "item", place))
-            for place, item in enumerate(one.exprs() or ())
-        ]
-        return known(one.elem_type, dims, items.reshape(one.items.shape))
-
-    def _outside(self, mark: int, expr: SizeExpr, key: tuple[object, ...]) -> SizeExpr:
-        if all(atom < mark for atom in expr.atoms()):
-            return expr
-        return self.algebra.fresh((*key, "last"), expr.low, expr.high)
-
-    def _collected(self, one: Known, mark: int, runs: SizeExpr | None, key: tuple[object, ...]) -> Known:
-        """What a loop collects of its runs. Without any, nothing is said of its other sizes."""
-        if one.dims is None:
-            return Known(one.elem_type)
-        count = runs if runs is not None and runs.high <= MOST else self.algebra.fresh((*key, "runs"))
-        if count.low < 1:
-            return Known(
-                one.elem_type,
-                (count, *(self.algebra.fresh((*key, "any", axis)) for axis in range(len(one.dims)))),
-            )
-        return Known(one.elem_type, (count, *(self._escaped(Known(0, one.dims), mark, key).dims or ())))
-
-    def _scan(self, node: Node) -> list[Known] | None:
+    def _scan(self, node: Node) -> list[KnownValue] | None:
         """Of opset 9 and later. What it scans has the axis of length one run of it."""
         (body,) = node.scopes
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.proto.attribute}
@@ -315,14 +253,14 @@ class RangeAnalysis:
                 runs = one.dims[axis]
                 place = axis % len(one.dims)
                 dims = (*one.dims[:place], *one.dims[place + 1 :])
-            scanned[name] = Known(one.elem_type, dims)
+            scanned[name] = KnownValue(one.elem_type, dims)
         states = [self.of(node.scope, name) for name in node.inputs[:first]]
         states, results = self._settled(node, body, scanned, names[:first], states, skip=0)
-        final = [self._escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
+        final = [self._nested.escaped(state, mark, (id(node), i)) for i, state in enumerate(states)]
         return [
             *final,
             *(
-                self._collected(one, mark, runs, (id(node), i))
+                self._nested.collected(one, mark, runs, (id(node), i))
                 for i, one in enumerate(results[first:], first)
             ),
         ]

@@ -1,4 +1,4 @@
-"""Carries sizes through operators that give a tensor another shape, and through those that tell or take a shape."""
+"""Propagates sizes through operators that give a tensor another shape, and through those that tell or take a shape."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from trtsmith.converter.rewrite.profile.known_value import (
     FLOATS,
     MOST_ITEMS,
     Dims,
-    Known,
+    KnownValue,
     broadcast,
     fixed,
     known,
     numbers,
 )
-from trtsmith.converter.rewrite.profile.operator_view import Carriers, OperatorView, normal_axis
+from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations, normal_axis
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr, constant
 
 
@@ -28,7 +28,7 @@ def _vector(exprs: Sequence[SizeExpr | None]) -> np.ndarray:
     return array
 
 
-def _shape(v: OperatorView) -> Sequence[Known]:
+def _shape(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     if dims is None:
         return [v.indices((v.size("rank", 0, 64),))]
@@ -36,14 +36,14 @@ def _shape(v: OperatorView) -> Sequence[Known]:
     return [v.indices(fixed([len(part)]), _vector(part))]
 
 
-def _size(v: OperatorView) -> Sequence[Known]:
+def _size(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     items = np.empty((), object)
     items[()] = None if dims is None else v.algebra.product(dims)
     return [v.indices((), items)]
 
 
-def _reshape(v: OperatorView) -> Sequence[Known]:
+def _reshape(v: OperatorView) -> Sequence[KnownValue]:
     data, wanted = v.input(0), v.exprs(1, "shape")
     if wanted is None:
         count = v.input(1).sizes
@@ -91,7 +91,7 @@ def _rest(v: OperatorView, data: Dims | None, others: Sequence[SizeExpr]) -> Siz
     return None if quotient is None or quotient.low < 0 or quotient.high > MOST else quotient
 
 
-def _flatten(v: OperatorView) -> Sequence[Known]:
+def _flatten(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     if dims is None:
         return [v.made(v.sizes(2))]
@@ -117,7 +117,7 @@ def squeezed_axes(v: OperatorView) -> tuple[int, ...] | None:
     return tuple(axis for axis, size in enumerate(dims) if size.number == 1)
 
 
-def _squeeze(v: OperatorView) -> Sequence[Known]:
+def _squeeze(v: OperatorView) -> Sequence[KnownValue]:
     data, axes = v.input(0), squeezed_axes(v)
     if data.dims is None or axes is None:
         return [v.made(None)]
@@ -126,7 +126,7 @@ def _squeeze(v: OperatorView) -> Sequence[Known]:
     return [v.made(dims, data.items.reshape(sizes) if data.items is not None and sizes is not None else None)]
 
 
-def _unsqueeze(v: OperatorView) -> Sequence[Known]:
+def _unsqueeze(v: OperatorView) -> Sequence[KnownValue]:
     data, axes = v.input(0), v.ints(1, "axes")
     if data.dims is None or axes is None:
         return [v.made(None)]
@@ -140,7 +140,7 @@ def _unsqueeze(v: OperatorView) -> Sequence[Known]:
     return [v.made(dims, data.items.reshape(sizes) if data.items is not None and sizes is not None else None)]
 
 
-def _transpose(v: OperatorView) -> Sequence[Known]:
+def _transpose(v: OperatorView) -> Sequence[KnownValue]:
     data = v.input(0)
     if data.dims is None:
         return [v.made(None)]
@@ -151,7 +151,7 @@ def _transpose(v: OperatorView) -> Sequence[Known]:
     return [v.made(tuple(data.dims[axis] for axis in order), items)]
 
 
-def _expand(v: OperatorView) -> Sequence[Known]:
+def _expand(v: OperatorView) -> Sequence[KnownValue]:
     data, wanted = v.input(0), v.exprs(1)
     if wanted is None or data.dims is None:
         count = v.input(1).sizes
@@ -169,7 +169,7 @@ def _expand(v: OperatorView) -> Sequence[Known]:
     return [v.made(dims, np.broadcast_to(data.items, sizes))]
 
 
-def _tile(v: OperatorView) -> Sequence[Known] | None:
+def _tile(v: OperatorView) -> Sequence[KnownValue] | None:
     data, repeats = v.input(0), v.exprs(1)
     if v.opset < 6 or data.dims is None:
         return None
@@ -182,7 +182,7 @@ def _tile(v: OperatorView) -> Sequence[Known] | None:
     return [v.made(dims, np.tile(data.items, counts) if fits and data.items is not None else None)]  # type: ignore[arg-type]
 
 
-def _constant_of_shape(v: OperatorView) -> Sequence[Known]:
+def _constant_of_shape(v: OperatorView) -> Sequence[KnownValue]:
     wanted = v.exprs(0)
     value = v.attribute("value")
     filled = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
@@ -200,7 +200,7 @@ def _constant_of_shape(v: OperatorView) -> Sequence[Known]:
     return [known(kind, dims, items)]
 
 
-def _range(v: OperatorView) -> Sequence[Known]:
+def _range(v: OperatorView) -> Sequence[KnownValue]:
     """ceil((limit - start) / delta) elements, and none where that is less than 0."""
     ends = [v.exprs(index) for index in range(3)]
     parts = [one[0] if one is not None and len(one) == 1 else None for one in ends]
@@ -219,7 +219,7 @@ def _range(v: OperatorView) -> Sequence[Known]:
     return [v.made((size,), _vector([v.algebra.add(start, constant(i), step) for i in range(size.number)]))]
 
 
-def _depth_to_space(v: OperatorView) -> Sequence[Known]:
+def _depth_to_space(v: OperatorView) -> Sequence[KnownValue]:
     dims, block = v.input(0).dims, constant(int(v.attribute("blocksize", 1)))
     if dims is None or len(dims) != 4:
         return [v.made(None)]
@@ -230,7 +230,7 @@ def _depth_to_space(v: OperatorView) -> Sequence[Known]:
     return [v.made((batch, v.length(fewer, (0, 1)), *sides))]
 
 
-def _space_to_depth(v: OperatorView) -> Sequence[Known]:
+def _space_to_depth(v: OperatorView) -> Sequence[KnownValue]:
     dims, block = v.input(0).dims, constant(int(v.attribute("blocksize", 1)))
     if dims is None or len(dims) != 4:
         return [v.made(None)]
@@ -241,7 +241,7 @@ def _space_to_depth(v: OperatorView) -> Sequence[Known]:
     return [v.made((batch, v.length(more, (0, 1)), *sides))]
 
 
-RESHAPING: Carriers = {
+RESHAPING: Propagations = {
     "Shape": _shape,
     "Size": _size,
     "Reshape": _reshape,

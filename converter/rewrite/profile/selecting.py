@@ -1,4 +1,4 @@
-"""Carries sizes through operators that take parts of tensors, join them, or reduce them along axes."""
+"""Propagates sizes through operators that pick elements of tensors, or reduce them along axes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.profile.known_value import MOST_ITEMS, Dims, Known, fixed, known, numbers
-from trtsmith.converter.rewrite.profile.operator_view import Carriers, OperatorView, normal_axis
+from trtsmith.converter.rewrite.profile.known_value import Dims, KnownValue, fixed, known, numbers
+from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations, normal_axis
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr, constant
 
-_FAR = 2**31 - 1
-"""From there on an end of a slice means: all that is there."""
 
-
-def _gather(v: OperatorView) -> Sequence[Known]:
+def _gather(v: OperatorView) -> Sequence[KnownValue]:
     data, at = v.input(0), v.input(1)
     axis = None if data.dims is None else normal_axis(v.attribute("axis", 0), len(data.dims))
     if data.dims is None or at.dims is None or axis is None:
@@ -27,159 +24,21 @@ def _gather(v: OperatorView) -> Sequence[Known]:
     if any(not -length <= place < length for place in places):
         return [v.made(dims)]
     wanted = np.array(places, np.int64).reshape(at.sizes) % max(length, 1)
-    return [v.made(dims, np.take(data.items, wanted, axis=axis))]
+    taken = np.empty(numbers(dims) or (), object)
+    taken[...] = np.take(data.items, wanted, axis=axis)
+    return [v.made(dims, taken)]
 
 
-def _gather_elements(v: OperatorView) -> Sequence[Known]:
+def _gather_elements(v: OperatorView) -> Sequence[KnownValue]:
     return [v.made(v.input(1).dims)]
 
 
-def _gather_nd(v: OperatorView) -> Sequence[Known]:
+def _gather_nd(v: OperatorView) -> Sequence[KnownValue]:
     data, at, batch = v.input(0).dims, v.input(1).dims, v.attribute("batch_dims", 0)
     deep = at[-1].number if at else None
     if data is None or at is None or deep is None or batch + deep > len(data):
         return [v.made(None)]
     return [v.made((*at[:-1], *data[batch + deep :]))]
-
-
-def _slice(v: OperatorView) -> Sequence[Known]:
-    data = v.input(0)
-    starts, ends = v.exprs(1, "starts"), v.exprs(2, "ends")
-    if data.dims is None:
-        return [v.made(None)]
-    axes = v.ints(3, "axes") if v.given(3) or v.attribute("axes") else range(len(starts or ()))
-    steps = v.ints(4) if v.given(4) else None if axes is None else (1,) * len(axes)
-    if axes is None or starts is None or ends is None or steps is None or 0 in steps:
-        return [v.made(v.sizes(len(data.dims)))]
-    dims = list(data.dims)
-    cuts = [slice(None)] * len(dims)
-    followed = data.items is not None
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=False):
-        place = normal_axis(axis, len(dims))
-        if place is None:
-            return [v.made(v.sizes(len(data.dims)))]
-        if (
-            start is None
-            or end is None
-            or start.number is None
-            or end.number is None
-            or (step < 0 and end.number >= _FAR)
-        ):
-            followed = False
-        else:
-            cuts[place] = slice(start.number, end.number, step)
-        dims[place] = _sliced(v, data.dims[place], start, end, step, place)
-    return [v.made(tuple(dims), data.items[tuple(cuts)] if followed and data.items is not None else None)]
-
-
-def _sliced(
-    v: OperatorView, size: SizeExpr, start: SizeExpr | None, end: SizeExpr | None, step: int, axis: int
-) -> SizeExpr:
-    unknown = v.size((0, axis), 0, size.high)
-    if start is None or end is None or (step < 0 and end.high >= _FAR):
-        return unknown  # backwards to the largest integer: nothing by ONNX, all in onnxruntime
-    if size.number is not None and start.number is not None and end.number is not None:
-        return constant(len(range(*slice(start.number, end.number, step).indices(size.number))))
-    if step < 0:  # the whole axis, backwards
-        whole = start.number is not None and end.number is not None and step == -1
-        first = start.number == -1 or (start.number or 0) >= _FAR
-        return size if whole and first and (end.number or 0) <= -_FAR else unknown
-    first_at, last_at = _bound(v, size, start), _bound(v, size, end)
-    if first_at is None or last_at is None:
-        return unknown
-    span = v.algebra.sub(last_at, first_at)
-    count = None if span is None else v.algebra.ceil_div(v.algebra.larger(span, constant(0)), step)
-    return unknown if count is None else v.length(count, (0, axis))
-
-
-def _bound(v: OperatorView, size: SizeExpr, at: SizeExpr) -> SizeExpr | None:
-    """Where along an axis of that size a slice begins or ends: from the end where negative, and cut to what is there."""
-    if at.low >= 0:
-        return size if at.low >= _FAR else v.algebra.smaller(at, size)
-    if at.high < 0:
-        place = v.algebra.add(size, at)
-        return None if place is None else v.algebra.larger(place, constant(0))
-    return None
-
-
-def _concat(v: OperatorView) -> Sequence[Known]:
-    shapes = [one.dims for one in v.inputs if one.dims is not None]
-    rank = len(shapes[0]) if shapes else 0
-    axis = normal_axis(v.attribute("axis", 1), rank) if rank else None
-    if axis is None or any(len(dims) != rank for dims in shapes):
-        return [v.made(None)]
-    if len(shapes) < len(v.inputs):
-        return [v.made(v.sizes(rank))]
-    total: SizeExpr | None = constant(0)
-    for dims in shapes:
-        total = None if total is None else v.algebra.add(total, dims[axis])
-    sizes = [_agreed([dims[at] for dims in shapes]) for at in range(rank)]
-    sizes[axis] = v.length(total, (0, axis))
-    if any(one.sizes is None for one in v.inputs) or all(one.items is None for one in v.inputs):
-        return [v.made(tuple(sizes))]
-    parts = [_items(one) for one in v.inputs]
-    known_parts = [part for part in parts if part is not None]
-    whole = len(known_parts) == len(parts)
-    return [v.made(tuple(sizes), np.concatenate(known_parts, axis=axis) if whole else None)]
-
-
-def _items(one: Known) -> np.ndarray | None:
-    """The elements; as many unknown ones where a small value is not followed."""
-    if one.items is not None or one.sizes is None:
-        return one.items
-    return np.full(one.sizes, None, object) if int(np.prod(one.sizes)) <= MOST_ITEMS else None
-
-
-def _agreed(sizes: Sequence[SizeExpr]) -> SizeExpr:
-    """The size of several that are the same: the one of which most is known."""
-    return next((size for size in sizes if size.number is not None), sizes[0])
-
-
-def _split(v: OperatorView) -> Sequence[Known]:
-    data, count = v.input(0), len(v.node.outputs)
-    axis = None if data.dims is None else normal_axis(v.attribute("axis", 0), len(data.dims))
-    if data.dims is None or axis is None:
-        return [v.made(None, output=index) for index in range(count)]
-    given = v.given(1) or v.attribute("split") is not None
-    parts = v.exprs(1, "split") if given else _equal_parts(v, data.dims[axis], count)
-    if parts is None or len(parts) != count:
-        parts = [None] * count
-    offset, results = 0, []
-    for index, part in enumerate(parts):
-        size = v.length(part, (index, axis))
-        dims = (*data.dims[:axis], size, *data.dims[axis + 1 :])
-        items = None
-        if data.items is not None and offset >= 0 and size.number is not None:
-            items = np.take(data.items, range(offset, offset + size.number), axis=axis, mode="clip")
-        offset = offset + size.number if size.number is not None and offset >= 0 else -1
-        results.append(v.made(dims, items, output=index))
-    return results
-
-
-def _equal_parts(v: OperatorView, size: SizeExpr, count: int) -> list[SizeExpr | None]:
-    """All as long as the first, rounded up, and the last what is left: so since opset 18; before it nothing is left over."""
-    part = v.algebra.ceil_div(size, count)
-    last = None if part is None else v.algebra.add(size, part, 1 - count)
-    return [*[part] * (count - 1), last]
-
-
-def _pad(v: OperatorView) -> Sequence[Known] | None:
-    dims, pads = v.input(0).dims, v.exprs(1, "pads")
-    if v.opset < 2 or dims is None:
-        return None
-    axes = v.ints(3) if v.given(3) else tuple(range(len(dims)))
-    if pads is None or axes is None or len(pads) != 2 * len(axes):
-        return [v.made(v.sizes(len(dims)))]
-    sizes = list(dims)
-    for index, axis in enumerate(axes):
-        place = normal_axis(axis, len(dims))
-        if place is None:
-            return [v.made(v.sizes(len(dims)))]
-        total: SizeExpr | None = sizes[place]
-        for pad in (pads[index], pads[index + len(axes)]):
-            total = None if total is None or pad is None else v.algebra.add(total, pad)
-        sizes[place] = v.length(total, (0, place))
-    return [v.made(tuple(sizes))]
 
 
 def _reduced_axes(v: OperatorView, rank: int) -> set[int] | None:
@@ -193,7 +52,7 @@ def _reduced_axes(v: OperatorView, rank: int) -> set[int] | None:
     return None if None in places else {place for place in places if place is not None}
 
 
-def _reduce(v: OperatorView) -> Sequence[Known]:
+def _reduce(v: OperatorView) -> Sequence[KnownValue]:
     data = v.input(0)
     axes = None if data.dims is None else _reduced_axes(v, len(data.dims))
     keep = bool(v.attribute("keepdims", 1))
@@ -234,7 +93,7 @@ def _without(dims: Dims, axes: set[int], keep: bool) -> Dims:
     return tuple(size for axis, size in enumerate(dims) if axis not in axes)
 
 
-def _arg(v: OperatorView) -> Sequence[Known]:
+def _arg(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     axis = None if dims is None else normal_axis(v.attribute("axis", 0), len(dims))
     if dims is None or axis is None:
@@ -242,7 +101,7 @@ def _arg(v: OperatorView) -> Sequence[Known]:
     return [v.indices(_without(dims, {axis}, bool(v.attribute("keepdims", 1))))]
 
 
-def _top_k(v: OperatorView) -> Sequence[Known]:
+def _top_k(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     axis = None if dims is None else normal_axis(v.attribute("axis", -1), len(dims))
     if dims is None or axis is None:
@@ -254,7 +113,7 @@ def _top_k(v: OperatorView) -> Sequence[Known]:
     return [v.made(shape), v.indices(shape)]
 
 
-def _non_zero(v: OperatorView) -> Sequence[Known]:
+def _non_zero(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     total = None if dims is None else v.algebra.product(dims)
     high = MOST if total is None else max(0, min(total.high, MOST))
@@ -262,7 +121,7 @@ def _non_zero(v: OperatorView) -> Sequence[Known]:
     return [v.indices((rank, v.size("count", 0, high)))]
 
 
-def _one_hot(v: OperatorView) -> Sequence[Known]:
+def _one_hot(v: OperatorView) -> Sequence[KnownValue]:
     dims, depths = v.input(0).dims, v.exprs(1)
     axis = None if dims is None else normal_axis(v.attribute("axis", -1), len(dims) + 1)
     if dims is None or axis is None:
@@ -271,7 +130,7 @@ def _one_hot(v: OperatorView) -> Sequence[Known]:
     return [known(v.input(2).elem_type, (*dims[:axis], depth, *dims[axis:]))]
 
 
-def _non_max_suppression(v: OperatorView) -> Sequence[Known]:
+def _non_max_suppression(v: OperatorView) -> Sequence[KnownValue]:
     return [v.indices((v.size("boxes"), fixed([3])[0]))]
 
 
@@ -280,14 +139,10 @@ _REDUCTIONS = [
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 ]
 
-SELECTING: Carriers = {
+SELECTING: Propagations = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
-    "Slice": _slice,
-    "Concat": _concat,
-    "Split": _split,
-    "Pad": _pad,
     **dict.fromkeys(_REDUCTIONS, _reduce),
     "ArgMax": _arg,
     "ArgMin": _arg,

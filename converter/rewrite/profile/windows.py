@@ -1,4 +1,4 @@
-"""Carries sizes through convolutions, pooling, resizing, matrix products and recurrent layers."""
+"""Propagates sizes through convolutions, pooling, resizing, matrix products and recurrent layers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 
-from trtsmith.converter.rewrite.profile.known_value import Dims, Known, broadcast
-from trtsmith.converter.rewrite.profile.operator_view import Carriers, OperatorView
+from trtsmith.converter.rewrite.profile.known_value import Dims, KnownValue, broadcast
+from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations
 from trtsmith.converter.rewrite.profile.size_algebra import SizeExpr, constant
 
 
@@ -42,7 +42,7 @@ def _per_axis(v: OperatorView, name: str, rank: int) -> Sequence[int]:
     return values if values and len(values) == rank else [1] * rank
 
 
-def _conv(v: OperatorView, weights: int = 1) -> Sequence[Known] | None:
+def _conv(v: OperatorView, weights: int = 1) -> Sequence[KnownValue] | None:
     data, filters = v.input(0).dims, v.input(weights).dims
     if data is None or filters is None or len(data) != len(filters) or len(data) < 3:
         return None
@@ -54,7 +54,7 @@ def _conv(v: OperatorView, weights: int = 1) -> Sequence[Known] | None:
     return [v.made((data[0], filters[0], *area))]
 
 
-def _pool(v: OperatorView) -> Sequence[Known] | None:
+def _pool(v: OperatorView) -> Sequence[KnownValue] | None:
     data, kernel = v.input(0).dims, v.attribute("kernel_shape")
     if data is None or not kernel or len(kernel) != len(data) - 2:
         return None
@@ -63,12 +63,12 @@ def _pool(v: OperatorView) -> Sequence[Known] | None:
     return [v.made(dims), v.indices(dims)]
 
 
-def _global_pool(v: OperatorView) -> Sequence[Known]:
+def _global_pool(v: OperatorView) -> Sequence[KnownValue]:
     dims = v.input(0).dims
     return [v.made(None if dims is None else (*dims[:2], *[constant(1)] * (len(dims) - 2)))]
 
 
-def _conv_transpose(v: OperatorView) -> Sequence[Known] | None:
+def _conv_transpose(v: OperatorView) -> Sequence[KnownValue] | None:
     """stride · (size - 1) + output_padding + (kernel - 1) · dilation + 1 - pads"""
     data, filters = v.input(0).dims, v.input(1).dims
     if data is None or filters is None or len(data) != len(filters) or len(data) < 3:
@@ -91,7 +91,7 @@ def _conv_transpose(v: OperatorView) -> Sequence[Known] | None:
     return [v.made((data[0], channels, *area))]
 
 
-def _resize(v: OperatorView) -> Sequence[Known] | None:
+def _resize(v: OperatorView) -> Sequence[KnownValue] | None:
     """The sizes that are given, or floor(size · scale) for scales that floats have without rounding."""
     dims = v.input(0).dims
     if dims is None:
@@ -123,7 +123,7 @@ def _scaled(v: OperatorView, size: SizeExpr, scale: Fraction, axis: int) -> Size
     return v.length(v.algebra.floor_div(product, constant(scale.denominator)), (0, axis))
 
 
-def _mat_mul(v: OperatorView, second: int = 1) -> Sequence[Known] | None:
+def _mat_mul(v: OperatorView, second: int = 1) -> Sequence[KnownValue] | None:
     a, b = v.input(0).dims, v.input(second).dims
     if not a or not b:
         return None
@@ -133,14 +133,14 @@ def _mat_mul(v: OperatorView, second: int = 1) -> Sequence[Known] | None:
     return [v.made((*batch, *rows, *columns))]
 
 
-def _gemm(v: OperatorView) -> Sequence[Known] | None:
+def _gemm(v: OperatorView) -> Sequence[KnownValue] | None:
     a, b = v.input(0).dims, v.input(1).dims
     if a is None or b is None or len(a) != 2 or len(b) != 2:
         return None
     return [v.made((a[1] if v.attribute("transA", 0) else a[0], b[0] if v.attribute("transB", 0) else b[1]))]
 
 
-def _recurrent(v: OperatorView) -> Sequence[Known] | None:
+def _recurrent(v: OperatorView) -> Sequence[KnownValue] | None:
     """Y, Y_h and, of an LSTM, Y_c."""
     data, hidden = v.input(0).dims, v.attribute("hidden_size")
     if data is None or len(data) != 3 or not hidden:
@@ -157,7 +157,7 @@ def _recurrent(v: OperatorView) -> Sequence[Known] | None:
     return [v.made(whole), v.made(states), v.made(states)]
 
 
-WINDOWS: Carriers = {
+WINDOWS: Propagations = {
     "Conv": _conv,
     "ConvInteger": _conv,
     "QLinearConv": partial(_conv, weights=3),

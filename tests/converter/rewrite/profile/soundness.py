@@ -9,7 +9,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.profile.known_value import Known
+from trtsmith.converter.rewrite.profile.known_value import KnownValue
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 from trtsmith.converter.rewrite.profile.size_algebra import SizeExpr
@@ -28,7 +28,7 @@ class Seen:
         assert known == value, f"{where} is {value}, and {first} is {known}: one expression"
         self.decided += expr.number is not None
 
-    def check_value(self, one: Known, array: np.ndarray, where: str) -> None:
+    def check_value(self, one: KnownValue, array: np.ndarray, where: str) -> None:
         if one.dims is not None:
             assert len(one.dims) == array.ndim, f"{where}: rank {array.ndim}, not {len(one.dims)}"
             for axis, (expr, size) in enumerate(zip(one.dims, array.shape, strict=True)):

@@ -1,0 +1,66 @@
+"""Writes a node in the form that the sizes of a profile decide: with axes, with a target in numbers, or its live branch."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.write_back import up_to_date
+from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.profile.known_value import KnownValue
+from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
+
+
+def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
+    """With its axes, where it has none: those of size 1 in all of the profile, if the others never are 1."""
+    if len(node.inputs) > 1 or any(a.name == "axes" for a in node.proto.attribute):
+        return None
+    dims = analysis.of(node.scope, node.inputs[0]).dims
+    if dims is None or any(size.number is None and size.low <= 1 <= size.high for size in dims):
+        return None
+    w = Writer(NodeView(node.proto, node.name, node.scope))
+    w.squeeze("x0", [axis for axis, size in enumerate(dims) if size.number == 1], result="y0")
+    return w.nodes()
+
+
+def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
+    """With a target of numbers, where it is computed: a 0 for a size that is copied, and one -1 at most."""
+    if len(node.inputs) != 2 or not all(node.inputs) or node.scope.is_constant(node.inputs[1]):
+        return None
+    data, made = (analysis.of(node.scope, name) for name in (node.inputs[0], node.outputs[0]))
+    target = _target(data, made)
+    if target is None:
+        return None
+    w = Writer(NodeView(node.proto, node.name, node.scope))
+    w.do("Reshape", "x0", np.array(target, np.int64), result="y0")
+    return w.nodes()
+
+
+def inlined(node: Node, branch: str) -> list[onnx.NodeProto]:
+    """The nodes of a branch, which make the outputs of the If."""
+    view = NodeView(up_to_date(node), node.name, node.scope)
+    w = Writer(view)
+    for index, value in enumerate(w.graph(view.graph(branch))):
+        w.do("Identity", value, result=f"y{index}")
+    return w.nodes()
+
+
+def _target(data: KnownValue, made: KnownValue) -> list[int] | None:
+    """The sizes as a Reshape takes them, with one -1 at most, and none beside a size that may be 0. Else None."""
+    if made.dims is None:
+        return None
+    target: list[int] = []
+    for axis, size in enumerate(made.dims):
+        if size.number is not None:
+            if size.number < 1:
+                return None
+            target.append(size.number)
+        elif data.dims is not None and axis < len(data.dims) and data.dims[axis] == size:
+            target.append(0)
+        else:
+            target.append(-1)
+    holes = target.count(-1)
+    empty = any(size.low < 1 for size, entry in zip(made.dims, target, strict=True) if entry != -1)
+    return None if holes > 1 or (holes and empty) else target

@@ -1,0 +1,80 @@
+"""Shapes that decide branches: what check, rewrite and convert say, and what manifest and report keep of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.converter.cli.commands.running import trtsmith
+from tests.converter.rewrite.profile.profile_cases import CASES
+from trtsmith.converter.engine.bundle.origin import origin_of
+from trtsmith.converter.model.shapes import ShapeRange
+
+WARNING = "warning: sizes decide 1 node: the graph holds for the shapes of the profile only"
+SHAPES = ["--shapes", "x=1x3x4x3:2x3x4x3:4x3x4x3"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    cases = {case.name: case for case in CASES}
+    onnx.save(cases["a branch by the width of a convolution"].proto(), "width.onnx")
+    onnx.save(cases["a value of a shape tensor that decides a branch"].proto(), "value.onnx")
+    return tmp_path
+
+
+def test_check(capsys: pytest.CaptureFixture[str]) -> None:
+    alone, ran = trtsmith(capsys, "check", "width.onnx"), trtsmith(capsys, "check", "width.onnx", *SHAPES)
+    assert WARNING not in alone.out and " If " in alone.out
+    assert ran.code == 0 and WARNING in ran.out
+    document = json.loads(trtsmith(capsys, "check", "width.onnx", *SHAPES, "--json").out)
+    (record,) = document["rewrites"]
+    assert (record["op_type"], record["pass_name"]) == ("If", "profile")
+    assert record["what"] == "the then branch, as sizes decide the condition"
+
+
+def test_shapes_of_no_input_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["check", "width.onnx"], ["rewrite", "width.onnx", "-o", "out.onnx"]):
+        ran = trtsmith(capsys, *command, "--shapes", "z=1x2")
+        assert ran.code == 2 and "the model has no input 'z'" in ran.err
+        ran = trtsmith(capsys, *command, "--shapes", "x=1x3x4")
+        assert ran.code == 2 and "rank 3, but the input has rank 4" in ran.err
+    assert not Path("out.onnx").exists()
+
+
+def test_rewrite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert trtsmith(capsys, "rewrite", "width.onnx", "-o", "out.onnx", *SHAPES).code == 0
+    graph = onnx.load("out.onnx").graph
+    assert "If" not in [node.op_type for node in graph.node]
+    dims = graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_value or dim.dim_param for dim in dims] == ["N", 3, 4, 3]
+
+
+def test_convert_keeps_what_was_decided(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--flavour", "tensorrt_rtx", "--report", "report.json", *SHAPES]
+    ran = trtsmith(capsys, "convert", "width.onnx", "-o", "width.plan", *flags)
+    assert ran.code == 0 and WARNING in ran.err
+    for file in ("width.manifest.json", "report.json"):
+        document = json.loads(Path(file).read_text())
+        assert document["holds_for"] == "the sizes of its profiles only"
+        (decided,) = document["decided_by_profile"]
+        assert decided == {
+            "node": "y",
+            "op_type": "If",
+            "what": "the then branch, as sizes decide the condition",
+        }
+    origin = origin_of(Path("width.plan"))
+    assert origin.profiles == ({"x": ShapeRange((1, 3, 4, 3), (2, 3, 4, 3), (4, 3, 4, 3))},)
+
+
+def test_values_that_nothing_checks_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--flavour", "tensorrt_rtx", "--shapes", "x=1x2:2x4:4x8", "--values", "n=1:2:8"]
+    ran = trtsmith(capsys, "convert", "value.onnx", "-o", "value.plan", *flags)
+    assert ran.code == 0
+    assert "input 'n' is read no more: the engine holds for its values [1] to [8] only" in ran.err
+    document = json.loads(Path("value.manifest.json").read_text())
+    assert [tensor["name"] for tensor in document["inputs"]] == ["x", "n"]
+    assert origin_of(Path("value.plan")).values == ({"n": ShapeRange((1,), (2,), (8,))},)
