@@ -132,7 +132,7 @@ def test_every_fault_and_phase_is_in_the_documents() -> None:
     assert len(rows) == len(known_faults()) > 10
     assert any("TensorRT-RTX | 1.6.1 |" in row and "| `log-sums`: " in row for row in rows)
     assert [line.split("`")[1] for line in rewriting.phases().splitlines()[2:]][-2:] == [
-        "target_faults",
+        "byte_constants",
         "outputs",
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.rewrite.types.legal_types import INTEGERS
 
 WHOLE_SUM = "it adds up products of whole numbers, exactly in float32"
 
@@ -13,6 +14,7 @@ _STAY_WHOLE = frozenset(
     {
         *(
             "Add",
+            "Cast",
             "Clip",
             "Concat",
             "Expand",
@@ -35,7 +37,7 @@ _LONGEST = 12
 
 
 def sums_whole_numbers(node: Node) -> bool:
-    """Whether a rounding makes both operands' numbers whole: that of the first, and constants of the second."""
+    """Whether the first operand is of whole numbers, by a rounding or by its type, and the second a constant of them."""
     if node.domain or node.op_type not in _PRODUCTS or len(node.inputs) < 2:
         return False
     if not node.scope.is_constant(node.inputs[1]):
@@ -50,7 +52,9 @@ def _is_whole(scope: Scope, name: str, left: int) -> bool:
     maker = holder.producers.get(name) if holder is not None else None
     if holder is None or maker is None or maker.domain or not left:
         return False
-    if maker.op_type == "Round":
+    if maker.op_type == "Round" or (
+        maker.op_type == "Cast" and holder.elem_type(maker.inputs[0]) in INTEGERS
+    ):
         return True
     if maker.op_type not in _STAY_WHOLE:
         return False

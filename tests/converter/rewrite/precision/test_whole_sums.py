@@ -1,0 +1,36 @@
+"""Products of quantized numbers stay in float32, where their sums are exact; others are as before."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.converter.rewrite.precision.networks import network, normal
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.precision.reduce import reduce_precision
+from trtsmith.converter.rewrite.precision.whole_sums import WHOLE_SUM
+
+WHOLE = np.arange(-32, 32, dtype=np.float32).reshape(8, 8)
+ROUNDED = "(float[N, 8] x) => (float[N, 8] y) { r = Round (x) c = Sub (r, p) y = MatMul (c, w) }"
+BYTES = "(uint8[N, 8] x) => (float[N, 8] y) { r = Cast <to = 1> (x) c = Sub (r, p) y = MatMul (c, w) }"
+PLAIN = "(float[N, 8] x) => (float[N, 8] y) { c = Sub (x, p) y = MatMul (c, w) }"
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize(
+    ("body", "weights", "kept"),
+    [
+        (ROUNDED, WHOLE, True),
+        (BYTES, WHOLE, True),
+        (PLAIN, WHOLE, False),
+        (ROUNDED, normal(8, 8), False),
+    ],
+)
+def test_products_of_whole_numbers_stay_in_float32(
+    body: str, weights: np.ndarray, kept: bool, fmt: str, tmp_path: Path
+) -> None:
+    tensors = {"w": weights, "p": np.array(3, np.float32)}
+    done = reduce_precision(Graph(network(tmp_path, body, tensors)), FORMATS[fmt])
+    reasons = [one.reason for one in done.report.kept if one.op_type == "MatMul"]
+    assert reasons == ([WHOLE_SUM] if kept else [])
