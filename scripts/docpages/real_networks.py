@@ -34,7 +34,7 @@ def render_real_networks(record: Mapping[str, Any]) -> str:
         f"{said}. {len(by_model)} networks of {len(packages)} packages.",
         _counts(results),
         _networks(by_model),
-        "What does not pass, and what TensorRT-RTX alone builds and trtsmith does not:",
+        "What does not pass:",
         _failures(results),
         "The packages, with the licences that they state:",
         _packages(results),
@@ -90,14 +90,18 @@ def _cell(result: Entry | None) -> str:
     if result["outcome"].startswith(NOT_MADE):
         return "not made"
     if result["outcome"] == AGREES:
-        said = AGREES if result["relative"] is None else f"{AGREES}, {result['relative']:.0e}"
+        said = AGREES if result["relative"] is None else f"{AGREES}, {_error(result['relative'])}"
     elif not result["engine_bytes"]:
         said = "no engine"
     elif result["relative"] is None:
         said = "engine, not compared"
     else:
-        said = f"differs, {result['relative']:.0e}"
+        said = f"differs, {_error(result['relative'])}"
     return f"{said}; alone: {'builds' if result['native'] == BUILDS else 'no'}"
+
+
+def _error(relative: float) -> str:
+    return f"{relative:.0e}" if relative else "0"
 
 
 def _mebibytes(size: int) -> str:
