@@ -26,7 +26,9 @@ SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, save_onnx=None, "
     "export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, plugins=(), prefer_stock=False, "
     "precision='', keep_fp32=(), "
-    "accumulate='', io_precision=False, calibration=(), ops=(), plugins_from_packages=True) -> Analysis",
+    "accumulate='', io_precision=False, calibration=(), "
+    "build=False, shapes=None, values=None, target=(), optimization_level=None, timeout=None, mend=True, mend_with=(), "
+    "reduce=True, reduce_timeout=90.0, refused=None, ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, output=None, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, flavour='auto', freeze=(), inputs=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), expand=False, plugin_v2=False, "
@@ -36,8 +38,9 @@ SIGNATURES = {
     "freeze=(), inputs=None, expected=None, reference=None, precision='', "
     "keep_fp32=(), accumulate='', io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), "
     "prefer_stock=False, embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, "
-    "layer_details=False, timeout=None, rtol=None, atol=None, verify='auto', ops=(), plugins_from_packages=True, "
-    "verbose=False, progress=None) -> Conversion",
+    "layer_details=False, timeout=None, "
+    "mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, rtol=None, atol=None, verify='auto', "
+    "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
     "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), "
     "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
@@ -60,8 +63,8 @@ SIGNATURES = {
 }
 
 FIELDS = {
-    "Analysis": "original plain rewritten plan frozen graph",
-    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling",
+    "Analysis": "original plain rewritten plan frozen graph built refusal mended",
+    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended",
     "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
