@@ -115,6 +115,29 @@ def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
     assert not any("reduction" in text for text in said)
 
 
+def test_a_reduction_that_fails_leaves_the_refusal_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("trtsmith.converter.convert.mending.building.reduce_refusal", full)
+    said: list[str] = []
+    model = model_with(tmp_path, "gathered_int8")
+    with pytest.raises(BuildRefused, match="only allowed before DQ"):
+        build_mended(model, request_in(tmp_path), Refusals(), said.append)
+    assert any("it failed: [Errno 28]" in text for text in said)
+
+
+def test_nodes_that_cannot_be_saved_do_not_hide_the_refusal(tmp_path: Path) -> None:
+    options = Refusals(file=tmp_path / "none" / "kept.onnx", mend=False)
+    with pytest.raises(BuildRefused) as error:
+        build_mended(model_with(tmp_path, "gathered_int8"), request_in(tmp_path), options, lambda text: None)
+    refusal, unsaved = error.value.problems
+    assert "only allowed before DQ" in refusal.what and "kept.onnx" not in refusal.fix
+    assert "kept.onnx" in unsaved.where
+
+
 def test_options() -> None:
     kept = refusals(
         Path("e.plan"), None, mend=True, mend_with=["expanded-plugin"], reduce=True, reduce_timeout=5
