@@ -12,6 +12,7 @@ import pytest
 from refusedmodels.faults import FAULTS
 from refusedmodels.networks import INPUT, SHAPE, network
 from tests.converter.cli.commands.running import refused, trtsmith
+from trtsmith import check
 
 SHAPES = ["--shapes", f"{INPUT}={'x'.join(map(str, SHAPE))}"]
 
@@ -108,3 +109,16 @@ def test_convert_saves_the_nodes_beside_its_output(capsys: pytest.CaptureFixture
 )
 def test_flags_that_cannot_be(flags: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused(trtsmith(capsys, "check", "plain.onnx", *SHAPES, *flags), 2, words)
+
+
+def test_the_function_does_as_the_command() -> None:
+    shapes = {INPUT: SHAPE}
+    found = check("refused.onnx", build=True, shapes=shapes, mend=False, refused="nodes.onnx")
+    (problem,) = found.problems
+    assert not found.convertible and found.plan.convertible and found.built is None
+    assert found.refusal == (problem,) and "'fault/squeeze' (Squeeze)" in problem.where
+    assert Path("nodes.onnx").is_file()
+    mended = check("refused.onnx", build=True, shapes=shapes)
+    assert mended.convertible and mended.built is not None and mended.built.size > 0
+    assert [one.mitigation for one in mended.mended] == ["static-axes"]
+    assert check("refused.onnx").built is None
