@@ -12,7 +12,7 @@ from trtsmith.converter.convert.mending.refusals import MAY_DIFFER, REDUCE_S, Re
 
 def add_refusals(parser: Any, where: str) -> None:
     """where: the nodes are saved when --refused names no place."""
-    group = parser.add_argument_group("where TensorRT refuses the graph")
+    group = parser.add_argument_group("a graph that is refused")
     group.add_argument(
         "--mend",
         action=BooleanOptionalAction,

@@ -1,7 +1,7 @@
 """Measure how long it takes to find the nodes for which TensorRT-RTX refuses a large network.
 
-    python scripts/refusedmodels/bench_reduction.py                            # writes benchmarks/reduction.json
-    python scripts/refusedmodels/bench_reduction.py --nodes 300 --only gathered_int8 --output /tmp/reduction.json
+    python scripts/refusedmodels/bench_reduction.py         # writes benchmarks/reduction.json
+    python scripts/refusedmodels/bench_reduction.py --nodes 300 --only gathered_int8 --output r.json
 
 Each network is randomly wired, with weights and residuals, and has one fault in its middle (scripts/refusedmodels). It is
 built as it is, without any rewrite, so that no rule mends the fault. Every fault is reduced twice: as `convert` does it,

@@ -28,6 +28,7 @@ def write_samples(folder: Path) -> None:
     _unknown(folder)
     _of_others(folder)
     _odds(folder)
+    _branches(folder)
     shutil.copytree(
         EXAMPLES, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("build", "lib", "__pycache__")
     )
@@ -126,6 +127,30 @@ def _unknown(folder: Path) -> None:
     ]
     inputs = [_value("x", (1, 8, 32, 32)), _value("shifts", (1, 8))]
     _save(folder / "unknown.onnx", nodes, inputs, [_value("y", (1, 8, 32, 32))], {})
+
+
+def _branches(folder: Path) -> None:
+    """An If of run time whose branches have different ranks, which no engine can have."""
+    axis = numpy_helper.from_array(np.array([0], np.int64), "axis")
+    branches = {}
+    for name, kind, inputs, output in (
+        ("then_branch", "Squeeze", ["stem", "axis"], "a"),
+        ("else_branch", "Tanh", ["stem"], "b"),
+    ):
+        made = oh.make_tensor_value_info(output, TensorProto.FLOAT, None)
+        branches[name] = oh.make_graph([oh.make_node(kind, inputs, [output])], name, [], [made])
+    nodes = [
+        oh.make_node("Relu", ["images"], ["stem"], name="/stem/Relu"),
+        oh.make_node("If", ["crop"], ["cropped"], name="/crop/If", **branches),
+        oh.make_node("Sigmoid", ["cropped"], ["y"], name="/head/Sigmoid"),
+    ]
+    crop = oh.make_tensor_value_info("crop", TensorProto.BOOL, [])
+    inputs = [_value("images", (1, 3, 8, 8)), crop]
+    graph = oh.make_graph(
+        nodes, "g", inputs, [oh.make_tensor_value_info("y", TensorProto.FLOAT, None)], [axis]
+    )
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, folder / "branches.onnx")
 
 
 def _odds(folder: Path) -> None:

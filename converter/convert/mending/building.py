@@ -17,9 +17,10 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
 from trtsmith.converter.engine.reduction.reproducer import explained, save_refused
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
+from trtsmith.converter.model.errors import BuildRefused, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
+from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
 
@@ -88,9 +89,14 @@ class _Mending:
                 self.mended.append(_record(mitigation, reduced))
                 self._progress(self.mended[-1].warning())
                 return changed
-        if self._options.file is not None:
-            save_refused(reduced, self._options.file)
-        raise explained(error, reduced, self._options.file, _offer(offered))
+        saved, unsaved = self._options.file, tuple[Problem, ...]()
+        if saved is not None:
+            try:
+                save_refused(reduced, saved)
+            except UsageError as failure:  # the refusal is what the user has to hear of, too
+                saved, unsaved = None, failure.problems
+        told = explained(error, reduced, saved, _offer(offered))
+        raise BuildRefused((*told.problems, *unsaved))
 
     def _does(self, mitigation: Mitigation) -> bool:
         """Whether it is done without being asked for once more."""
@@ -109,6 +115,12 @@ class _Mending:
                 limit_s=self._left,
                 on_progress=lambda text: self._progress(f"reduction: {text}"),
             )
+        except (
+            OSError,
+            TrtsmithError,
+        ) as failure:  # no room for the trials, say: the refusal stands as it is
+            self._progress(f"reduction: it failed: {failure}")
+            return None
         finally:
             self._left -= time.monotonic() - since
 

@@ -22,7 +22,7 @@ _NO_PROFILES: tuple[Mapping[str, Profile], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class WholeGraph:
     """The model that is cut: its nodes, what is known of its values, and the profiles of its inputs."""
 
     table: NodeTable
@@ -69,7 +69,7 @@ class Cut:
     profiles: tuple[Mapping[str, Profile], ...]
 
 
-def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
+def closed(subject: WholeGraph, wanted: Collection[int]) -> frozenset[int]:
     """These nodes, with those around them, and those that make what cannot be given."""
     table = subject.table
     passed = {number for number in wanted if number < 0}
@@ -97,7 +97,7 @@ def closed(subject: Subject, wanted: Collection[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _resolved(subject: Subject, passed: Collection[int], name: str) -> str:
+def _resolved(subject: WholeGraph, passed: Collection[int], name: str) -> str:
     """The value that is read in the place of another whose node is passed by."""
     while passed and name in subject.table.producer and ~subject.table.producer[name] in passed:
         instead = subject.passes(subject.table.producer[name])
@@ -107,7 +107,7 @@ def _resolved(subject: Subject, passed: Collection[int], name: str) -> str:
     return name
 
 
-def cut(subject: Subject, wanted: Collection[int]) -> Cut:
+def cut(subject: WholeGraph, wanted: Collection[int]) -> Cut:
     """The model of these nodes (`closed`)."""
     keep = closed(subject, wanted)
     work = _Cutting(subject, keep)
@@ -118,7 +118,7 @@ def cut(subject: Subject, wanted: Collection[int]) -> Cut:
 class _Cutting:
     """One cut on its way. given: values that are inputs of it. numbers: of nodes, in the order of the walk."""
 
-    subject: Subject
+    subject: WholeGraph
     keep: frozenset[int]
     given: list[str] = field(default_factory=list)
     _next: int = 0

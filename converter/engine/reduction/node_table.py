@@ -18,7 +18,7 @@ _SIZES_ONLY = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class NumberedNode:
     """node: as the model has it. number: its place, a node before those inside it. parent: the node around it, if any."""
 
     node: onnx.NodeProto
@@ -33,8 +33,8 @@ class NodeTable:
     model: Model
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        found: list[Entry] = []
+    def entries(self) -> tuple[NumberedNode, ...]:
+        found: list[NumberedNode] = []
         _collect(self.model.proto.graph, None, found)
         return tuple(found)
 
@@ -139,19 +139,19 @@ class NodeTable:
         return {number for number in found if self.entries[number].parent is None}
 
 
-def _has(entry: Entry) -> bool:
+def _has(entry: NumberedNode) -> bool:
     return next(iter(subgraphs(entry.node)), None) is not None
 
 
-def _iterates(entry: Entry) -> bool:
+def _iterates(entry: NumberedNode) -> bool:
     return any(graph.input for graph in subgraphs(entry.node))
 
 
-def _collect(graph: onnx.GraphProto, parent: int | None, found: list[Entry]) -> None:
+def _collect(graph: onnx.GraphProto, parent: int | None, found: list[NumberedNode]) -> None:
     for node in graph.node:
         if is_constant(node):
             continue
-        entry = Entry(node, len(found), parent)
+        entry = NumberedNode(node, len(found), parent)
         found.append(entry)
         for inner in subgraphs(node):
             _collect(inner, entry.number, found)

@@ -16,7 +16,7 @@ from pathlib import Path
 from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, cut
+from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, cut
 from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, shortened, thinned
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.shape_worker import SHAPE_WORKER
@@ -52,7 +52,7 @@ class Reduced:
 
     model: Model
     cut: Cut
-    subject: Subject
+    subject: WholeGraph
     total: int
     error: BuildRefused | ChildDied
     level: int | None
@@ -98,7 +98,7 @@ def reduce_refusal(
     sizes = value_sizes(
         table, request.profiles, partial(_run_shapes, request, flavour, limit_s / SIZES_SHARE)
     )
-    subject = Subject(table, sizes, request.profiles)
+    subject = WholeGraph(table, sizes, request.profiles)
     with (
         tempfile.TemporaryDirectory(prefix="trtsmith-reduce-") as folder,
         Pool(TRIAL_WORKER, jobs or min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,

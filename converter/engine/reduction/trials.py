@@ -12,7 +12,7 @@ from pathlib import Path
 from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, BuildRequest
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, closed, cut
+from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, closed, cut
 from trtsmith.converter.engine.reduction.minimise import Nodes, size
 from trtsmith.converter.engine.reduction.signature import Signature, same, signature_of
 from trtsmith.converter.model.errors import BuildRefused
@@ -36,7 +36,7 @@ class Trials:
     request: what all of them have in common. folder: of the model's file, or of links to it; trials are written there.
     """
 
-    subject: Subject
+    subject: WholeGraph
     request: BuildRequest
     folder: Path
     pool: Pool

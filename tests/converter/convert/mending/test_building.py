@@ -6,18 +6,25 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 from refusedmodels.faults import FAULTS, Piece
 from refusedmodels.networks import CHANNELS, INPUT, SHAPE, network
 from tests.processes import children
+from trtsmith.converter.convert.mending import building
 from trtsmith.converter.convert.mending.building import build_mended
+from trtsmith.converter.convert.mending.float_constants import with_float_constants
+from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation
 from trtsmith.converter.convert.mending.refusals import Mended, Refusals, refusals
+from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.errors import BuildRefused, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import ShapeRange
 
 PROFILES: tuple[Mapping[str, Profile], ...] = ({INPUT: Profile(SHAPE, SHAPE, SHAPE)},)
 
@@ -113,6 +120,48 @@ def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
         )
     assert "of its" not in error.value.problems[0].what
     assert not any("reduction" in text for text in said)
+
+
+def test_a_reduction_that_fails_leaves_the_refusal_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("trtsmith.converter.convert.mending.building.reduce_refusal", full)
+    said: list[str] = []
+    model = model_with(tmp_path, "gathered_int8")
+    with pytest.raises(BuildRefused, match="only allowed before DQ"):
+        build_mended(model, request_in(tmp_path), Refusals(), said.append)
+    assert any("it failed: [Errno 28]" in text for text in said)
+
+
+def test_nodes_that_cannot_be_saved_do_not_hide_the_refusal(tmp_path: Path) -> None:
+    options = Refusals(file=tmp_path / "none" / "kept.onnx", mend=False)
+    with pytest.raises(BuildRefused) as error:
+        build_mended(model_with(tmp_path, "gathered_int8"), request_in(tmp_path), options, lambda text: None)
+    refusal, unsaved = error.value.problems
+    assert "only allowed before DQ" in refusal.what and "kept.onnx" not in refusal.fix
+    assert "kept.onnx" in unsaved.where
+
+
+def test_the_verdict_is_on_the_mended_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mitigation that changes numbers is found out."""
+
+    def wrong(given: GraphToMend) -> Model | None:
+        mended = with_float_constants(given)
+        if mended is not None:
+            (scale,) = (t for t in mended.proto.graph.initializer if t.name == "fault/real/scale")
+            scale.CopyFrom(numpy_helper.from_array(np.array(0.3, np.float32), scale.name))
+        return mended
+
+    monkeypatch.setattr(building, "MITIGATIONS", (Mitigation("wrong", "so", "it is said to be", wrong),))
+    path = tmp_path / "m.onnx"
+    onnx.save(network(8, FAULTS["gathered_int8"]), path)
+    shapes = {INPUT: ShapeRange(SHAPE, SHAPE, SHAPE)}
+    done = convert(ConvertOptions(path, None, shapes=shapes, flavour="tensorrt_rtx"), lambda text: None)
+    assert [one.mitigation for one in done.mended] == ["wrong"]
+    assert done.verdict is not None and not done.passed
 
 
 def test_options() -> None:

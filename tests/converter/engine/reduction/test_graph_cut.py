@@ -12,7 +12,7 @@ import pytest
 from onnx import helper
 
 from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.engine.reduction.graph_cut import Cut, Subject, closed, cut
+from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, closed, cut
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import value_sizes
 from trtsmith.converter.model.load import load_model
@@ -45,14 +45,14 @@ g (float[N, 4] x, int64 n) => (float[N, 4] y) <bool true = {1}> {
 RELU, THE_LOOP, GO_ON, TANH, CAST, ADD, NEG = range(7)
 
 
-def subject(folder: Path, text: str, profile: Mapping[str, Profile] | None = None) -> Subject:
+def subject(folder: Path, text: str, profile: Mapping[str, Profile] | None = None) -> WholeGraph:
     model = onnx.parser.parse_model(text)
     for number, node in enumerate(model.graph.node):
         node.name = f"node{number}"
     onnx.save(model, folder / "m.onnx")
     table = NodeTable(load_model(folder / "m.onnx"))
     profiles = () if profile is None else (profile,)
-    return Subject(table, value_sizes(table, profiles), profiles)
+    return WholeGraph(table, value_sizes(table, profiles), profiles)
 
 
 def run(proto: onnx.ModelProto, names: Iterable[str], feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -148,7 +148,7 @@ def test_weights_are_not_copied(tmp_path: Path) -> None:
     proto = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], held), ir_version=9)
     onnx.save(proto, tmp_path / "m.onnx")
     table = NodeTable(load_model(tmp_path / "m.onnx"))
-    whole = Subject(table, value_sizes(table, ()))
+    whole = WholeGraph(table, value_sizes(table, ()))
     assert len(cut(whole, {0}).proto.SerializeToString()) < 1000
     assert not cut(whole, {1}).proto.graph.initializer
 
