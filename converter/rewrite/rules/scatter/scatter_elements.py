@@ -23,9 +23,13 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, P
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    return rewrite_scatter(node, fits=_fits(node.shape(1), node.shape(0)))
+
+
+def rewrite_scatter(node: NodeView, *, fits: bool) -> Replacement | Refusal | None:
+    """The node in operators that TensorRT has; None where it has it itself. fits: whether no size of the indices is larger."""
     name = node.attributes.get("reduction", "none")
     rank, dtype = node.rank(0), node.dtype(0)
-    fits = _fits(node.shape(1), node.shape(0))
     if name == "none" and (fits or not rank):
         return None
     if (name != "none" and name not in REDUCTIONS) or not rank or dtype is None:
