@@ -27,7 +27,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def rewrite_scatter(node: NodeView, *, fits: bool) -> Replacement | Refusal | None:
-    """The node in operators that TensorRT has; None where it has it itself. fits: whether no size of the indices is larger."""
+    """The node in operators that TensorRT has; None where it has it itself. fits: whether no size of the indices is more."""
     name = node.attributes.get("reduction", "none")
     rank, dtype = node.rank(0), node.dtype(0)
     if name == "none" and (fits or not rank):
