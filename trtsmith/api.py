@@ -94,7 +94,8 @@ def check(
     build: whether an engine is built, too, and thrown away, for which TensorRT is needed. Only that tells whether TensorRT
         takes the graph: without it `convertible` says that every node has a route.
 
-    Other arguments are those of `convert`. That a model cannot be converted is a result and no error.
+    Other arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then. That a model
+    cannot be converted is a result and no error.
 
     >>> import trtsmith
     >>> analysis = trtsmith.check("model.onnx")
@@ -180,7 +181,7 @@ def rewrite(
     expand:    whether custom operators become standard ones, for plain onnxruntime.
     plugin_v2: whether plugin nodes are those of V2 plugins, for TensorRT 8.6 to 10.
 
-    Other arguments are those of `convert`. `rewritten.rewrites` of the result says what was done, and `graph.proto` is the
+    Other arguments are those of `convert`; with `shapes` the graph holds for these only. `rewritten.rewrites` of the result says what was done, and `graph.proto` is the
     graph, whose weights stay in the model's files.
 
     >>> import trtsmith

@@ -7,10 +7,12 @@ import onnx
 
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.write_back import up_to_date
-from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.profile.known_value import KnownValue
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
+from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr
+from trtsmith.converter.rewrite.rules.scatter.scatter_elements import rewrite_scatter
 
 
 def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
@@ -36,6 +38,26 @@ def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
     w = Writer(NodeView(node.proto, node.name, node.scope))
     w.do("Reshape", "x0", np.array(target, np.int64), result="y0")
     return w.nodes()
+
+
+def scatter_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
+    """By ScatterND, where there are more indices than rows: always, or in the largest shapes. Else None."""
+    if len(node.inputs) != 3:
+        return None
+    data, indices = (analysis.of(node.scope, name).dims for name in node.inputs[:2])
+    if data is None or indices is None or len(data) != len(indices):
+        return None
+    if not any(_beyond(analysis, size, count) for size, count in zip(data, indices, strict=True)):
+        return None
+    view = NodeView(node.proto, node.name, node.scope)
+    written = rewrite_scatter(view, fits=False)
+    return list(written.nodes) if isinstance(written, Replacement) else None
+
+
+def _beyond(analysis: RangeAnalysis, size: SizeExpr, count: SizeExpr) -> bool:
+    fits = analysis.algebra.less(size, count).number == 0
+    certain = analysis.algebra.less(size, count).number == 1
+    return certain or (not fits and size.high < count.high < MOST)
 
 
 def inlined(node: Node, branch: str) -> list[onnx.NodeProto]:

@@ -19,7 +19,7 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.walk import graph_attributes
 from trtsmith.converter.rewrite.engine.records import Rewrite
-from trtsmith.converter.rewrite.profile.decided_forms import inlined, reshape_form, squeeze_form
+from trtsmith.converter.rewrite.profile.decided_forms import inlined, reshape_form, scatter_form, squeeze_form
 from trtsmith.converter.rewrite.profile.known_value import KnownValue
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
@@ -41,6 +41,13 @@ _WRITTEN = frozenset(
     }
 )
 """Element types of constants that are written: those that shapes and conditions are computed in."""
+
+_FORMS = {
+    "Squeeze": "its axes, as sizes decide them",
+    "Reshape": "its target in numbers",
+    "ScatterElements": "ScatterND, as it has more indices than rows",
+}
+"""What is written of a node in another form."""
 
 _NEVER = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear", "Dropout"})
 """TensorRT reads the types of a network from the second and third; the last is random where it trains."""
@@ -111,10 +118,13 @@ class _Decisions:
         )
 
     def _form(self, node: Node) -> None:
-        if node.domain or node.op_type not in ("Squeeze", "Reshape") or len(node.inputs) > 2:
+        if node.domain or node.op_type not in _FORMS:
             return
+        form: list[onnx.NodeProto] | None
         if node.op_type == "Squeeze":
             form = squeeze_form(node, self._analysis)
+        elif node.op_type == "ScatterElements":
+            form = scatter_form(node, self._analysis)
         elif node.scope.maker(node.inputs[-1]) in self._constants or self._is_plain_value(node, 1):
             form = None
         else:
@@ -134,8 +144,7 @@ class _Decisions:
             if any(reader not in gone for name in arrays for reader in _readers(graph, name)):
                 self._record(node, "a constant, as sizes decide it")
         for node in self._forms:
-            what = "its axes" if node.op_type == "Squeeze" else "its target in numbers"
-            self._record(node, f"{what}, as sizes decide them" if node.op_type == "Squeeze" else what)
+            self._record(node, _FORMS[node.op_type])
         for node, branch in self._branches:
             self._record(node, f"the {branch.replace('_', ' ')}, as sizes decide the condition")
         typed = self._write_types()

@@ -25,10 +25,17 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, P
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    return rewrite_scatter(node, fits=_fits(node.shape(1), node.shape(0)))
+
+
+def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refusal | None:
+    """The node in operators that TensorRT has; None where it has it itself.
+
+    fits: whether no size of the indices is more than the data's; None where that is not known.
+    """
     name = node.attributes.get("reduction", "none")
     rank, dtype = node.rank(0), node.dtype(0)
-    known = _fits(node.shape(1), node.shape(0))
-    if name == "none" and (known is not False or not rank):
+    if name == "none" and (fits is not False or not rank):
         return None
     if (name != "none" and name not in REDUCTIONS) or not rank or dtype is None:
         return Refusal(
@@ -36,7 +43,6 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             f"one of {', '.join(REDUCTIONS)}, and a known rank and type",
             "run onnx.shape_inference on the model, or export it with shapes",
         )
-    fits = known is True
     axis = int(node.attributes.get("axis", 0)) % rank
     unique = name == "none" or _all_differ(node.constant(1), node.shape(0), axis)
     cuts = [] if unique else parts(*_sizes(node.shape(1), axis))
@@ -54,7 +60,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     below = w.do("Less", given, np.array(0))
     indices = w.do("Where", below, w.do("Add", given, length), given)
     at = indices if fits else coordinates(w, indices, axis, rank)
-    write_in_parts(w, Scatter(axis, fits, unique, reduction, dtype), cuts, indices, at)
+    write_in_parts(w, Scatter(axis, bool(fits), unique, reduction, dtype), cuts, indices, at)
     how = "" if unique else ", updates of one element combined first"
     what = ("ScatterElements" if fits else "ScatterND") + how
     return Replacement(w.nodes(), what)

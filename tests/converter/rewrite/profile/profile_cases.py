@@ -240,7 +240,23 @@ CASES = (
         "(float[N, 3] x, int64[M, 3] i, float[M, 3] u) => (float[a, b] y)",
         "r = Relu (x)  y = ScatterElements <axis = 0> (r, i, u)",
         ("x=2x3", "i=4x3", "u=4x3"),
+        ("ScatterElements",),
         gone=("ScatterElements",),
+    ),
+    ProfileCase(
+        "more indices than rows, of a number that ranges",
+        "(float[N, 3] x, int64[M, 3] i, float[M, 3] u) => (float[a, b] y)",
+        "r = Relu (x)  y = ScatterElements <axis = 0> (r, i, u)",
+        ("x=2x3:3x3:3x3", "i=4x3:5x3:6x3", "u=4x3:5x3:6x3"),
+        ("ScatterElements",),
+        gone=("ScatterElements",),
+    ),
+    ProfileCase(
+        "no more indices than rows, of a number that ranges",
+        "(float[N, 3] x, int64[M, 3] i, float[M, 3] u) => (float[a, b] y)",
+        "r = Relu (x)  y = ScatterElements <axis = 0> (r, i, u)",
+        ("x=2x3:4x3:8x3", "i=1x3:3x3:7x3", "u=1x3:3x3:7x3"),
+        left=("ScatterElements",),
     ),
     ProfileCase(
         "floats in the arithmetic of sizes",
