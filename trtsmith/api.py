@@ -80,7 +80,8 @@ def check(
 ) -> Analysis:
     """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
 
-    Arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then. That a model cannot be converted is a result and no error.
+    Arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then.
+    That a model cannot be converted is a result and no error.
 
     >>> import trtsmith
     >>> analysis = trtsmith.check("model.onnx")
@@ -151,7 +152,8 @@ def rewrite(
     expand:    whether custom operators become standard ones, for plain onnxruntime.
     plugin_v2: whether plugin nodes are those of V2 plugins, for TensorRT 8.6 to 10.
 
-    Other arguments are those of `convert`; with `shapes` the graph holds for these only. `rewritten.rewrites` of the result says what was done, and `graph.proto` is the
+    Other arguments are those of `convert`; with `shapes` the graph holds for these only.
+    `rewritten.rewrites` of the result says what was done, and `graph.proto` is the
     graph, whose weights stay in the model's files.
 
     >>> import trtsmith
