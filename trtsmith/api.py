@@ -181,7 +181,8 @@ def rewrite(
     expand:    whether custom operators become standard ones, for plain onnxruntime.
     plugin_v2: whether plugin nodes are those of V2 plugins, for TensorRT 8.6 to 10.
 
-    Other arguments are those of `convert`; with `shapes` the graph holds for these only. `rewritten.rewrites` of the result says what was done, and `graph.proto` is the
+    Other arguments are those of `convert`; with `shapes` the graph holds for these only. `rewritten.rewrites`
+    of the result says what was done, and `graph.proto` is the
     graph, whose weights stay in the model's files.
 
     >>> import trtsmith
