@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trtsmith.api import check, convert, load_report, rewrite, verify
+    from trtsmith.api import convert, load_report, verify
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.reports import Report
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.plugin.contract import LibraryReport
     from trtsmith.converter.verify.verdict import Verdict
     from trtsmith.engine_functions import bench, bundle, check_plugin, locate, operators, run
+    from trtsmith.graph_functions import check, rewrite
     from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
 
@@ -73,7 +74,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("check", "convert", "load_report", "rewrite", "verify"), "trtsmith.api"),
+    **dict.fromkeys(("convert", "load_report", "verify"), "trtsmith.api"),
+    **dict.fromkeys(("check", "rewrite"), "trtsmith.graph_functions"),
     **dict.fromkeys(
         ("bench", "bundle", "locate", "operators", "run", "check_plugin"), "trtsmith.engine_functions"
     ),

@@ -10,7 +10,7 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
-from trtsmith import api, engine_functions
+from trtsmith import api, engine_functions, graph_functions
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
 OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
@@ -40,8 +40,9 @@ def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_ENGINES, "Runner", "Engine"])
 def test_each_has_an_example_and_there_is_a_reason_to_skip_it(name: str) -> None:
-    for module, names in ((api, FUNCTIONS), (engine_functions, OF_ENGINES)):
-        assert {f for f in vars(module) if f in trtsmith.__all__ and callable(vars(module)[f])} >= {*names}
+    homes = (api, engine_functions, graph_functions)
+    held = {f for one in homes for f in vars(one) if f in trtsmith.__all__ and callable(vars(one)[f])}
+    assert held >= {*FUNCTIONS, *OF_ENGINES}
     (test,) = examples(name)
     skipped = [doctest.SKIP in example.options for example in test.examples]
     assert any(skipped) == (name in NEED_A_GPU | TAKE_MORE)

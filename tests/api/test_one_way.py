@@ -50,6 +50,11 @@ def calls(tree: ast.AST) -> set[str]:
     return {ast.unparse(function).rpartition(".")[2] for function in called}
 
 
+def home_of(name: str) -> Path:
+    """The file of a function of the API."""
+    return Path(inspect.getfile(inspect.unwrap(getattr(trtsmith, name))))
+
+
 @pytest.mark.parametrize("name", STAGES)
 def test_the_command_calls_what_the_function_calls(name: str) -> None:
     module, function, options = STAGES[name]
@@ -57,14 +62,14 @@ def test_the_command_calls_what_the_function_calls(name: str) -> None:
     command = importlib.import_module(f"trtsmith.converter.cli.commands.{name}")
     assert getattr(command, function) is home and getattr(command, options.__name__) is options
     assert {function, options.__name__} <= calls(ast.parse(inspect.getsource(command)))
-    api = body_of(ROOT / "trtsmith" / "api.py", name)
+    api = body_of(home_of(name), name)
     assert {function, options.__name__} <= calls(api)
 
 
 @pytest.mark.parametrize("name", [*STAGES, "load_report"])
 def test_functions_of_the_api_decide_nothing(name: str) -> None:
     """A docstring, the options, the call: no branch, no loop, nothing caught."""
-    body = body_of(ROOT / "trtsmith" / "api.py", name).body
+    body = body_of(home_of(name), name).body
     assert len(body) <= 3
     decisions = (ast.If, ast.IfExp, ast.For, ast.While, ast.Try, ast.With, ast.comprehension)
     assert not [node for statement in body for node in ast.walk(statement) if isinstance(node, decisions)]
@@ -128,7 +133,7 @@ def test_the_function_sets_every_option(name: str) -> None:
     options = STAGES[name][2]
     (made,) = (
         node
-        for node in ast.walk(body_of(ROOT / "trtsmith" / "api.py", name))
+        for node in ast.walk(body_of(home_of(name), name))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == options.__name__
     )
     assert [keyword.arg for keyword in made.keywords] == [field.name for field in dataclasses.fields(options)]
@@ -137,6 +142,11 @@ def test_the_function_sets_every_option(name: str) -> None:
 def test_options_are_frozen() -> None:
     options = [STAGES[name][2] for name in STAGES] + [PrecisionRequest]
     assert all(one.__dataclass_params__.frozen for one in options)  # type: ignore[attr-defined]
+
+
+DOORS = tuple(
+    f"trtsmith{name}" for name in ("", ".api", ".arguments", ".engine_functions", ".graph_functions")
+)
 
 
 def test_no_package_imports_the_api() -> None:
@@ -148,13 +158,7 @@ def test_no_package_imports_the_api() -> None:
         for path in sources
         if "polygraphy_extension" not in path.parts
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if (
-            isinstance(node, ast.ImportFrom)
-            and node.module in ("trtsmith", "trtsmith.api", "trtsmith.arguments", "trtsmith.engine_functions")
-        )
-        or (
-            isinstance(node, ast.Import)
-            and {alias.name for alias in node.names} & {"trtsmith", "trtsmith.api"}
-        )
+        if (isinstance(node, ast.ImportFrom) and node.module in DOORS)
+        or (isinstance(node, ast.Import) and {alias.name for alias in node.names} & set(DOORS))
     ]
     assert through == []
