@@ -178,28 +178,8 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
         graph = Path(folder) / "model.onnx"
         progress.step("saving the rewritten graph")
         with problems_named(graph, options.model):
-            done = build_mended(
-                rewritten.model,
-                BuildRequest(
-                    onnx_path=graph,
-                    engine_path=Path(folder) / "engine",
-                    plugin_libraries=loaded,
-                    plugins=(*planned.plugins, *planned.foreign),
-                    profiles=profiles,
-                    targets=options.targets,
-                    flavour=options.flavour,
-                    workspace_mib=options.workspace_mib,
-                    timing_cache=options.timing_cache,
-                    embed_plugins=options.embed_plugins,
-                    optimization_level=options.optimization_level,
-                    layer_details=options.layer_details,
-                    verbose=options.verbose,
-                    timeout_s=options.timeout_s,
-                    keep=options.keep,
-                ),
-                options.refusals,
-                progress,
-            )
+            request = _build_request(options, planned, loaded, profiles, graph)
+            done = build_mended(rewritten.model, request, options.refusals, progress)
         built = done.built
         if done.mended:
             rewritten = rewritten.with_model(done.model)
@@ -209,15 +189,11 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
             raise ConversionError(wrong)
         verdict = None
         if check is not None:
-            request = _run_request(options, rewritten, built, loaded)
             verdict = check.run(
                 rewritten,
                 built,
-                request,
-                engine_precision(
-                    brought_to(options.precision, rewritten.precision),
-                    float16_sums=rewritten.precision is not None and rewritten.precision.sums is not None,
-                ),
+                _run_request(options, rewritten, built, loaded),
+                _precision_to_judge_by(options, rewritten),
                 progress,
             )
             clock.done("verify")
@@ -231,17 +207,17 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
             *built.warnings,
             *coverage(planned, built),
         )
-        facts = engine_facts(planned, built, verdict) | {
-            **origin_facts(original, analysis.frozen),
-            "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
-            "plugins_embedded": bool(options.embed_plugins and loaded),
-            "io_types": [asdict(io) for io in rewritten.io_types],
-            "mended": [asdict(one) for one in done.mended],
-            "warnings": warnings,
-            **precision_facts(options.precision, rewritten.precision),
-            **profile_facts(rewritten, options.values),
-            **({} if opened.calling is None else {"calling": opened.calling}),
-        }
+        facts = (
+            engine_facts(planned, built, verdict)
+            | origin_facts(original, analysis.frozen)
+            | _graph_facts(options, rewritten, profiles)
+            | {
+                "plugins_embedded": bool(options.embed_plugins and loaded),
+                "mended": [asdict(one) for one in done.mended],
+                "warnings": warnings,
+            }
+            | ({} if opened.calling is None else {"calling": opened.calling})
+        )
         progress.step("writing the bundle")
         bundle, engine = None, b""
         if options.output is None:
@@ -262,6 +238,52 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
         opened.calling,
         done.mended,
     )
+
+
+def _build_request(
+    options: ConvertOptions,
+    planned: Plan,
+    loaded: tuple[Path, ...],
+    profiles: tuple[dict[str, Profile], ...],
+    graph: Path,
+) -> BuildRequest:
+    """What to build of the graph in that file; the engine is written beside it."""
+    return BuildRequest(
+        onnx_path=graph,
+        engine_path=graph.with_name("engine"),
+        plugin_libraries=loaded,
+        plugins=(*planned.plugins, *planned.foreign),
+        profiles=profiles,
+        targets=options.targets,
+        flavour=options.flavour,
+        workspace_mib=options.workspace_mib,
+        timing_cache=options.timing_cache,
+        embed_plugins=options.embed_plugins,
+        optimization_level=options.optimization_level,
+        layer_details=options.layer_details,
+        verbose=options.verbose,
+        timeout_s=options.timeout_s,
+        keep=options.keep,
+    )
+
+
+def _precision_to_judge_by(options: ConvertOptions, rewritten: Rewritten) -> str:
+    """The precision of the engine's arithmetic, by which its errors are judged."""
+    report = rewritten.precision
+    sums = report is not None and report.sums is not None
+    return engine_precision(brought_to(options.precision, report), float16_sums=sums)
+
+
+def _graph_facts(
+    options: ConvertOptions, rewritten: Rewritten, profiles: tuple[dict[str, Profile], ...]
+) -> dict[str, Any]:
+    """What the manifest says of the graph that the engine is of."""
+    return {
+        "profiles": [{name: asdict(sizes) for name, sizes in one.items()} for one in profiles],
+        "io_types": [asdict(io) for io in rewritten.io_types],
+        **precision_facts(options.precision, rewritten.precision),
+        **profile_facts(rewritten, options.values),
+    }
 
 
 def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None) -> None:

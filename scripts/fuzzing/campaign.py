@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fuzzing.changed_model import changed_model
 from fuzzing.fuzz_process import COMMAND, USUAL, FuzzProcess, Limits
-from fuzzing.judged_trial import Finding, Trial, commands_for, run_trial
+from fuzzing.judged_trial import FuzzFinding, FuzzTrial, commands_for, run_trial
 from fuzzing.smaller_model import smaller_model
 from fuzzing.starting_models import StartingModel
 
@@ -47,7 +47,7 @@ class FuzzOptions:
 class Found:
     """A finding with the model that showed it first. count: how many did; smaller: the model made smaller."""
 
-    finding: Finding
+    finding: FuzzFinding
     model: str
     data: bytes = field(repr=False)
     count: int = 1
@@ -135,7 +135,7 @@ class _Job:
             if self._is_first(finding, f"{index}, of {base.name}", data):
                 self._keep(process, finding, data)
 
-    def _count(self, trial: Trial, name: str, data: bytes) -> None:
+    def _count(self, trial: FuzzTrial, name: str, data: bytes) -> None:
         campaign = self._campaign
         with self._lock:
             campaign.models += 1
@@ -152,7 +152,7 @@ class _Job:
                     f"{campaign.kept} kept"
                 )
 
-    def _is_first(self, finding: Finding, name: str, data: bytes) -> bool:
+    def _is_first(self, finding: FuzzFinding, name: str, data: bytes) -> bool:
         with self._lock:
             known = self._campaign.found.get(finding.key)
             if known is not None:
@@ -162,7 +162,7 @@ class _Job:
         self._tell(f"model {name}: {finding.kind}: {finding.place}")
         return True
 
-    def _keep(self, process: FuzzProcess, finding: Finding, data: bytes) -> None:
+    def _keep(self, process: FuzzProcess, finding: FuzzFinding, data: bytes) -> None:
         """Save the model, and a smaller one."""
         keep = self._campaign.options.keep
         if keep is None:

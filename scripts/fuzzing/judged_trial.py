@@ -24,7 +24,7 @@ _FATAL = re.compile(r"(?:Fatal Python error: .*|terminate called.*|what\(\):.*)"
 
 
 @dataclass(frozen=True)
-class Finding:
+class FuzzFinding:
     """Something that must not be. kind: what; place: where, by which findings are told apart; words: the command."""
 
     kind: str
@@ -38,10 +38,10 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Trial:
+class FuzzTrial:
     """What came of one model. codes: exit codes, by command; calls: pairs of places that no model before had brought."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[FuzzFinding, ...]
     codes: tuple[int | None, ...]
     calls: tuple[int, ...] = ()
 
@@ -74,9 +74,9 @@ def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
     return commands
 
 
-def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) -> Trial:
+def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) -> FuzzTrial:
     """The commands one after the other, each in a folder that holds the model alone."""
-    findings: list[Finding] = []
+    findings: list[FuzzFinding] = []
     codes: list[int | None] = []
     calls: list[int] = []
     for words in commands:
@@ -85,7 +85,7 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
         answer = process.ask([[_in_folder(word, process) for word in words]])
         named = tuple(words)
         if "died" in answer:
-            findings.append(Finding(_died(answer["died"]), _place(answer), named, answer["said"]))
+            findings.append(FuzzFinding(_died(answer["died"]), _place(answer), named, answer["said"]))
             codes.append(None)
             process.clean()
             continue
@@ -93,7 +93,7 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
         codes.append(outcome["code"])
         calls += answer["calls"]
         findings += _judged(outcome, process.left(), named, process.limits.resident_mib)
-    return Trial(tuple(findings), tuple(codes), tuple(calls))
+    return FuzzTrial(tuple(findings), tuple(codes), tuple(calls))
 
 
 def _in_folder(word: str, process: FuzzProcess) -> str:
@@ -115,7 +115,7 @@ def _place(answer: dict[str, Any]) -> str:
 
 def _judged(
     outcome: dict[str, Any], left: dict[str, list[str]], words: tuple[str, ...], most_mib: int
-) -> list[Finding]:
+) -> list[FuzzFinding]:
     code, said = outcome["code"], outcome["said"]
     found: list[tuple[str, str]] = []
     failed = _FAILED.search(said)
@@ -142,4 +142,4 @@ def _judged(
         found.append(("left over", ", ".join(more)[:80]))
     if code == 0 and words[0] == "rewrite" and OUTPUT not in left["work"]:
         found.append(("no output", " ".join(words)))
-    return [Finding(kind, place, words, said) for kind, place in found]
+    return [FuzzFinding(kind, place, words, said) for kind, place in found]

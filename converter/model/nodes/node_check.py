@@ -39,7 +39,7 @@ _FEWEST = {"Constant": 1}
 
 
 @dataclass(frozen=True)
-class _Signature:
+class _Takes:
     """What a schema asks of a node. types: of its attributes; needed: places of the inputs that may not be left out."""
 
     required: frozenset[str]
@@ -141,7 +141,7 @@ def _check_attribute(
         yield Problem(what, where, f"a value in {field}", "export the model again")
 
 
-def _check_signature(node: onnx.NodeProto, where: str, signature: _Signature) -> Iterator[Problem]:
+def _check_signature(node: onnx.NodeProto, where: str, signature: _Takes) -> Iterator[Problem]:
     given = {attribute.name: attribute.type for attribute in node.attribute if not attribute.ref_attr_name}
     present = {attribute.name for attribute in node.attribute}
     for name in sorted(signature.required - present):
@@ -168,14 +168,14 @@ def _check_signature(node: onnx.NodeProto, where: str, signature: _Signature) ->
             yield Problem(what, where, f"a value for {name!r}", _FIX)
 
 
-def _of_function(function: onnx.FunctionProto) -> _Signature:
+def _of_function(function: onnx.FunctionProto) -> _Takes:
     types = {a.name: a.type for a in function.attribute_proto}
     most = len(function.input), len(function.output)
-    return _Signature(frozenset(function.attribute), types, (0, most[0]), (), (0, most[1]))
+    return _Takes(frozenset(function.attribute), types, (0, most[0]), (), (0, most[1]))
 
 
 @cache
-def _signature(domain: str, op_type: str, version: int) -> _Signature | None:
+def _signature(domain: str, op_type: str, version: int) -> _Takes | None:
     """None of an operator that nobody knows, or not in that version."""
     schema = _schema(domain, op_type, version)
     if schema is None or schema.deprecated:
@@ -184,7 +184,7 @@ def _signature(domain: str, op_type: str, version: int) -> _Signature | None:
     needed = tuple(
         (index, str(port.name)) for index, port in enumerate(schema.inputs) if port.option.name == "Single"
     )
-    return _Signature(
+    return _Takes(
         frozenset(name for name, entry in schema.attributes.items() if entry.required),
         types,
         (schema.min_input, schema.max_input),
