@@ -109,8 +109,12 @@ def _mebibytes(size: int) -> str:
 
 
 def _failures(results: Sequence[Entry]) -> str:
+    """The reasons alone: a message names the nodes in further lines."""
     failed = [result for result in results if result["outcome"] != AGREES]
-    rows = [(f"`{result['model']}`", result["form"], escaped(result["outcome"])) for result in failed]
+    rows = [
+        (f"`{result['model']}`", result["form"], escaped(result["outcome"].partition("\n")[0]))
+        for result in failed
+    ]
     return markdown_table(("network", "form", "reason"), rows) if rows else "Nothing."
 
 

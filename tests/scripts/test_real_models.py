@@ -146,6 +146,18 @@ def test_the_tables_are_consistent() -> None:
         assert len(model.arguments) % 2 == 0 and set(model.arguments[::2]) <= {"--freeze", "--values"}
 
 
+def test_the_page_says_the_reason_of_what_does_not_pass() -> None:
+    entry = {"model": "net", "package": "p 1", "licence": "MIT", "about": "a net", "opset": 17, "nodes": 3}
+    failed = {"engine_bytes": 0, "relative": None, "native": "builds", "form": "as it is"}
+    outcome = "TensorRT says: it | will not\n  2 of its 3 nodes fail"
+    page = render_real_networks(
+        {"versions": {"onnx": "1"}, "results": [entry | failed | {"outcome": outcome}]}
+    )
+    assert "| `net` | as it is | TensorRT says: it \\| will not |" in page
+    assert "| as it is | 1 | 1 | 0 | 0 | 1 |" in page, "lost: TensorRT alone builds it"
+    assert "| `net`, a net | 17 | 3 | no engine; alone: builds | not tried | not tried | none |" in page
+
+
 def test_a_name_that_none_has_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "no such"]) == 2
     assert "no network's name contains no such" in capsys.readouterr().err
