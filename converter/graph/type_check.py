@@ -64,8 +64,9 @@ def _shape_problems(scope: Scope, file: str) -> Iterator[Problem]:
             problem = shape_problem(node, schema, _where(node, file))
             if problem is not None:
                 yield problem
-        for inner in node.scopes:
-            yield from _shape_problems(inner, file)
+        if node.op_type != "If":  # a branch that is never run with these sizes need not fit them
+            for inner in node.scopes:
+                yield from _shape_problems(inner, file)
 
 
 def _where(node: Node, file: str) -> str:

@@ -197,6 +197,15 @@ def _opset(work: Rewriting) -> Rewriting:
 
 
 def _legalise(work: Rewriting) -> Rewriting:
+    """What rules write, as standard operators for onnxruntime's own, has sizes that the profile may decide by, too."""
+    legal = _legal(work)
+    if work.options.profile is None or len(legal.rewrites) == len(work.rewrites):
+        return legal
+    decided = _profile(legal)
+    return decided if len(decided.rewrites) == len(legal.rewrites) else _legal(decided)
+
+
+def _legal(work: Rewriting) -> Rewriting:
     done = apply_rules(work.graph, work.options.legal_rules(), work.options.target)
     rewrites = (*work.rewrites, *done.rewrites)
     return replace(work, settled=work.graph.revision, rewrites=rewrites, refused=done.declined)

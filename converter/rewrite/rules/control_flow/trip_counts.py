@@ -220,7 +220,8 @@ class TripCount:
             parts.append(w.do("Add", self._written(w, self._first), np.array(1, np.int64)))
         count = parts[0] if len(parts) == 1 else self._chosen(w, True, *parts)
         if self._starts is None:
-            count = w.do("Mul", count, w.cast(w.reshape("x1", []), "int64"))
+            # TensorRT refuses a trip count that is computed from a Cast of the condition
+            count = w.do("Where", w.reshape("x1", []), count, np.array(0, np.int64))
         return count
 
     def _written(self, w: Writer, first: First) -> str:

@@ -25,7 +25,7 @@ class ProfileCase:
     opset: int = 17
 
     def proto(self) -> onnx.ModelProto:
-        text = f'<ir_version: 8, opset_import: ["" : {self.opset}]> g {self.signature} {{ {self.body} }}'
+        text = f'<ir_version: 8, opset_import: ["" : {self.opset}, "com.microsoft" : 1]> g {self.signature} {{ {self.body} }}'
         return onnx.parser.parse_model(text)
 
 
@@ -46,6 +46,10 @@ _ON_WIDTH = f"""{_CONSTANTS}
         else_branch = e () => (float[a, b, d, f] s) {{ s = Relu (c) }}
     >
 """
+
+_ON_FUSED_WIDTH = _ON_WIDTH.replace(
+    "c = Conv (x, w)", 'c = com.microsoft.FusedConv <activation = "Relu"> (x, w)'
+)
 
 _ON_RANK = f"""{_CONSTANTS}
     k = Cast <to = 7> (two)
@@ -134,6 +138,15 @@ CASES = (
         ("x=1x3x4x3:2x3x4x3:4x3x4x3",),
         ("If",),
         gone=("If", "Shape", "Equal"),
+        left=("Squeeze",),
+    ),
+    ProfileCase(
+        "a branch by a size behind an operator that a rule writes as standard ones",
+        "(float[N, 3, 4, W] x) => (float[a, b, c] y)",
+        _ON_FUSED_WIDTH,
+        ("x=1x3x4x3:2x3x4x3:4x3x4x3",),
+        ("If",),
+        gone=("If", "FusedConv"),
         left=("Squeeze",),
     ),
     ProfileCase(

@@ -196,6 +196,17 @@ def test_the_condition_before_the_loop(first: str, tmp_path: Path) -> None:
     assert "Less" not in body_of(result)
 
 
+def test_a_condition_before_the_loop_that_sizes_decide(tmp_path: Path) -> None:
+    """As tf2onnx writes it of Keras layers."""
+    text = counting(
+        bound="""size = Shape (x)  n = Gather (size, zero)  float = Cast <to = 1> (n)
+            none = Constant <value = float {0.0}> ()  more = Less (none, float)  some = And (more, more)""",
+        first="some",
+        inputs="float[t, 4] x",
+    )
+    builds(check(text, rows(1, 2, 5), tmp_path), tmp_path, x=(5, 4))
+
+
 def test_time_steps_as_keras_layers_have_them(tmp_path: Path) -> None:
     """tf2onnx writes a while loop: int32 counters, no limit, a bound of the graph's own, and outputs of all steps."""
     text = f"""{HEAD} g (float[batch, time, 4] x, float[4, 4] u, float[batch, 4] z)
