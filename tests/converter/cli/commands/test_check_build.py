@@ -13,6 +13,7 @@ from refusedmodels.faults import FAULTS
 from refusedmodels.networks import INPUT, SHAPE, network
 from tests.converter.cli.commands.running import refused, trtsmith
 from trtsmith import check
+from trtsmith.converter.rewrite import phases, rewrite
 
 SHAPES = ["--shapes", f"{INPUT}={'x'.join(map(str, SHAPE))}"]
 
@@ -22,6 +23,13 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(network(12), "plain.onnx")
     onnx.save(network(12, FAULTS["squeeze_without_axes"]), "refused.onnx")
+
+
+@pytest.fixture(autouse=True)
+def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what the profile decides, which mends the fault before TensorRT sees it."""
+    monkeypatch.setattr(phases, "decide_by_profile", lambda graph, ranges: ())
+    monkeypatch.setattr(rewrite, "with_fixed_sizes", lambda model, profile: model)
 
 
 def test_a_build_is_tried_and_nothing_written(capsys: pytest.CaptureFixture[str]) -> None:

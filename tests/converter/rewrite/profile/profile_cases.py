@@ -25,8 +25,8 @@ class ProfileCase:
     opset: int = 17
 
     def proto(self) -> onnx.ModelProto:
-        text = f'<ir_version: 8, opset_import: ["" : {self.opset}, "com.microsoft" : 1]> g {self.signature} {{ {self.body} }}'
-        return onnx.parser.parse_model(text)
+        head = f'<ir_version: 8, opset_import: ["" : {self.opset}, "com.microsoft" : 1]>'
+        return onnx.parser.parse_model(f"{head} g {self.signature} {{ {self.body} }}")
 
 
 _CONSTANTS = """
