@@ -102,11 +102,11 @@ class Rewritten:
             *map(str, self.frozen),
             *map(str, self.io_types),
             *(f"{r.node} ({r.op_type}): {sentence}" for r in self.rewrites for sentence in r.numerics),
-            *self._of_profile(),
             *self._own_sums(),
         )
 
-    def _of_profile(self) -> tuple[str, ...]:
+    def of_profile(self) -> tuple[str, ...]:
+        """What one has to know of the graph without an engine, which holds for its profile anyway."""
         decided = sum(PROFILE in record.pass_name.split(", ") for record in self.rewrites)
         if not decided:
             return ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_table import bench_tables
-from docpages import network_times
+from docpages import network_times, real_networks
 from docpages.marks import markdown_table
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
@@ -243,6 +243,7 @@ def figures() -> str:
             f"{coverage['built_as_is']:,} build",
             f"{coverage['built_rewritten']:,} build, {coverage['passed']:,} give ONNX's outputs",
         ),
+        real_networks.figure_row(),
         (
             "Attention of Deformable DETR's encoder, fp16, H200",
             f"{attention['native']['median_us']:,.0f} µs in standard operators",

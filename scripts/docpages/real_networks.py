@@ -23,6 +23,20 @@ def real_networks() -> str:
     return render_real_networks(json.loads(RECORD.read_text(encoding="utf-8")))
 
 
+def figure_row() -> tuple[str, str, str]:
+    """The files as they are, for the table of all figures."""
+    results = json.loads(RECORD.read_text(encoding="utf-8"))["results"]
+    given = [result for result in results if result["form"] == AS_IT_IS]
+    alone = sum(result["native"] == BUILDS for result in given)
+    built = sum(bool(result["engine_bytes"]) for result in given)
+    agree = sum(result["outcome"] == AGREES for result in given)
+    return (
+        f"Networks that public packages bring, {len(given)}",
+        f"{alone} build (TensorRT-RTX)",
+        f"{built} build, the graphs of {agree} agree with onnxruntime",
+    )
+
+
 def render_real_networks(record: Mapping[str, Any]) -> str:
     results: Sequence[Entry] = record["results"]
     said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())

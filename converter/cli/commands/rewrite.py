@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
             console.say(f"note: {one_line(record.node)}: {note}")
-    for warning in rewritten.warnings():
+    for warning in (*rewritten.warnings(), *rewritten.of_profile()):
         console.say(f"warning: {one_line(warning)}")
     for line in precision_lines(rewritten, every_node=console.verbose):
         console.say(line)
