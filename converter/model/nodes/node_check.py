@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 
+from trtsmith.converter.model.nodes.dtype_check import check_dtypes
 from trtsmith.converter.model.nodes.subgraph_check import check_subgraphs
 from trtsmith.converter.model.nodes.window_check import check_windows
 from trtsmith.importers.problem import Problem
@@ -106,7 +107,8 @@ def _check_node(
         return
     problems = [*_check_signature(node, where, signature)]
     if not domain and function is None and not problems:
-        problems += [*check_subgraphs(node, opsets.get("", 1), where), *check_windows(node, where)]
+        problems += check_subgraphs(node, opsets.get("", 1), where)
+        problems += [*check_windows(node, where), *check_dtypes(node, where)]
         if len(node.attribute) < _FEWEST.get(node.op_type, 0):
             what = f"The {node.op_type} has no attribute."
             problems.append(Problem(what, where, "one attribute that holds its value", _FIX))

@@ -100,6 +100,8 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
          "The graph 'then_branch' of the node has 1 outputs."),
         ("{ y = MaxPool <kernel_shape = [2, 2], strides = [2]> (x) }", None, "The attribute 'strides' is [2]."),
         ("{ y = MaxPool <kernel_shape = [2, 0]> (x) }", None, "The attribute 'kernel_shape' is [2, 0]."),
+        ("{ y = Cast <to = -1> (x) }", None, "The attribute 'to' is -1."),
+        ("{ y = EyeLike <dtype = 99> (x) }", None, "The attribute 'dtype' is 99."),
         ("{ y = Relu (x) }", no_input_type, "The input has no data type."),
         ("{ y = Relu (x) }", far_opset, "is imported as opset 1099511627776."),
         ("{ y = own.Turn (x) }", calling_itself, "The function own::Turn calls itself."),
