@@ -150,9 +150,21 @@ def _is_cut_off(node: NodeView) -> bool:
 
 
 def _passes_on(node: NodeView, body: onnx.GraphProto) -> bool:
-    """Whether its condition is true before the loop, and in it."""
+    """Whether its condition is true before the loop, and in it; before it only if it runs at all."""
     start = node.constant(1) if node.input(1) else np.array(True)
-    return start is not None and bool(start.reshape(-1)[0]) and _stays_true(node, body)
+    true = _is_of_runs(node) if start is None else bool(start.reshape(-1)[0])
+    return true and _stays_true(node, body)
+
+
+def _is_of_runs(node: NodeView) -> bool:
+    """Whether there are no runs where the condition is false: both are of one value, as in ONNX's body of Range."""
+    condition, runs = node.producer(1), node.producer(0)
+    if condition is None or condition.op_type != "Cast" or condition.domain not in ("", "ai.onnx"):
+        return False
+    counted = str(condition.input[0])
+    if runs is not None and runs.op_type == "Cast":
+        return counted in (runs.input[0], node.input(0))
+    return counted == node.input(0)
 
 
 def _stays_true(node: NodeView, body: onnx.GraphProto) -> bool:

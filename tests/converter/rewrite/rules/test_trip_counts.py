@@ -207,6 +207,24 @@ def test_a_condition_before_the_loop_that_sizes_decide(tmp_path: Path) -> None:
     builds(check(text, rows(1, 2, 5), tmp_path), tmp_path, x=(5, 4))
 
 
+@pytest.mark.parametrize(("counted", "stays"), [("n", True), ("other", False)])
+def test_a_condition_that_says_whether_there_are_runs_stays(
+    counted: str, stays: bool, tmp_path: Path
+) -> None:
+    """As in ONNX's body of Range: both the number of runs and the condition are casts of one value."""
+    text = counting(
+        "k1 = Add (k, one)  d = Identity (c)",
+        bound=f"""size = Shape (x)  n = Gather (size, zero)  other = Gather (size, one)
+            many = Cast <to = 1> (n)  m = Cast <to = 7> (many)
+            count = Cast <to = 1> ({counted})  some = Cast <to = 9> ({"many" if stays else "count"})""",
+        trips="m",
+        first="some",
+        inputs="float[t, u] x",
+    )
+    none_and_some = [{"x": np.ones(shape, np.float32)} for shape in ((0, 4), (3, 4), (3, 0))]
+    assert bool(check(text, none_and_some, tmp_path).found()) is not stays
+
+
 def test_time_steps_as_keras_layers_have_them(tmp_path: Path) -> None:
     """tf2onnx writes a while loop: int32 counters, no limit, a bound of the graph's own, and outputs of all steps."""
     text = f"""{HEAD} g (float[batch, time, 4] x, float[4, 4] u, float[batch, 4] z)
