@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import onnx
+from typing import TYPE_CHECKING
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.importers.dtypes import dtype_name
+from trtsmith.importers.dtypes import NUMBERS, dtype_name
 from trtsmith.importers.problem import Problem
+
+if TYPE_CHECKING:
+    import onnx  # not when run: `trtsmith doctor` has to work where it is missing
 
 Sizes = tuple[int, ...]
 
@@ -50,7 +52,7 @@ def input_problems(proto: onnx.ModelProto) -> Iterator[Problem]:
             what = f"input {value.name!r} is not a tensor"
             expected = "tensor inputs; TensorRT takes no sequences, maps or optionals"
             yield Problem(what, where, expected, "export the model with tensor inputs")
-        elif tensor.elem_type == onnx.TensorProto.STRING:
+        elif tensor.elem_type == NUMBERS["object"]:
             what = f"input {value.name!r} has strings"
             fix = "export the model without that input, or with numbers"
             yield Problem(what, where, "numbers or booleans", fix)
