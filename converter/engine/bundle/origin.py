@@ -108,7 +108,7 @@ def _ranges(profile: Any) -> dict[str, ShapeRange]:
     """The shapes of a profile; it has values of shape tensors, too."""
     return {
         name: ShapeRange(*(tuple(map(int, items(range_[end]))) for end in ("min", "opt", "max")))
-        for name, range_ in mapping(profile).items()
+        for name, range_ in ((name, mapping(entry)) for name, entry in mapping(profile).items())
         if not flag(range_.get("values", False))
     }
 
