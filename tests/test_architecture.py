@@ -30,6 +30,8 @@ ORDER = (
     "locate",
     "bench",
     "scaffold",
+    "pages",
+    "batch",
     "cli",
     "polygraphy_extension",
 )
@@ -60,7 +62,7 @@ IMPORT_BY_NAME = {
 
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
-MOST_PACKAGES = 14
+MOST_PACKAGES = 16
 MOST_MODULES = 25
 MOST_OF_A_NAME = 2
 

@@ -1,0 +1,47 @@
+"""What runs tasks: a pool of processes on this machine, or a Ray cluster. Both are used alike, and give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.task_record import TaskRecord
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A task that has ended. folder: on this machine, with all files of the record, or None where it left none; whoever
+    takes it removes it, or moves its files away."""
+
+    task: BatchTask
+    record: TaskRecord
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Of a task that is running: a line for people. step: the stage; share: of it, from 0 to 1, None if nobody knows."""
+
+    task: str
+    text: str
+    step: str = ""
+    share: float | None = None
+    place: str = ""
+
+
+Listener = Callable[[Event], None]
+
+
+class Executor(Protocol):
+    """Used in a with statement: at its end nothing of it runs any more, whatever happened."""
+
+    def __enter__(self) -> Executor: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
+        """Each task once, as it ends, in any order. A task that cannot be done is a record that says so, no exception;
+        UsageError is for what no task can be done with, such as a cluster that is not there."""

@@ -1,0 +1,51 @@
+"""Records: what is written is what is read, and nothing else passes for one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trtsmith.converter.batch.task_record import SCHEMA, FileFacts, Status, TaskRecord
+from trtsmith.importers.problem import Problem
+
+RECORD = TaskRecord(
+    "net/sm86",
+    "net",
+    {"target": "sm86"},
+    Status.REFUSED,
+    key="k",
+    command=("trtsmith", "convert", "net.onnx"),
+    files={"model.plan": FileFacts("ab" * 32, 3)},
+    report={"converted": False},
+    problems=(Problem("what", "where", "expected", "fix"),),
+    warnings=("w",),
+    seconds={"total": 1.5},
+    place={"host": "h", "gpu": "", "pid": 1},
+    versions={"trtsmith": "1"},
+    began="2026-01-01T00:00:00Z",
+    attempts=2,
+)
+
+
+def test_what_is_written_is_read() -> None:
+    assert TaskRecord.from_json(json.loads(json.dumps(RECORD.to_json()))) == RECORD
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"schema": SCHEMA + 1}, {"status": "fine"}, {"problems": [{}]}, {"files": {"a": {"sha256": "1"}}}],
+)
+def test_nothing_else_is_one(change: dict[str, object]) -> None:
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        TaskRecord.from_json(RECORD.to_json() | change)
+
+
+def test_what_would_end_the_same_way_is_not_done_again() -> None:
+    assert {status for status in Status if status.settled} == {
+        Status.AGREE,
+        Status.CONVERTED,
+        Status.DISAGREE,
+        Status.REFUSED,
+    }
+    assert {status for status in Status if status.passed} == {Status.AGREE, Status.CONVERTED}
