@@ -76,7 +76,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A fix for a name that is not known: the nearest that is."""
     folded = {one.casefold(): one for one in known}
     tried = name.strip().lstrip("-").replace("_", "-").casefold()
-    near = difflib.get_close_matches(tried, folded, 1)
+    near = difflib.get_close_matches(tried, folded, 1, cutoff=0.7)
     return f"did you mean {folded[near[0]]!r}?" if near else "correct it, or remove it"
 
 

@@ -31,10 +31,12 @@ from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.model_look import ModelLook
 from trtsmith.converter.batch.zoo.option_checks import OptionChecker
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer, merged
+from trtsmith.converter.batch.zoo.option_words import shown
 from trtsmith.converter.batch.zoo.task_files import depends_on_modules, files_of
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
 from trtsmith.converter.batch.zoo.zoo_entries import ZooModel, ZooSettings, read_defaults, read_models
 from trtsmith.converter.batch.zoo.zoo_file import Findings, read_zoo_file
+from trtsmith.converter.batch.zoo.zoo_matrix import MatrixAxis
 from trtsmith.converter.batch.zoo.zoo_variants import ModelVariant, VariantMaker
 
 
@@ -79,8 +81,20 @@ class _TaskReader:
         for axis in settings.matrix.axes.values():
             for value in axis.values:
                 self._convert.words(value.options)
+            self._check_same(axis)
         if isinstance(settings.bench, dict):
             self._bench.words(settings.bench)
+
+    def _check_same(self, axis: MatrixAxis) -> None:
+        """A finding for values that are written differently, and mean the same."""
+        given = [value.options[axis.option] for value in axis.values if axis.option in value.options]
+        for place, one in enumerate(given):
+            same = [
+                other for other in given[:place] if self._convert.value(other) == self._convert.value(one)
+            ]
+            if same and self._convert.value(one) is not None:
+                what = f"{shown(same[0].value)} and {shown(one.value)} of the axis {axis.name} are the same"
+                self._findings.add(one.keys, what, "each value once", "remove one")
 
     def finish(self) -> None:
         """What only shows when all models were read."""
@@ -95,17 +109,19 @@ class _TaskReader:
         *,
         alone: bool,
     ) -> BatchTask | None:
-        options = self._convert.options(variant.options, model.keys)
-        timing = None if bench is None else self._bench.options(bench, model.keys)
-        if options is None or (bench is not None and timing is None):
+        checked = self._convert.options(variant.options, model.keys)
+        timing = self._bench.options(bench or {}, model.keys)
+        if checked is not None:
+            look.check(checked, variant.options, self._convert, model.keys)
+        if checked is None or timing is None or not (checked.sound and timing.sound):
             return None
-        look.check(options, variant.options, self._convert, model.keys)
+        options = checked.read
         return BatchTask(
             name=model.name if alone else f"{model.name}/{variant.name}",
             model=model.name,
             source=model.source.text,
-            words=self._convert.words(variant.options) or (),
-            files=tuple(dict.fromkeys((*look.files, *files_of(*filter(None, (options, timing)))))),
+            words=self._convert.words(variant.options),
+            files=tuple(dict.fromkeys((*look.files, *files_of(options, timing.read)))),
             variant=variant.labels,
             bench=None if bench is None else self._bench.words(bench),
             needs=variant.needs,

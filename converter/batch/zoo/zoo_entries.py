@@ -66,7 +66,8 @@ def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: 
                     "remove one",
                 )
             tables[name] = (given[name], ("defaults", name))
-    options = read_options(given, ("defaults",), commands.convert, findings, _OF_MODEL)
+    given = {name: value for name, value in given.items() if name not in ("path", "name")}
+    options = read_options(given, ("defaults",), commands.convert, findings, _SHARED)
     return _settings(options, tables, commands, findings, of_model=False)
 
 

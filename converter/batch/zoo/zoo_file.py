@@ -74,14 +74,20 @@ def read_zoo_file(path: Path) -> ZooFile:
     """UsageError for a file that cannot be read, or is no TOML."""
     text = _text(path)
     try:
-        document = tomllib.loads(text)
+        document = _parsed(path, text)
         lines = key_lines(text)
     except RecursionError:
         raise _no_zoo(path, 1, "it is nested too deeply", "tables and arrays a few levels deep") from None
+    return ZooFile(path, Path(os.path.abspath(path.parent)), document, lines)
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and int() for numbers of thousands of digits
         what, line = _said(str(error), text)
         raise _no_zoo(path, line, what, "TOML, as https://toml.io describes it") from None
-    return ZooFile(path, Path(os.path.abspath(path.parent)), document, lines)
+    return document
 
 
 def _text(path: Path) -> str:

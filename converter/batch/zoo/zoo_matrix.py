@@ -121,7 +121,7 @@ def _read_axis(
         if value is not None:
             values.append(value)
             places.append(place)
-    _check_labels(name, values, places, findings)
+    values = _once(name, values, places, findings)
     option = "" if action is None else action.dest
     return MatrixAxis(name, option, tuple(values), keys) if values else None
 
@@ -168,16 +168,19 @@ def _label(axis: str, value: Any) -> str:
     return "+".join(value) if plain else ""
 
 
-def _check_labels(axis: str, values: list[AxisValue], places: list[Keys], findings: Findings) -> None:
-    seen: dict[str, str] = {}
+def _once(axis: str, values: list[AxisValue], places: list[Keys], findings: Findings) -> list[AxisValue]:
+    """The values, each label once; findings for those that come again, and that cannot be part of a folder's name."""
+    seen: dict[str, AxisValue] = {}
     for value, keys in zip(values, places, strict=True):
         if fault := name_fault(value.label):
             what = f"the value {value.label!r} of the axis {axis} cannot be part of a folder's name: {fault}"
             findings.add(keys, what, "a name", f"give it one: {axis} = {{ NAME = {shown(value.label)} }}")
         if folded(value.label) in seen:
             what = f"the axis {axis} has the value {value.label!r} twice"
-            findings.add(keys, what, f"each once; {seen[folded(value.label)]!r} is there", "remove one")
-        seen[folded(value.label)] = value.label
+            what += "" if seen[folded(value.label)].label == value.label else ", but for the case of letters"
+            findings.add(keys, what, "each once", "remove one")
+        seen.setdefault(folded(value.label), value)
+    return list(seen.values())
 
 
 def _check_overlap(axes: Mapping[str, MatrixAxis], findings: Findings) -> None:
