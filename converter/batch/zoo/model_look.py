@@ -11,7 +11,7 @@ from trtsmith.converter.batch.zoo.option_checks import CheckedOptions, OptionChe
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.convert.freezing import parse_freeze
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
@@ -23,25 +23,32 @@ from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
 _SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
+_READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol")
+"""The options that are looked at."""
 
 
 class ModelLook:
     """One model, loaded once. What is wrong with the file is a finding at the path that names it."""
 
-    def __init__(self, source: ModelSource, commands: ZooCommands, findings: Findings) -> None:
+    def __init__(self, source: ModelSource, commands: ZooCommands, findings: ZooFindings) -> None:
         self._source, self._commands, self._findings = source, commands, findings
         self._model: Model | None = None
+        self._seen: set[tuple[object, ...]] = set()
         self.files: tuple[Path, ...] = ()
         if source.path is not None:
             self.files = (source.path,)
             self._open(source.path)
 
     def check(self, checked: CheckedOptions, layer: OptionLayer, checker: OptionChecker, keys: Keys) -> None:
-        """Findings for inputs and outputs that the model has not, and for shapes and values that do not fit.
+        """ZooFindings for inputs and outputs that the model has not, and for shapes and values that do not fit.
 
         Not for a model that TensorRT could not have whatever its options: converting it says why. keys: of its [[model]].
         """
         model = self._model
+        seen = (checked.wrong, *(layer[name].keys for name in _READ if name in layer))
+        if seen in self._seen:
+            return
+        self._seen.add(seen)
         if model is None or any(True for _ in input_problems(model.proto)):
             return
         options = checked.read

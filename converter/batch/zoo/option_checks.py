@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import Action, Namespace
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trtsmith.converter.batch.zoo.option_tables import GivenOption, OptionLayer, did_you_mean
 from trtsmith.converter.batch.zoo.option_words import OptionError, shown, words_of
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
@@ -19,7 +21,7 @@ _OF_ARGPARSE = re.compile(r"argument [^:]*: ")
 _PASTED = re.compile(r"--([a-z][\w-]*) (\S+)$")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CheckedOptions:
     """Options as a command reads them, without those that are wrong. wrong: these, by dest. sound: whether all is right."""
 
@@ -31,7 +33,7 @@ class CheckedOptions:
 class OptionChecker:
     """Of one command; every option and every set of options is looked at once. Files are looked for, too."""
 
-    def __init__(self, command: ZooCommand, findings: Findings) -> None:
+    def __init__(self, command: ZooCommand, findings: ZooFindings) -> None:
         self.command, self._findings = command, findings
         self._actions = command.options()
         self._order = {action.dest: place for place, action in enumerate(command.parser._actions)}
@@ -86,17 +88,14 @@ class OptionChecker:
                 self._say(given, problem)
             return None
         self._values[given.keys] = getattr(read, given.dest)
-        missing = False
-        for path in paths_in(getattr(read, given.dest)) if action.type is Path else ():
-            if not path.is_file():
-                what = f"{given.name} names a folder" if path.is_dir() else f"{given.name} names no file"
-                self._findings.add(
-                    given.keys,
-                    f"{what}: {path}",
-                    f"a file; paths are relative to {folder}",
-                    "correct the path",
-                )
-                missing = True
+        missing = [
+            path for path in named_paths(given.name, getattr(read, given.dest)) if not _is_there(path, given)
+        ]
+        for path in missing:
+            kind = "a folder" if os.path.isdir(path) else "no file"
+            what = f"{given.name} names {kind}: {shown(str(path), 200)}"
+            expected = f"a file; paths are relative to {folder}"
+            self._findings.add(given.keys, what, expected, "correct the path")
         return None if missing else words
 
     def _say(self, given: GivenOption, problem: Problem) -> None:
@@ -149,7 +148,16 @@ def as_in_a_zoo(problem: Problem) -> Problem:
     return Problem(problem.what, problem.where, problem.expected, f"{pasted[1]} = ['{pasted[2]}']")
 
 
-def paths_in(value: object) -> tuple[Path, ...]:
-    """The paths that a parsed option has: none, one, or several."""
+def named_paths(name: str, value: Any) -> tuple[Path, ...]:
+    """The files, and with `ops` folders, that an option names. value: as the command reads it; paths in it are absolute."""
     several = value if isinstance(value, (list, tuple)) else [value]
+    if name == "ops":
+        return tuple(Path(spec) for spec in several if os.path.isabs(spec))
+    if name == "freeze":
+        files = (text.partition("=@") for text in several)
+        return tuple(Path(file) for _, found, file in files if found)
     return tuple(one for one in several if isinstance(one, Path))
+
+
+def _is_there(path: Path, given: GivenOption) -> bool:
+    return os.path.isfile(path) or (given.name == "ops" and os.path.isdir(path))

@@ -120,7 +120,7 @@ def is_path_of_operators(spec: str, folder: Path) -> bool:
         or os.sep in spec
         or spec in (".", "..")
         or spec.startswith("~")
-        or (folder / spec).exists()
+        or os.path.exists(folder / spec)
     )
 
 

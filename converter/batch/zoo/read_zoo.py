@@ -29,13 +29,13 @@ from pathlib import Path
 
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.model_look import ModelLook
-from trtsmith.converter.batch.zoo.option_checks import OptionChecker
+from trtsmith.converter.batch.zoo.option_checks import CheckedOptions, OptionChecker
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer, merged
 from trtsmith.converter.batch.zoo.option_words import shown
 from trtsmith.converter.batch.zoo.task_files import depends_on_modules, files_of
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
 from trtsmith.converter.batch.zoo.zoo_entries import ZooModel, ZooSettings, read_defaults, read_models
-from trtsmith.converter.batch.zoo.zoo_file import Findings, read_zoo_file
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings, read_zoo_file
 from trtsmith.converter.batch.zoo.zoo_matrix import MatrixAxis
 from trtsmith.converter.batch.zoo.zoo_variants import ModelVariant, VariantMaker
 
@@ -47,7 +47,7 @@ def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
     their weights. Runs nothing, and loads no plugin library and no module of the user's.
     """
     file = read_zoo_file(path)
-    findings = Findings(file)
+    findings = ZooFindings(file)
     defaults = read_defaults(file.document, commands, findings)
     models, entries = read_models(file.document, commands, findings)
     reader = _TaskReader(defaults, commands, findings)
@@ -62,11 +62,12 @@ def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
 class _TaskReader:
     """The models of one zoo, one after another: each is opened once, and closed before the next."""
 
-    def __init__(self, defaults: ZooSettings, commands: ZooCommands, findings: Findings) -> None:
+    def __init__(self, defaults: ZooSettings, commands: ZooCommands, findings: ZooFindings) -> None:
         self._defaults, self._commands, self._findings = defaults, commands, findings
         self._convert = OptionChecker(commands.convert, findings)
         self._bench = OptionChecker(commands.bench, findings)
         self._variants = VariantMaker(defaults, commands.convert, findings)
+        self._named: dict[CheckedOptions, tuple[Path, ...]] = {}
 
     def tasks(self, model: ZooModel) -> list[BatchTask]:
         look = ModelLook(model.source, self._commands, self._findings)
@@ -121,13 +122,19 @@ class _TaskReader:
             model=model.name,
             source=model.source.text,
             words=self._convert.words(variant.options),
-            files=tuple(dict.fromkeys((*look.files, *files_of(options, timing.read)))),
+            files=tuple(dict.fromkeys((*look.files, *self._files(checked), *self._files(timing)))),
             variant=variant.labels,
             bench=None if bench is None else self._bench.words(bench),
             needs=variant.needs,
             hashed=model.source.path is not None and not depends_on_modules(options),
             line=self._findings.file.line(model.keys),
         )
+
+    def _files(self, checked: CheckedOptions) -> tuple[Path, ...]:
+        """The files that options name: most tasks of a matrix have the options of others."""
+        if checked not in self._named:
+            self._named[checked] = files_of(checked.read)
+        return self._named[checked]
 
     def _bench_options(self, model: ZooModel) -> OptionLayer | None:
         own, general = model.settings.bench, self._defaults.bench

@@ -13,7 +13,7 @@ from trtsmith.converter.batch.zoo.option_words import shown
 from trtsmith.converter.batch.zoo.task_names import name_fault, safe_name, unique_names
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.batch.zoo.zoo_matrix import ZooMatrix, read_matrix
 
 TOP = ("defaults", "matrix", "needs", "bench", "model")
@@ -42,7 +42,7 @@ class ZooModel:
     keys: Keys
 
 
-def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: Findings) -> ZooSettings:
+def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings) -> ZooSettings:
     """[defaults], [matrix], [needs] and [bench]; the last three may stand in [defaults] instead."""
     check_keys(document, (), TOP, "a zoo's file", findings)
     given = document.get("defaults", {})
@@ -72,7 +72,7 @@ def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: 
 
 
 def read_models(
-    document: Mapping[str, Any], commands: ZooCommands, findings: Findings
+    document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings
 ) -> tuple[list[ZooModel], list[ZooSettings]]:
     """The models of all entries, with their names; and what each entry says, also those that find no model."""
     entries = document.get("model", [])
@@ -104,7 +104,7 @@ def _settings(
     options: OptionLayer,
     tables: Mapping[str, tuple[Any, Keys]],
     commands: ZooCommands,
-    findings: Findings,
+    findings: ZooFindings,
     *,
     of_model: bool,
 ) -> ZooSettings:
@@ -120,7 +120,7 @@ def _settings(
     return ZooSettings(options, matrix, needs, bench)
 
 
-def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: Findings) -> OptionLayer | bool | None:
+def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: ZooFindings) -> OptionLayer | bool | None:
     if isinstance(value, bool):
         return {} if value else False
     if isinstance(value, dict):
@@ -130,7 +130,7 @@ def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: Findings) ->
     return None
 
 
-def _name(value: Any, keys: Keys, models: int, findings: Findings) -> str:
+def _name(value: Any, keys: Keys, models: int, findings: ZooFindings) -> str:
     """The name, with {stem} in it perhaps; "" for none, and for one that cannot be."""
     if value is None:
         return ""
@@ -148,7 +148,7 @@ def _name(value: Any, keys: Keys, models: int, findings: Findings) -> str:
     return ""
 
 
-def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: Findings) -> list[ZooModel]:
+def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: ZooFindings) -> list[ZooModel]:
     candidates = []
     for name, source, _, _ in found:
         if name:
@@ -156,17 +156,15 @@ def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: Fi
         else:
             candidates.append([safe_name(one) for one in source.names])
     names, clashes = unique_names(candidates)
-    for group in clashes:
-        lines = sorted({findings.file.line(found[position][3]) for position in group})
-        called = sorted({names[position] for position in group})
-        for position in group[1:]:
-            _, source, _, keys = found[position]
-            what = f"{source.text} would be called {names[position]!r}, as another model is"
-            if called[1:]:
-                what += " on a file system that takes no account of the case of letters"
-            expected = (
-                f"a folder for each model; these are of the entries in line {', '.join(map(str, lines))}"
-            )
+    for first, *others in clashes:
+        source, line = found[first][1], findings.file.line(found[first][3])
+        for other in others:
+            _, again, _, keys = found[other]
+            if again.text == source.text:
+                what = f"{again.text} is a model of the entry in line {line}, too, and has one name in both"
+            else:
+                what = f"{again.text} would be called {names[other]!r}, and {source.text} {names[first]!r} (line {line})"
+            expected = "a folder for each model, also where the case of letters does not count"
             fix = 'give one another name: name = "..."; or take it out of a glob: path = ["nets/*.onnx", "!nets/a.onnx"]'
             findings.add((*keys, "name"), what, expected, fix)
     return [

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.zoo.toml_lines import Keys, key_lines, nearest_line
+from trtsmith.converter.batch.zoo.toml_text import toml_key
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
@@ -40,12 +41,12 @@ class ZooFile:
 
     def where(self, keys: Keys) -> str:
         """For messages: the file, the line, and the key without positions in arrays."""
-        names = ".".join(name for name in keys if isinstance(name, str))
+        names = ".".join(toml_key(name) for name in keys if isinstance(name, str))
         return f"{self.path}, line {self.line(keys)}" + (f": {names}" if names else "")
 
 
 @dataclass
-class Findings:
+class ZooFindings:
     """The problems of a file, each once, to be sorted by their lines."""
 
     file: ZooFile

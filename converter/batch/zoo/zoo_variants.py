@@ -13,7 +13,7 @@ from trtsmith.converter.batch.zoo.option_tables import OptionLayer, merged
 from trtsmith.converter.batch.zoo.task_names import MOST_BYTES, folded
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
 from trtsmith.converter.batch.zoo.zoo_entries import ZooModel, ZooSettings
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.batch.zoo.zoo_matrix import AxisValue, Exclusion, MatrixAxis
 
 MOST_TASKS = 100_000
@@ -37,7 +37,7 @@ class ModelVariant:
 class VariantMaker:
     """Makes the variants of models, and knows at the end which exclusions matched none."""
 
-    def __init__(self, defaults: ZooSettings, command: ZooCommand, findings: Findings) -> None:
+    def __init__(self, defaults: ZooSettings, command: ZooCommand, findings: ZooFindings) -> None:
         self._defaults, self._command, self._findings = defaults, command, findings
         self._count = 0
         self._exclusions: dict[Exclusion, bool] = {}
