@@ -9,6 +9,7 @@ from pathlib import Path
 from trtsmith.converter.batch.zoo.model_sources import ModelSource
 from trtsmith.converter.batch.zoo.option_checks import CheckedOptions, OptionChecker, as_in_a_zoo
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer
+from trtsmith.converter.batch.zoo.option_words import one_line
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
 from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
@@ -105,5 +106,5 @@ class ModelLook:
             self._take_one(problem, keys)
 
     def _take_one(self, problem: Problem, keys: Keys) -> None:
-        about = "" if self._source.text in problem.where else self._source.text
+        about = "" if self._source.text in problem.where else one_line(self._source.text)
         self._findings.take(keys, as_in_a_zoo(problem), about)

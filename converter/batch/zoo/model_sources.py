@@ -39,6 +39,7 @@ def find_models(value: Any, keys: Keys, findings: ZooFindings) -> tuple[ModelSou
     several = isinstance(value, list)
     patterns = value if several else [value]
     found: dict[str, ModelSource] = {}
+    before = len(findings)
     if not patterns:
         findings.add(keys, "path is an empty array", _FORM, "name a model")
     for position, pattern in enumerate(patterns):
@@ -58,6 +59,13 @@ def find_models(value: Any, keys: Keys, findings: ZooFindings) -> tuple[ModelSou
             found |= {
                 source.text: source for source in _found(pattern, place, findings) if source.text not in found
             }
+    if patterns and not found and len(findings) == before:
+        findings.add(
+            keys,
+            "path takes everything out again that it finds",
+            "at least one model",
+            "correct the patterns",
+        )
     return tuple(found.values())
 
 

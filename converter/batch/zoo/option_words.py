@@ -216,6 +216,11 @@ def _form(action: Action) -> str:
     return str(action.metavar or action.dest.upper())
 
 
+def one_line(text: str) -> str:
+    """A path or a name, quoted if it has a newline or the like in it."""
+    return text if text.isprintable() else repr(text)
+
+
 def shown(value: Any, most: int = 60) -> str:
     """A value as it may stand in a message."""
     kinds: Mapping[type, str] = {dict: "a table", list: "an array"}

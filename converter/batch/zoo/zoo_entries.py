@@ -9,7 +9,7 @@ from typing import Any
 from trtsmith.converter.batch.zoo.model_sources import ModelSource, find_models
 from trtsmith.converter.batch.zoo.needs_table import NeedsLayer, read_needs
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer, check_keys, is_table, read_options
-from trtsmith.converter.batch.zoo.option_words import shown
+from trtsmith.converter.batch.zoo.option_words import one_line, shown
 from trtsmith.converter.batch.zoo.task_names import name_fault, safe_name, unique_names
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
@@ -161,9 +161,10 @@ def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: Zo
         for other in others:
             _, again, _, keys = found[other]
             if again.text == source.text:
-                what = f"{again.text} is a model of the entry in line {line}, too, and has one name in both"
+                what = f"{one_line(again.text)} is a model of the entry in line {line}, too, and has one name in both"
             else:
-                what = f"{again.text} would be called {names[other]!r}, and {source.text} {names[first]!r} (line {line})"
+                called = f"{one_line(source.text)} {names[first]!r} (line {line})"
+                what = f"{one_line(again.text)} would be called {names[other]!r}, and {called}"
             expected = "a folder for each model, also where the case of letters does not count"
             fix = 'give one another name: name = "..."; or take it out of a glob: path = ["nets/*.onnx", "!nets/a.onnx"]'
             findings.add((*keys, "name"), what, expected, fix)
