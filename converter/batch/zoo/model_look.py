@@ -70,14 +70,16 @@ class ModelLook:
                 profile_for(left, {n: s for n, s in given.items() if n not in frozen}, whole=whole)
             except UsageError as error:
                 self._take(error, checker.place(layer, _SHAPES, keys))
-        try:
-            value_profile(left, frozenset(), parse_values(options.values), {})
-        except UsageError as error:
-            self._take(error, checker.place(layer, ("values",), keys))
-        try:
-            parse_tolerances(options.rtol, options.atol).check_outputs(outputs)
-        except UsageError as error:
-            self._take(error, checker.place(layer, ("rtol", "atol"), keys))
+        if "values" not in checked.wrong:
+            try:
+                value_profile(left, frozenset(), parse_values(options.values), {})
+            except UsageError as error:
+                self._take(error, checker.place(layer, ("values",), keys))
+        if not checked.wrong & {"rtol", "atol"}:
+            try:
+                parse_tolerances(options.rtol, options.atol).check_outputs(outputs)
+            except UsageError as error:
+                self._take(error, checker.place(layer, ("rtol", "atol"), keys))
 
     def _open(self, path: Path) -> None:
         if path.suffix == PROGRAM_SUFFIX:

@@ -23,7 +23,10 @@ _PASTED = re.compile(r"--([a-z][\w-]*) (\S+)$")
 
 @dataclass(frozen=True, eq=False)
 class CheckedOptions:
-    """Options as a command reads them, without those that are wrong. wrong: these, by dest. sound: whether all is right."""
+    """Options as a command reads them, without those that are wrong. wrong: these, by dest, and those that go with them.
+
+    sound: whether all is right.
+    """
 
     read: Namespace
     wrong: frozenset[str]
@@ -137,6 +140,7 @@ class OptionChecker:
                 place = self.place(layer, check.options, keys)
                 for problem in error.problems:
                     self._findings.take(place, as_in_a_zoo(problem))
+                wrong |= {self._actions[name].dest for name in check.options}
         return CheckedOptions(options, wrong, not wrong and len(self._findings) == found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
@@ -54,12 +55,11 @@ def tasks_of(folder: Path, text: str) -> tuple[BatchTask, ...]:
 
 def problems_of(folder: Path, text: str) -> tuple[Problem, ...]:
     """What is wrong with it."""
-    try:
-        tasks = tasks_of(folder, text)
-    except UsageError as error:
-        assert all(part for problem in error.problems for part in problem.to_json().values())
-        return error.problems
-    raise AssertionError(f"nothing is wrong with it: {tasks}")
+    with pytest.raises(UsageError) as caught:
+        tasks_of(folder, text)
+    problems = caught.value.problems
+    assert all(part for problem in problems for part in problem.to_json().values())
+    return problems
 
 
 def lines_of(problems: tuple[Problem, ...]) -> list[int]:
