@@ -109,9 +109,11 @@ def _name_from(folder: Path, file: Path) -> str:
 
 def _facts(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
     """What is hashed of the machine; None where something that matters is not known of it."""
-    asked = {last_value(task.words, "--flavour", "auto")}
-    if task.bench is not None:
-        asked |= {last_value(task.bench, "--flavour", "auto")}
+    built = last_value(task.words, "--flavour", "auto")
+    asked = {
+        built,
+        last_value(task.bench or (), "--flavour", built),
+    }  # bench's auto is what the engine was built with
     flavours = {name: machine.flavour(name) for name in asked}
     tensorrt = {name: machine.flavours.get(name or "", "") for name in flavours.values()}
     packages = "" if has_option(task.words, LEAVE_OUT) else machine.packages
