@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change
-from trtsmith.converter.batch.results.diff import ResultsDiff
+from trtsmith.converter.batch.results.diff import ResultsDiff, TaskDiff
 from trtsmith.converter.batch.results.task_result import BatchResults
 from trtsmith.converter.cli.console import table
 
@@ -20,28 +20,34 @@ def render(diff: ResultsDiff) -> str:
     """The difference for people: versions once, then every task that changed, worse ones first."""
     parts = [_head(diff)]
     if diff.versions:
-        rows = [(one.package, one.old or "none", "->", one.new or "none") for one in diff.versions]
-        parts.append("versions that changed\n" + _indented(table(rows)))
+        packages = [(one.package, one.old or "none", "->", one.new or "none") for one in diff.versions]
+        parts.append(_block("versions that changed", packages))
     for mark in (WORSE, BETTER, DIFFERENT):
         tasks = diff.of(mark)
         if tasks:
-            rows = [
-                (
-                    _short(task.name) if first else "",
-                    change.mark if change.mark != mark else "",
-                    *_cells(change),
-                )
-                for task in tasks
-                for first, change in zip((True, *(False,) * len(task.changes)), task.changes, strict=False)
-            ]
-            parts.append(f"{mark}: {_tasks(len(tasks))}\n{_indented(table(rows))}")
+            parts.append(
+                _block(f"{mark}: {_tasks(len(tasks))}", [row for task in tasks for row in _rows(task)])
+            )
     for name, statuses in (("new", diff.added), ("gone", diff.gone)):
         if statuses:
             parts.append(
-                f"{name}: {_tasks(len(statuses))}\n{_indented(table([(_short(task), status) for task, status in statuses.items()]))}"
+                _block(f"{name}: {_tasks(len(statuses))}", [(_short(t), s) for t, s in statuses.items()])
             )
     parts.append(_summary(diff))
     return "\n\n".join(parts)
+
+
+def _block(title: str, rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join([title, *(f"  {line}" for line in table(rows).splitlines())])
+
+
+def _rows(task: TaskDiff) -> list[tuple[str, ...]]:
+    """One for each change; the task's name stands in the first."""
+    names = [_short(task.name), *("" for _ in task.changes[1:])]
+    return [
+        (name, change.mark if change.mark != task.mark else "", *_cells(change))
+        for name, change in zip(names, task.changes, strict=True)
+    ]
 
 
 def _head(diff: ResultsDiff) -> str:
@@ -69,10 +75,6 @@ def _summary(diff: ResultsDiff) -> str:
 
 def _tasks(count: int) -> str:
     return f"{count} task{'s' * (count != 1)}"
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
 
 
 def _short(text: str) -> str:

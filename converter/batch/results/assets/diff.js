@@ -10,11 +10,11 @@
   const side = (one) => shown(one.path) + " (" + one.tasks.toLocaleString("en") + " tasks, written " + shown(one.written || "at an unknown time") + ")";
   byId("sides").append(element("bdi", {}, side(data.old)), " → ", element("bdi", {}, side(data.new)));
   byId("summary").append(element("div", { class: "cards" }, Object.entries(data.summary).map(([name, count]) =>
-    element("div", { class: "card" }, element("b", {}, count.toLocaleString("en")), element("span", {}, name)))));
+    element("div", { class: "card " + (count ? KINDS[name] || "" : "") }, element("b", {}, count.toLocaleString("en")), element("span", {}, name)))));
 
   const head = (...names) => element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name))));
   if (data.versions.length) {
-    byId("versions").append(element("div", { class: "table grid" }, element("div", { class: "scroll" }, element("table", {}, head("package", "old", "new"),
+    byId("versions").append(element("div", { class: "table fitting" }, element("div", { class: "scroll" }, element("table", {}, head("package", "old", "new"),
       element("tbody", {}, data.versions.map((one) => element("tr", {}, element("th", { scope: "row" }, shown(one.package)),
         element("td", {}, shown(one.old || "–")), element("td", {}, shown(one.new || "–")))))))));
   } else byId("versions").hidden = true;
@@ -35,8 +35,8 @@
   ];
 
   function note(row) {
-    if (row.items.length < 2 && (row.aspect !== "routes" || row.items.length === 0)) return shown(row.note);
-    return element("details", {}, element("summary", {}, shown(row.note || row.items.length + " of them")),
+    if (row.items.length < 2) return shown(row.note || (row.aspect === "routes" && row.items[0]) || "");
+    return element("details", {}, element("summary", {}, shown(row.note || row.items.length + " nodes")),
       row.items.map((one) => element("div", {}, shown(one))));
   }
 
