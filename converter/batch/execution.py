@@ -42,6 +42,10 @@ class Executor(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
+    def stop(self) -> None:
+        """Called while `run` is at work, from another thread or a signal handler: no further task is begun, those that run
+        end as cancelled; `run` gives them, and what has ended before, and ends. It may be called again."""
+
     def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
         """Each task once, as it ends, in any order. A task that cannot be done is a record that says so, no exception;
         UsageError is for what no task can be done with, such as a cluster that is not there."""
