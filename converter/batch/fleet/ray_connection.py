@@ -26,6 +26,9 @@ AUTO = "auto"
 _ADDRESS = "RAY_ADDRESS"
 """The variable in which Ray itself looks for an address."""
 
+_AUTHENTICATION = "RAY_AUTH_MODE"
+"""Of Ray 2.52 and later. A token that it makes itself it leaves in ~/.ray."""
+
 _PORT_S = 3.0
 """For a connection to the port. A cluster in the same building answers within milliseconds."""
 
@@ -108,8 +111,11 @@ class RayConnection:
     def _start(self) -> None:
         self._folder = LeasedFolder("trtsmith-ray-", secrets.token_hex(4), _short_folder())
         path = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
+        variables = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": path}
+        if _AUTHENTICATION not in os.environ:  # a Ray without it runs the code of whoever reaches its port
+            variables |= {_AUTHENTICATION: "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         try:
-            with _environment({"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": path}):
+            with _environment(variables):
                 self.ray.init(
                     address=LOCAL,
                     num_cpus=self._cpus,
@@ -207,6 +213,15 @@ def _rehearse(on: str, address: str) -> None:
                 where,
                 "the same Ray, and the same minor version of Python, on every machine",
                 "install the cluster's versions here, or these there",
+            )
+        )
+    if kind == "AuthenticationError" or "uthentication" in text:
+        raise UsageError(
+            Problem(
+                f"the cluster does not let this machine in: {_first_line(text)}",
+                where,
+                "the token that the cluster was started with",
+                "copy ~/.ray/auth_token of its head here, or set RAY_AUTH_TOKEN_PATH to a file with the token",
             )
         )
     if "No node info found" in text or "node to connect" in text:
