@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trtsmith.converter.batch.run.not_run import cancellation
 from trtsmith.converter.batch.run.process_watch import Limit
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import Status
@@ -32,14 +33,8 @@ class TaskOutcome:
 
 
 def cancelled(task: BatchTask) -> TaskOutcome:
-    """Of a task that somebody ended, or that was never begun."""
-    problem = Problem(
-        "the task was ended before it was done",
-        task.name,
-        "a batch that is left to end",
-        "run the same command again: it does what is left",
-    )
-    return TaskOutcome(Status.CANCELLED, (problem,))
+    """Of a task that somebody ended."""
+    return TaskOutcome(Status.CANCELLED, (cancellation(task),))
 
 
 def without_room(task: BatchTask, error: OSError) -> TaskOutcome:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import platform
 import shutil
 import tempfile
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.execution import Ended, Event, Listener
+from trtsmith.converter.batch.run.not_run import command_of
 from trtsmith.converter.batch.run.process_watch import ProcessWatch
 from trtsmith.converter.batch.run.task_outcome import (
     TaskOutcome,
@@ -24,10 +27,11 @@ from trtsmith.converter.batch.run.task_outcome import (
     without_folder,
     without_room,
 )
-from trtsmith.converter.batch.task import ENGINE, BatchTask
+from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import FileFacts, TaskRecord
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.child.pool import Pool
+from trtsmith.converter.operators.sources import VARIABLE
 
 WORKER = "trtsmith.converter.cli.batch_worker"
 """By its name: the command line is above this package."""
@@ -67,10 +71,11 @@ class TaskRunner:
         self._cwd = str(cwd or "")
         self._pool = Pool(
             worker,
-            environment={**environment, "TMPDIR": str(self._temporary)},
+            environment={**_operators(), **environment, "TMPDIR": str(self._temporary)},
             paths=paths,
             folder=self._folder,
         )
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._stopped = False
         self._watch: ProcessWatch | None = None
@@ -105,7 +110,8 @@ class TaskRunner:
         folder: Path | None = None
         files: dict[str, FileFacts] = {}
         try:
-            folder = Path(tempfile.mkdtemp(prefix="result-", dir=self._results))
+            folder = self._results / str(next(self._numbers))
+            folder.mkdir()  # and not as a temporary one, which nobody else may read
             outcome = self._ask(task, folder, watch, listener)
             files = _files(folder)
         except OSError as error:
@@ -169,9 +175,9 @@ class TaskRunner:
         }
 
 
-def command_of(task: BatchTask) -> tuple[str, ...]:
-    """The command line that does the same by hand."""
-    return ("trtsmith", "convert", task.source, "-o", ENGINE, *task.words)
+def _operators() -> dict[str, str]:
+    """The user's TRTSMITH_OPS, which the environment of a child has only where its packages are in force here."""
+    return {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
 
 
 def _files(folder: Path) -> dict[str, FileFacts]:

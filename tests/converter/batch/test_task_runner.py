@@ -153,7 +153,7 @@ def test_a_folder_without_room_is_a_record(
     def full(*arguments: Any, **options: Any) -> str:
         raise OSError(28, os.strerror(28), "somewhere")
 
-    monkeypatch.setattr("tempfile.mkdtemp", full)
+    monkeypatch.setattr("os.mkdir", full)
     record = runner.run(task("net"), silent).record
     assert record.status is Status.INVALID and "No space left" in record.problems[0].what
 
