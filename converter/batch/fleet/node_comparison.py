@@ -51,7 +51,9 @@ def difference(here: MachineFacts, there: MachineFacts) -> str:
         ("operators of installed packages", here.packages, there.packages),
     )
     return "; ".join(
-        f"{name} {_short(theirs)} there, {_short(ours)} here" for name, ours, theirs in parts if ours != theirs
+        f"{name} {_short(theirs)} there, {_short(ours)} here"
+        for name, ours, theirs in parts
+        if ours != theirs
     )
 
 
@@ -85,7 +87,9 @@ def _several(
         f"the machines have several versions of {package}: {shown}; {usual} on the others",
         ", ".join(_named(facts) for facts in others),
         "one version on all machines: a result must not depend on where it was made",
-        f"install {package} {usual} there" if usual != "none" else f"install the same {package} on all machines",
+        f"install {package} {usual} there"
+        if usual != "none"
+        else f"install the same {package} on all machines",
     )
 
 

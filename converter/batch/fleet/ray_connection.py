@@ -172,7 +172,12 @@ def _checked_address(on: str) -> str:
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
         raise UsageError(
-            Problem(f"{address!r} is no address of a Ray cluster", where, _FORMS, "--on auto on a node of the cluster")
+            Problem(
+                f"{address!r} is no address of a Ray cluster",
+                where,
+                _FORMS,
+                "--on auto on a node of the cluster",
+            )
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PORT_S).close()
