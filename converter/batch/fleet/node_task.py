@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,7 @@ def _parts(folder: Path) -> Iterator[FilePart]:
                 yield FilePart(name, data)
 
 
-def _unfit(node: str, batch: FleetBatch) -> Sequence[Problem]:
+def _unfit(node: str, batch: FleetBatch) -> tuple[Problem, ...]:
     """What is wrong with a machine that was not compared before the first task."""
     if any(facts.node.id == node for facts in batch.nodes):
         return ()

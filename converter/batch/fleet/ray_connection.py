@@ -27,7 +27,8 @@ _ADDRESS = "RAY_ADDRESS"
 """The variable in which Ray itself looks for an address."""
 
 _AUTHENTICATION = "RAY_AUTH_MODE"
-"""Of Ray 2.52 and later. A token that it makes itself it leaves in ~/.ray."""
+"""A later Ray that is started lets in only who has its token, unless this variable says otherwise; it sets it, too. A token
+that it has to make itself it leaves in ~/.ray."""
 
 _PORT_S = 3.0
 """For a connection to the port. A cluster in the same building answers within milliseconds."""
@@ -72,10 +73,18 @@ class RayConnection:
         self._cpus = cpus
         self._folder: LeasedFolder | None = None
         self._mine = False
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> RayConnection:
         address = _checked_address(self.on)
-        self.ray = ray_module(self.on)
+        self.ray = ray_module(self.on)  # sets its logger's level
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_quiet_logger())
+            self._connect(address)
+            self._stack = stack.pop_all()
+        return self
+
+    def _connect(self, address: str) -> None:
         if self.ray.is_initialized():
             self._join_own(address)
         elif address == LOCAL:
@@ -85,7 +94,6 @@ class RayConnection:
             with _environment({"RAY_USAGE_STATS_ENABLED": "0"}):
                 self.ray.init(address=address, **_QUIET)
             self._mine = True
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._mine:
@@ -94,6 +102,7 @@ class RayConnection:
         if self._folder is not None:
             self._folder.remove()
             self._folder = None
+        self._stack.close()
 
     def _join_own(self, address: str) -> None:
         """This process is a driver of Ray already: that is used."""
@@ -112,8 +121,8 @@ class RayConnection:
         self._folder = LeasedFolder("trtsmith-ray-", secrets.token_hex(4), _short_folder())
         path = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
         variables = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": path}
-        if _AUTHENTICATION not in os.environ:  # a Ray without it runs the code of whoever reaches its port
-            variables |= {_AUTHENTICATION: "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        if _AUTHENTICATION not in os.environ:
+            variables["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
         try:
             with _environment(variables):
                 self.ray.init(
@@ -235,7 +244,7 @@ def _rehearse(on: str, address: str) -> None:
                 f"this machine is no node of the cluster at {address}",
                 where,
                 "a Ray on this machine that belongs to the cluster: files and results go through it",
-                f"ray start --address={address} --num-cpus=0, which makes it a node that runs no tasks; `ray stop` ends that",
+                f"ray start --address={address} --num-cpus=0: it is a node that runs no tasks then; `ray stop` ends that",
             )
         )
     raise _not_there(where, _first_line(text) or kind)
@@ -264,9 +273,21 @@ def _first_line(text: str) -> str:
 
 
 @contextlib.contextmanager
+def _quiet_logger() -> Iterator[None]:
+    """What Ray has to say is in its errors."""
+    logger = logging.getLogger("ray")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Variables for processes that are started in the block."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ.get(name) for name in (*variables, _AUTHENTICATION)}
     os.environ.update(variables)
     try:
         yield

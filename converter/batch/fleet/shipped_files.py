@@ -1,4 +1,4 @@
-"""Puts the files of tasks into Ray's object store: each content once for a batch, in parts, and only if a machine lacks it."""
+"""Puts the files of tasks into Ray's object store: each content once for a batch, in parts, if a machine lacks it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class FileShelf:
 
 def _read_full(file: Any, buffer: np.ndarray) -> int:
     """Bytes read, fewer than the buffer has at the file's end only."""
-    view, total = memoryview(buffer), 0
+    view, total = buffer.data, 0
     while total < len(view) and (got := file.readinto(view[total:])):
         total += got
     return total

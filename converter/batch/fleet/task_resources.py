@@ -109,8 +109,8 @@ class Cluster:
                 f"the cluster has no GPU {_wanted(demand)}; it has {has or 'none at all'}",
                 f"{_listed(tasks)}: {demand.why}",
                 _expected(demand),
-                "add such a machine to the cluster; or leave these tasks out, or build for other targets, with TensorRT-RTX, "
-                "without --verify engine and without bench",
+                "add such a machine; or leave these tasks out; TensorRT-RTX builds without a GPU, where neither bench nor "
+                "--verify engine asks for one",
             )
 
     def _too_large(self, too_large: Mapping[TaskResources, Sequence[BatchTask]]) -> Iterator[Problem]:
