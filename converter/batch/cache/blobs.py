@@ -23,6 +23,9 @@ _NO_LINK = frozenset(
 )
 """Other file systems, those without links, files with too many, and files of others (fs.protected_hardlinks of Linux)."""
 
+_NO_FILE = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.ENODEV})
+"""What opening a link, pipe, socket, device or folder as a file ends with."""
+
 _READ_ONLY = 0o444
 _BLOCK = 1 << 20
 
@@ -47,14 +50,14 @@ def has_blob(cache: Path, facts: FileFacts) -> bool:
 def put_blob(cache: Path, source: Path, facts: FileFacts) -> None:
     """Put a file into the cache, where it is not there yet: by a link where there can be one, so that it becomes read-only.
 
-    OSError where that fails; DamagedBlob where the file has not the bytes that are said of it.
+    OSError where that fails; DamagedBlob where the source is no file, or has not the bytes that are said of it.
     """
     if has_blob(cache, facts):
         return
     target, temporary = blob_path(cache, facts.sha256), temporary_path(cache)
     try:
         _link_or_copy(source, temporary)
-        descriptor = open_regular(temporary)
+        descriptor = _opened(temporary)
         try:
             _check(descriptor, facts)
             os.fchmod(descriptor, _READ_ONLY)
@@ -90,12 +93,7 @@ def take_blob(cache: Path, facts: FileFacts, target: Path) -> None:
         return
     found = os.lstat(target)
     try:
-        try:
-            descriptor = open_regular(target)
-        except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.EINVAL, errno.ENXIO):
-                raise
-            raise DamagedBlob("it is no regular file") from None
+        descriptor = _opened(target)
         try:
             _check(descriptor, facts)
         finally:
@@ -123,14 +121,12 @@ def discard(cache: Path, path: Path) -> None:
 
 def _take_copy(cache: Path, blob: Path, facts: FileFacts, target: Path) -> None:
     try:
-        descriptor = open_regular(blob)
+        descriptor = _opened(blob)
     except FileNotFoundError:
         raise BlobMissing from None
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.EINVAL, errno.ENXIO):
-            raise
+    except DamagedBlob:
         discard(cache, blob)
-        raise DamagedBlob("it is no regular file") from None
+        raise
     try:
         with os.fdopen(descriptor, "rb") as stream, open(target, "xb") as out:
             try:
@@ -157,11 +153,24 @@ def _link_or_copy(source: Path, target: Path) -> None:
     """Links are not followed: what is no regular file is found out by whoever opens the target."""
     try:
         os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        if not os.path.lexists(source):
+            raise DamagedBlob(f"{source.name} is not there") from None
+        raise
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        with os.fdopen(open_regular(source), "rb") as stream, open(target, "xb") as out:
+        with os.fdopen(_opened(source), "rb") as stream, open(target, "xb") as out:
             shutil.copyfileobj(stream, out, _BLOCK)
+
+
+def _opened(path: Path) -> int:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        raise DamagedBlob("it is no regular file") from None
 
 
 def _check(descriptor: int, facts: FileFacts) -> None:

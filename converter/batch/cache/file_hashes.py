@@ -45,10 +45,10 @@ class FileHashes:
         """Hash those that are not known yet, in threads. One that cannot be read stays unknown."""
         missing = [path for path in dict.fromkeys(paths) if path not in self._known]
         if len(missing) < 2:
-            results = map(_hashed, missing)
+            results = [_hashed(path) for path in missing]
         else:
             with ThreadPoolExecutor(min(_THREADS, len(missing))) as pool:
-                results = iter(list(pool.map(_hashed, missing)))
+                results = list(pool.map(_hashed, missing))
         self._known |= {
             path: found for path, found in zip(missing, results, strict=True) if found is not None
         }

@@ -109,16 +109,20 @@ def _name_from(folder: Path, file: Path) -> str:
 
 def _facts(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
     """What is hashed of the machine; None where something that matters is not known of it."""
-    asked = {last_value(task.words, "--flavour", "auto")}
-    if task.bench is not None:
-        asked |= {last_value(task.bench, "--flavour", "auto")}
+    built = last_value(task.words, "--flavour", "auto")
+    bench = task.bench or ()
+    asked = {built, last_value(bench, "--flavour", built)}  # auto of bench is what the engine was built with
     flavours = {name: machine.flavour(name) for name in asked}
     tensorrt = {name: machine.flavours.get(name or "", "") for name in flavours.values()}
     packages = "" if has_option(task.words, LEAVE_OUT) else machine.packages
     if not all(tensorrt.values()) or packages is None or machine.operators is None:
         return None
     used = {"trtsmith": (), **ALWAYS}
-    if Path(task.source).suffix != ".onnx" or has_option(task.words, "--reference"):
+    if (
+        Path(task.source).suffix != ".onnx"
+        or has_option(task.words, "--reference")
+        or has_option(bench, "--torch")
+    ):
         used |= TORCH
     if last_value(task.words, "--precision", "") in _CALIBRATED:
         used |= TORCH | CALIBRATION

@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT
-from trtsmith.converter.operators.sources import GROUP, VARIABLE
+from trtsmith.converter.operators.sources import GROUP
 
 _NOT_READ = frozenset({"__pycache__", "lib", "plugins_cpp"})
 """Of trtsmith's own: plugin libraries are hashed apart, and the headers beside them are for users' operators alone."""
@@ -89,6 +89,3 @@ def _add(digest: hashlib._Hash, name: str, path: Path) -> None:
     data = path.read_bytes()
     digest.update(f"{name}\0{len(data)}\0".encode(errors="surrogateescape"))
     digest.update(data)
-
-
-__all__ = ["VARIABLE", "operators_digest", "packages_digest", "rules_digest"]

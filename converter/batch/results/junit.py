@@ -1,7 +1,7 @@
 """Writes what came of a batch as JUnit XML: a test suite for each model, a test case for each of its variants.
 
-There is no standard; this is the form that Ant's task wrote and that Jenkins, GitLab and GitHub's actions read: counts on the
-suites, `failure` for a result that is not as it should be, `error` for what did not come to a result, `skipped`, `system-out`.
+There is no standard; this is the form that Ant's task wrote and that Jenkins, GitLab and GitHub's actions read: counts on
+the suites, `failure` for a result that is not as it should be, `error` for what came to none, `skipped`, `system-out`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ as the code of this version writes it is left out, and never stops a batch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,13 +35,15 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
         "passed": status.passed,
         "source": source,
         "began": str(record.began),
-        "attempts": record.attempts,
+        "attempts": int(_number(record.attempts) or 0),
         "seconds": _numbers_by_name(record.seconds),
         "peak_mib": _number(record.peak_mib) or 0.0,
         "place": _texts_by_name(record.place),
         "versions": _texts_by_name(record.versions),
         "command": _texts(record.command),
-        "problems": [problem.to_json() for problem in record.problems],
+        "problems": [
+            {part: str(said) for part, said in problem.to_json().items()} for problem in record.problems
+        ],
         "warnings": _warnings(record, report, verdict, bench),
         "engine": _engine(_mapping(report.get("engine"))),
         "routes": {name: count for name, count in _numbers_by_name(report.get("routes")).items() if count},
@@ -50,7 +51,7 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
         "verdict": _verdict(verdict) if verdict else None,
         "bench": _bench(bench) if bench else None,
         "files": {
-            str(name): {"sha256": str(facts.sha256), "bytes": facts.bytes}
+            str(name): {"sha256": str(facts.sha256), "bytes": int(_number(facts.bytes) or 0)}
             for name, facts in record.files.items()
         },
         "page": PAGE if PAGE in record.files else None,
@@ -125,7 +126,7 @@ def _bench(bench: Mapping[str, Any]) -> dict[str, Any]:
 def _run(run: Mapping[str, Any]) -> dict[str, Any] | None:
     """A run that was timed; None for one that was not possible."""
     latency = _numbers_by_name(run.get("latency_ms"))
-    if not {"median", "p90"} <= latency.keys():
+    if not 0 < latency.get("median", 0) <= latency.get("p90", 0):
         return None
     shapes = _mapping(run.get("shapes"))
     return {
@@ -156,10 +157,10 @@ def _sizes(value: Any) -> list[int]:
 
 
 def _number(value: Any) -> float | None:
-    """A number that JSON and browsers hold."""
+    """A number that JSON and browsers hold, and not below zero: so are all sizes, counts, times and errors."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if -1e300 < value < 1e300 and not math.isnan(value) else None
+    return value if 0 <= value < 1e300 else None
 
 
 def _numbers_by_name(value: Any) -> dict[str, float]:

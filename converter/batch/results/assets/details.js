@@ -4,9 +4,9 @@
 const Details = (() => {
   const element = Frame.element, shown = (text) => Frame.shown(text, 2000);
 
-  // Gives {element, show(task, from), close()}. from: what is focused again when the panel closes.
-  function make() {
-    let back = null;
+  // back(): what is focused when the panel closes, if that from which it was opened is there no more. Gives {element, show(task)}.
+  function make(back) {
+    let from = null;
     const close = element("button", { type: "button", "aria-label": "close the details", onclick: () => hide() }, "Close");
     const title = element("h2", { tabindex: "-1", id: "details-title" });
     const body = element("div", {});
@@ -17,11 +17,12 @@ const Details = (() => {
     function hide() {
       panel.hidden = true;
       history.replaceState(null, "", location.pathname + location.search);
-      if (back && back.isConnected) back.focus();
+      const place = from && from.isConnected && from !== document.body ? from : back();
+      if (place) place.focus();
     }
 
-    function show(task, from) {
-      back = from || null;
+    function show(task) {
+      if (!panel.contains(document.activeElement)) from = document.activeElement;
       title.replaceChildren(element("bdi", {}, Frame.shown(task.name, 200)));
       body.replaceChildren(...sections(task).filter(Boolean));
       panel.hidden = false;
@@ -30,7 +31,7 @@ const Details = (() => {
       title.focus({ preventScroll: true });
     }
 
-    return { element: panel, show, close: hide };
+    return { element: panel, show };
   }
 
   function sections(task) {

@@ -56,7 +56,7 @@ const Grid = (() => {
       const said = figure === "status" ? [text] : [text, element("span", { class: "word" }, task.status)];
       return element("td", { class: "cell" }, element("button", { type: "button", class: "badge " + kind,
         "aria-label": Frame.shown(task.name) + ": " + task.status + (figure === "status" ? "" : ", " + figure + " " + text),
-        onclick: (event) => pick(task, event.currentTarget) }, said));
+        onclick: () => pick(task) }, said));
     }
 
     return { element: made, show(next) { tasks = next; draw(); } };

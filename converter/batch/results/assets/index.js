@@ -38,9 +38,8 @@
   byId("summary").append(element("div", { class: "cards" }, cards()), stripe,
     element("div", { class: "parts", role: "group", "aria-label": "filter by status" }, [...buttons.values()]));
 
-  const details = Details.make();
+  const details = Details.make(() => document.querySelector('#tasks tr[aria-selected="true"]'));
   document.body.appendChild(details.element);
-  const show = (task, from) => details.show(task, from || document.activeElement);
 
   const several = new Set(tasks.map((task) => task.model)).size < tasks.length;
   const number = true;
@@ -58,8 +57,8 @@
     { title: "nodes", number, value: Figures.nodes, cell: (task) => Figures.nodes(task) || "" },
     { title: "from", value: (task) => task.source },
   ].filter((column) => column.title !== "latency ms" || tasks.some((task) => task.bench));
-  const table = Table.make({ columns, rows: tasks, label: "tasks", pick: show, empty: "no task is left by the filters" });
-  const grid = data.axes.length && several ? Grid.make(data.axes, show) : null;
+  const table = Table.make({ columns, rows: tasks, label: "tasks", pick: details.show, empty: "no task is left by the filters" });
+  const grid = data.axes.length && several ? Grid.make(data.axes, (task) => { table.select(task); details.show(task); }) : null;
 
   function tolerance(task) {
     const used = Figures.used(task);
@@ -86,7 +85,7 @@
     let name = "";
     try { name = decodeURIComponent(found[1]); } catch { return; }
     const task = tasks.find((one) => one.name === name);
-    if (task) details.show(task, null);
+    if (task) { table.select(task); details.show(task); }
   }
   addEventListener("hashchange", fromAddress);
   fromAddress();
