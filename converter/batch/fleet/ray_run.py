@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ class RayRun:
         self._nodes = [facts.node for facts in cluster.nodes]
         self._looked = self._fitting = time.monotonic()
 
-    def run(self, tasks: Sequence[BatchTask]) -> Iterator[Ended]:
+    def run(self, tasks: Sequence[BatchTask]) -> Generator[Ended, None, None]:
         """Each task once, as it ends."""
         for task in tasks:
             resources = self._cluster.resources(task)
