@@ -34,7 +34,7 @@ class BatchOptions:
 
     folder:       where results go.
     executor:     makes what runs tasks; gets a folder for all that it writes.
-    keys:         the keys of tasks. store: the cache; None: without one.
+    store:        the cache; None: without one.
     retry_failed: also tasks are done again that would be refused again.
     others:       tasks that are left out now; what the folder has of them stays in its pages.
     title:        of the pages.
@@ -42,7 +42,6 @@ class BatchOptions:
 
     folder: Path
     executor: Callable[[Path], Executor]
-    keys: Keys
     store: Store | None = None
     retry_failed: bool = False
     others: Sequence[BatchTask] = ()
@@ -109,17 +108,20 @@ class _Batch:
     def run(self) -> None:
         self._listener.planned(len(self._tasks))
         self._read_others()
-        self._options.keys.read(self._tasks)
-        left = []
-        for task in self._tasks:
-            if self._interrupts.heard:
-                return
-            self._keys[task.name] = self._options.keys.of(task)
-            if not self._is_kept(task) and not self._is_cached(task):
-                left.append(task)
-        first, alike = self._once_each(left)
-        self._execute(first)
-        self._execute([task for task in alike if self._interrupts.heard or not self._is_cached(task)])
+        with self._options.executor(self._output.scratch) as executor:
+            hashes = Keys(executor.machine_of)
+            hashes.read(self._tasks)
+            left = []
+            for task in self._tasks:
+                if self._interrupts.heard:
+                    return
+                self._keys[task.name] = hashes.of(task)
+                if not self._is_kept(task) and not self._is_cached(task):
+                    left.append(task)
+            first, alike = self._once_each(left)
+            self._execute(executor, first, hashes)
+            again = [task for task in alike if self._interrupts.heard or not self._is_cached(task)]
+            self._execute(executor, again, hashes)
 
     def result(self) -> BatchResult:
         return BatchResult(
@@ -208,31 +210,30 @@ class _Batch:
                 keys.add(key)
         return first, alike
 
-    def _execute(self, tasks: Sequence[BatchTask]) -> None:
+    def _execute(self, executor: Executor, tasks: Sequence[BatchTask], hashes: Keys) -> None:
         if not tasks or self._interrupts.heard:
             return
-        with self._options.executor(self._output.scratch) as executor:
-            self._interrupts.then(executor.stop)
-            try:
-                for ended in executor.run(tasks, self._listener.event):
-                    self._take(ended)
-            finally:
-                self._interrupts.then(None)
+        self._interrupts.then(executor.stop)
+        try:
+            for ended in executor.run(tasks, self._listener.event):
+                self._take(ended, unchanged=hashes.unchanged(ended.task))
+        finally:
+            self._interrupts.then(None)
 
-    def _take(self, ended: Ended) -> None:
-        """Publish what has ended. OSError where that cannot be done: then no other task's can, either."""
+    def _take(self, ended: Ended, *, unchanged: bool) -> None:
+        """Publish what has ended. OSError where that cannot be done: then no other task's can, either.
+
+        unchanged: whether its files are those that were hashed; else nobody knows of which of them the engine is.
+        """
         record, store = ended.record, self._options.store
         if record.status is Status.CANCELLED:
             if ended.folder is not None:
                 shutil.rmtree(ended.folder, ignore_errors=True)
             self._note(record, RUN)
             return
-        key = self._keys[record.name]
-        if key and not self._options.keys.unchanged(ended.task):
-            key = ""  # its files are others now: nobody knows of which of them the engine is
-        record = replace(record, key=key)
+        record = replace(record, key=self._keys[record.name] if unchanged else "")
         self._output.publish(record, ended.folder)
-        if store is not None and key and record.status.settled:
+        if store is not None and record.key and record.status.settled:
             store.add(record, self._output.folder / record.name)
         self._note(record, RUN)
 

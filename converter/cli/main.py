@@ -36,6 +36,7 @@ _COMMANDS = (
     "plugin",
     "new",
     "build-plugins",
+    "batch",
     "cache",
     "doctor",
 )

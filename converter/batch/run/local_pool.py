@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.execution import Ended, Event, Listener
+from trtsmith.converter.batch.run.local_machine import LocalMachine
 from trtsmith.converter.batch.run.not_run import record_of
 from trtsmith.converter.batch.run.pending_tasks import PendingTasks, fits
 from trtsmith.converter.batch.run.task_runner import NO_GPU, WORKER, TaskRunner
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import Status
-from trtsmith.converter.engine.build.gpu import Gpu, find_gpus
-from trtsmith.importers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class LocalPool:
 
     folder: an existing one, in which everything is written.
     jobs:   tasks at a time that need no GPU; None: as many as the machine has cores for.
-    cores:  of the machine; None: those that this process may use. gpus: likewise, asked for when a task needs one.
     worker, paths, cwd: as for TaskRunner.
     """
 
@@ -48,16 +47,14 @@ class LocalPool:
         folder: Path,
         *,
         jobs: int | None = None,
-        cores: float | None = None,
-        gpus: Sequence[Gpu] | None = None,
+        machine: LocalMachine | None = None,
         worker: str = WORKER,
         paths: Sequence[Path] = (),
         cwd: Path | None = None,
     ) -> None:
         self._folder = folder
         self._jobs = jobs
-        self._cores = float(cores or len(os.sched_getaffinity(0)))
-        self._gpus = gpus
+        self._machine = machine or LocalMachine()
         self._worker, self._paths, self._cwd = worker, paths, cwd
         self._said: SimpleQueue[Event | Ended | _ThreadEnd | None] = SimpleQueue()
         self._runners: list[TaskRunner] = []
@@ -76,16 +73,21 @@ class LocalPool:
         """As Executor says. A signal handler may call it: it takes no lock."""
         self._said.put(None)
 
+    def machine_of(self, task: BatchTask) -> MachineFacts | None:
+        """As Executor says."""
+        return self._machine.facts_for(task)
+
     def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
         """As Executor says. OSError where the folder cannot be used."""
+        tasks = [self._machine.with_gpu(task) for task in tasks]
         slots = self._slots(tasks)
         possible = []
         for task in tasks:
             if any(fits(task.needs.gpu, slot.gpu) for slot in slots):
                 possible.append(task)
             else:
-                yield Ended(task, record_of(task, Status.INVALID, self._without_gpu(task)), None)
-        self._pending = PendingTasks(possible, max(self._cores, self._jobs or 0))
+                yield Ended(task, record_of(task, Status.INVALID, self._machine.without_gpu(task)), None)
+        self._pending = PendingTasks(possible, max(self._machine.cores, self._jobs or 0))
         for slot in slots:
             thread = threading.Thread(target=self._work, args=(slot,), name="batch", daemon=True)
             self._threads.append(thread)
@@ -97,7 +99,7 @@ class LocalPool:
 
     def _listen(self, listener: Listener) -> Iterator[Ended]:
         error: BaseException | None = None
-        ended = 0
+        ended = 0  # of the threads
         while ended < len(self._threads):
             said = self._said.get()
             if isinstance(said, Event):
@@ -116,29 +118,18 @@ class LocalPool:
     def _slots(self, tasks: Sequence[BatchTask]) -> list[_Slot]:
         """No more of them than there are tasks for."""
         plain = [task.needs.cpus for task in tasks if not task.needs.gpu]
-        jobs = self._jobs or max(1, int(self._cores / max(min(plain, default=1.0), 0.01)))
+        jobs = self._jobs or max(1, int(self._machine.cores / max(min(plain, default=1.0), 0.01)))
         slots = [_Slot("", dict(NO_GPU))] * min(jobs, len(plain))
         if len(plain) < len(tasks):
-            if self._gpus is None:
-                self._gpus = find_gpus()
+            gpus = self._machine.gpus
             named = os.environ.get("CUDA_VISIBLE_DEVICES") or ""
-            names = named.split(",") if named else list(map(str, range(len(self._gpus))))
+            names = named.split(",") if named else list(map(str, range(len(gpus))))
             found = [
-                _Slot(gpu.name, {"CUDA_VISIBLE_DEVICES": name})
-                for gpu, name in zip(self._gpus, names, strict=False)
+                _Slot(gpu.name, {"CUDA_VISIBLE_DEVICES": name.strip()})
+                for gpu, name in zip(gpus, names, strict=False)
             ]
             slots += [slot for slot in found if any(fits(task.needs.gpu, slot.gpu) for task in tasks)]
         return slots
-
-    def _without_gpu(self, task: BatchTask) -> Problem:
-        wanted = "a GPU" if task.needs.gpu == "any" else f"the GPU {task.needs.gpu}"
-        there = ", ".join(sorted({gpu.name for gpu in self._gpus or ()})) or "no GPU"
-        return Problem(
-            f"the task needs {wanted}; this machine has {there}",
-            task.name,
-            "a machine with what every task needs",
-            "run the batch on such a machine, or on a cluster that has one: --on ADDRESS; --only leaves tasks out",
-        )
 
     def _work(self, slot: _Slot) -> None:
         """A thread: its process lives as long as it does."""
@@ -178,3 +169,5 @@ class LocalPool:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+        self._runners.clear()
+        self._stopped = False  # tasks may be given to it again

@@ -11,11 +11,11 @@ from typing import Any
 
 from tests.converter.batch.workers import NAME, task, write_worker
 from trtsmith.converter.batch.batch_result import BatchResult
-from trtsmith.converter.batch.cache.keys import Keys
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.cache.store import Store
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
 from trtsmith.converter.batch.execution import Event
+from trtsmith.converter.batch.run.local_machine import LocalMachine
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.task import BatchTask, Needs
 from trtsmith.converter.batch.task_record import TaskRecord
@@ -64,9 +64,8 @@ def drive(
     options = BatchOptions(
         folder=home / "out",
         executor=lambda scratch: LocalPool(
-            scratch, jobs=jobs, cores=jobs, gpus=(), worker=NAME, paths=[home]
+            scratch, jobs=jobs, machine=LocalMachine(jobs, (), MACHINE), worker=NAME, paths=[home]
         ),
-        keys=Keys(lambda _: MACHINE),
         store=Store(home / "cache", print) if cache else None,
         **more,
     )

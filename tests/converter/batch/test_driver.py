@@ -11,15 +11,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.converter.batch.driving import Told, drive, known
+from tests.converter.batch.driving import MACHINE, Told, drive, known
 from tests.converter.batch.workers import left_in, task
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.output_folder import OutputFolder
+from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
+from trtsmith.converter.batch.run.local_pool import LocalPool
+from trtsmith.converter.batch.run.pending_tasks import PendingTasks
 from trtsmith.converter.batch.task import Needs
 from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord
 from trtsmith.converter.engine.build.gpu import Gpu
@@ -308,20 +312,51 @@ def test_as_many_tasks_run_at_a_time_as_there_are_jobs(tmp_path: Path) -> None:
     assert drive(tmp_path, tasks, jobs=2).passed
 
 
-def test_gpus_have_threads_of_their_own() -> None:
-    from trtsmith.converter.batch.run.local_pool import LocalPool
+GPUS = [Gpu("NVIDIA H100 80GB HBM3", (9, 0)), Gpu("NVIDIA L4", (8, 9))]
 
-    gpus = [Gpu("NVIDIA H100 80GB HBM3", (9, 0)), Gpu("NVIDIA L4", (8, 9))]
-    pool = LocalPool(Path(), jobs=3, gpus=gpus)
-    tasks = [task("a"), task("b", needs=Needs(gpu="L4")), task("c", needs=Needs(gpu="any"))]
+
+def test_gpus_have_threads_of_their_own() -> None:
+    machine = LocalMachine(4, GPUS, MACHINE)
+    pool = LocalPool(Path(), jobs=3, machine=machine)
+    tasks = [
+        machine.with_gpu(task(name, needs=Needs(gpu=gpu)))
+        for name, gpu in (("a", ""), ("b", "L4"), ("c", "any"))
+    ]
+    assert [one.needs.gpu for one in tasks] == ["", "NVIDIA L4", "NVIDIA H100 80GB HBM3"]
     slots = [(slot.gpu, slot.environment["CUDA_VISIBLE_DEVICES"]) for slot in pool._slots(tasks)]
-    assert slots == [("", ""), (gpus[0].name, "0"), (gpus[1].name, "1")]
-    assert [slot.gpu for slot in pool._slots(tasks[:2])] == ["", gpus[1].name]
+    assert slots == [("", ""), (GPUS[0].name, "0"), (GPUS[1].name, "1")]
+    assert [slot.gpu for slot in pool._slots(tasks[:2])] == ["", GPUS[1].name]
+
+
+def test_a_key_is_of_the_gpu_that_the_task_sees() -> None:
+    machine = LocalMachine(4, GPUS, replace(MACHINE, gpu=GPUS[0]))
+
+    def gpu_of(**needs: Any) -> Gpu | None:
+        facts = machine.facts_for(task("a", needs=Needs(**needs)))
+        assert facts is not None
+        return facts.gpu
+
+    assert [gpu_of(), gpu_of(gpu="any"), gpu_of(gpu="L4")] == [None, *GPUS]
+    assert machine.facts_for(task("a", needs=Needs(gpu="B200"))) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "flavours", "needed"),
+    [
+        ((), {"tensorrt_rtx", "tensorrt"}, False),
+        ((), {"tensorrt"}, True),
+        (("--flavour", "tensorrt"), {"tensorrt_rtx", "tensorrt"}, True),
+        (("--flavour", "tensorrt_rtx"), {"tensorrt"}, False),
+        (("--verify=engine",), {"tensorrt_rtx"}, True),
+        (("--verify", "graph"), {"tensorrt_rtx"}, False),
+    ],
+)
+def test_who_needs_a_gpu(words: tuple[str, ...], flavours: set[str], needed: bool) -> None:
+    assert needs_gpu(task("a", *words), flavours) is needed
+    assert needs_gpu(replace(task("a", *words), bench=()), flavours)
 
 
 def test_cores_are_counted() -> None:
-    from trtsmith.converter.batch.run.pending_tasks import PendingTasks
-
     large, small, other = (
         task(name, needs=Needs(cpus=cpus)) for name, cpus in (("a", 3.0), ("b", 1.0), ("c", 1.0))
     )
