@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from trtsmith.converter.batch.cache.file_hashes import FileHashes
+from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.execution import Ended, Listener
 from trtsmith.converter.batch.fleet.node_station import FleetBatch
 from trtsmith.converter.batch.fleet.ray_fleet import RayFleet
@@ -19,25 +20,27 @@ from trtsmith.converter.model.errors import UsageError
 
 
 class RayExecutor:
-    """An Executor.
+    """An Executor. Entering it raises UsageError for no Ray, no cluster, and machines that are not like this one.
 
-    fleet:    connected. folder: an existing one, in which results are made as folders.
+    on:       "local", "auto" or HOST:PORT, see RayConnection. jobs: cores of a Ray that is started; None: all.
+    folder:   an existing one, in which results are made as folders.
     hashes:   of files, where the caller has some. settings: what is done about lost machines.
     worker, paths, cwd: as for TaskRunner.
     """
 
     def __init__(
         self,
-        fleet: RayFleet,
+        on: str,
         folder: Path,
         *,
+        jobs: int | None = None,
         hashes: FileHashes | None = None,
         settings: FleetSettings | None = None,
         worker: str = WORKER,
         paths: Sequence[Path] = (),
         cwd: Path | None = None,
     ) -> None:
-        self._fleet = fleet
+        self._fleet = RayFleet(on, jobs)
         self._folder = folder
         self._hashes = hashes
         self._settings = settings or FleetSettings()
@@ -46,12 +49,20 @@ class RayExecutor:
         self._runs: list[Generator[Ended, None, None]] = []
 
     def __enter__(self) -> RayExecutor:
+        self._fleet.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Ends what Ray still has of it: whoever read the results may have stopped in their middle."""
-        while self._runs:
-            self._runs.pop().close()
+        try:
+            while self._runs:
+                self._runs.pop().close()
+        finally:
+            self._fleet.__exit__(*error)
+
+    def machine_of(self, task: BatchTask) -> MachineFacts | None:
+        """As Executor says."""
+        return self._fleet.cluster.machine_of(task)
 
     def stop(self) -> None:
         """As Executor says. A signal handler may call it."""

@@ -11,13 +11,12 @@ from trtsmith.converter.batch.fleet.node_comparison import machine_problems
 from trtsmith.converter.batch.fleet.node_facts import alive_nodes, ask_nodes
 from trtsmith.converter.batch.fleet.ray_connection import RayConnection
 from trtsmith.converter.batch.fleet.task_resources import Cluster
-from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 
 class RayFleet:
-    """A Ray, in a with statement, for any number of executors. Entering it raises UsageError for no Ray, no cluster, and
+    """A Ray, in a with statement. Entering it raises UsageError for no Ray, no cluster, and
     machines that are not like this one, all of them at once; at its end nothing is left of what was started.
 
     on:   "local", "auto" or HOST:PORT, see RayConnection. jobs: cores of a Ray that is started; None: all.
@@ -46,10 +45,6 @@ class RayFleet:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
-
-    def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """What the result of a task depends on that no file says, for `Keys`; None for a task that no machine can do."""
-        return self.cluster.machine_of(task)
 
     def _no_machines(self) -> Problem:
         return Problem(
