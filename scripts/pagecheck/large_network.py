@@ -19,7 +19,12 @@ def large_network(nodes: int) -> onnx.ModelProto:
         "width": np.array([WIDTH]),
     }
     random = np.random.default_rng(0)
-    for name, shape in {"w": (WIDTH, WIDTH), "up": (WIDTH, 2 * WIDTH), "down": (2 * WIDTH, WIDTH), "b": (WIDTH,)}.items():
+    for name, shape in {
+        "w": (WIDTH, WIDTH),
+        "up": (WIDTH, 2 * WIDTH),
+        "down": (2 * WIDTH, WIDTH),
+        "b": (WIDTH,),
+    }.items():
         weights[name] = (random.standard_normal(shape) * 0.1).astype(np.float32)
     x, block = "tokens", 0
     while len(made) < nodes - 15:
@@ -40,7 +45,9 @@ def large_network(nodes: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-def _node(made: list[onnx.NodeProto], op: str, inputs: list[str], name: str, domain: str = "", **attributes: object) -> str:
+def _node(
+    made: list[onnx.NodeProto], op: str, inputs: list[str], name: str, domain: str = "", **attributes: object
+) -> str:
     output = f"{name}_output_0"
     made.append(helper.make_node(op, inputs, [output], name=name, domain=domain, **attributes))
     return output
@@ -59,7 +66,10 @@ def _block(made: list[onnx.NodeProto], x: str, at: str) -> str:
     shape = node("Shape", x, name="attention/Shape")
     batch = node("Gather", shape, "zero", name="attention/Gather")
     length = node("Gather", shape, "one", name="attention/Gather_1")
-    sizes = [node("Unsqueeze", one, "zero", name=f"attention/Unsqueeze_{i}") for i, one in enumerate((batch, length))]
+    sizes = [
+        node("Unsqueeze", one, "zero", name=f"attention/Unsqueeze_{i}")
+        for i, one in enumerate((batch, length))
+    ]
     target = node("Concat", *sizes, "width", name="attention/Concat", axis=0)
     scores = node("MatMul", parts[0], parts[1], name="attention/scores/MatMul")
     weights = node("Softmax", scores, name="attention/Softmax", axis=-1)
@@ -67,7 +77,9 @@ def _block(made: list[onnx.NodeProto], x: str, at: str) -> str:
     turned = node("Transpose", mixed, name="attention/Transpose", perm=[0, 2, 1, 3])
     flat = node("Reshape", turned, target, name="attention/Reshape")
     out = node("MatMul", flat, "w", name="attention/out/MatMul")
-    normed = node("SkipLayerNormalization", out, x, "b", "b", name="norm/SkipLayerNormalization", domain="com.microsoft")
+    normed = node(
+        "SkipLayerNormalization", out, x, "b", "b", name="norm/SkipLayerNormalization", domain="com.microsoft"
+    )
     up = node("MatMul", normed, "up", name="mlp/up/MatMul")
     gelu = node("Gelu", up, name="mlp/act/Gelu", domain="com.microsoft")
     return node("Add", node("MatMul", gelu, "down", name="mlp/down/MatMul"), normed, name="mlp/Add")

@@ -44,7 +44,7 @@ class Entry:
 
     @property
     def drawn(self) -> bool:
-        """Whether it is in the picture: nodes of inner graphs are told with their outer one, constants with their readers."""
+        """Whether it is in the picture: nodes of inner graphs are told with their outer one, constants with readers."""
         return self.inside is None and not (self.role == NODE and self.op == "Constant")
 
 
@@ -173,8 +173,14 @@ def _typed(type_: onnx.TypeProto.Tensor) -> str:
     if not type_.HasField("shape"):
         return dtype
     dims = type_.shape.dim
-    sizes = tuple(str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims)
-    return f"{dtype} {_shape(sizes)}"
+    return f"{dtype} {_shape(tuple(map(_size, dims)))}"
+
+
+def _size(dim: onnx.TensorShapeProto.Dimension) -> str:
+    """A number or a symbol; "?" for what is unknown, which onnx's inference calls unk__0 and so on."""
+    if dim.HasField("dim_value"):
+        return str(dim.dim_value)
+    return "?" if not dim.dim_param or dim.dim_param.startswith("unk__") else dim.dim_param
 
 
 def _dtype(number: int) -> str:

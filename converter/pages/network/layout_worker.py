@@ -28,10 +28,11 @@ def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]
     left = 0.0
     for nodes, width, height, links in from_edges(edges, ranking_type="up", **how).to_list():
         # every part has numbers of its own for the bends of its edges
-        here = {int(node): (x + left, height - y) for node, (x, y) in nodes}
+        here = {int(node): (float(x + left), float(height - y)) for node, (x, y) in nodes}
         places |= {node: place for node, place in here.items() if node < count}
-        after = {s: t for s, t in links or () if s >= count}
-        for source, target in links or ():
+        steps = [(int(source), int(target)) for source, target in links or ()]
+        after = {source: target for source, target in steps if source >= count}
+        for source, target in steps:
             if source < count <= target:
                 points: list[float] = []
                 while target >= count:

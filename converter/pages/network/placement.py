@@ -123,10 +123,13 @@ def _in_columns(
             for line in range(low + 1, high + 1):
                 passing[line] += 1
     starts = [0]
-    while count - starts[-1] > 1.25 * height:
-        first = starts[-1] + max(1, int(0.8 * height))
-        last = min(starts[-1] + int(1.2 * height) + 1, count - 1)
-        starts.append(min(range(first, last + 1), key=lambda line: (passing[line], line)))
+    wanted = count / max(1, round(count / height))  # rows of each, so that the last is as long as the others
+    while count - starts[-1] > 1.3 * wanted:
+        ideal = starts[-1] + wanted
+        near = range(int(ideal - 0.15 * wanted) + 1, int(ideal + 0.15 * wanted) + 1) or range(
+            round(ideal), round(ideal) + 1
+        )
+        starts.append(min(near, key=lambda line: (passing[line], abs(line - ideal))))
     column = [0] * count
     for start in starts[1:]:
         column[start] = 1
