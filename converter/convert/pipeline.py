@@ -47,7 +47,7 @@ from trtsmith.converter.model.option_values import check_values, is_count, is_se
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.model.signs_of_life import Progress, SignsOfLife, signs_of_life
+from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
@@ -154,7 +154,7 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         return _convert(options, telling)
 
 
-def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
+def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     clock = _StageTimes(progress.done)
     progress.step("loading the model")
     _check_files(options)
