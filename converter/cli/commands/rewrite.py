@@ -56,7 +56,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     analysis = rewrite_model(rewrite_options(options), console.progress)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
-        console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
+        console.note(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
             console.say(f"note: {one_line(record.node)}: {note}")
     for warning in (*rewritten.warnings(), *rewritten.of_profile()):
