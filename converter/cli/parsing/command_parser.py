@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.parsing.help_text import HelpText
 from trtsmith.converter.cli.parsing.near import nearest
 from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
@@ -50,7 +51,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _get_formatter(self) -> argparse.HelpFormatter:
         columns = shutil.get_terminal_size().columns - 2
-        return self.formatter_class(prog=self.prog, width=max(min(columns, MOST_COLUMNS), 40))  # type: ignore[call-arg]
+        return HelpText(self.prog, width=max(min(columns, MOST_COLUMNS), 40))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -1,1 +1,1 @@
-"""What a terminal gets and a file does not: a line that is written anew, and colours."""
+"""Holds what is for terminals only: a line that is written anew, and colours."""
