@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.cli.terminal import colors
 from trtsmith.converter.cli.terminal.live_line import LiveLine
 from trtsmith.converter.cli.text import one_line, printable, table
@@ -67,7 +68,10 @@ class Console:
         self._print(colors.said(text) if colors.is_colored(sys.stderr, self.color) else text)
 
     def problems(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:  # further lines of a part are indented: none can pass for a line of ours
+        """What is wrong, in four parts; what is wrong with many nodes alike is told once."""
+        for problem in grouped(
+            problems
+        ):  # further lines of a part are indented: none can pass for a line of ours
             parts = {part: text.replace("\n", "\n    ") for part, text in problem.to_json().items()}
             self.say(f"error: {Problem(**parts)}")
 
