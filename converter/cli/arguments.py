@@ -131,7 +131,8 @@ def add_shapes(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=MIN:OPT:MAX",
-        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
+        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three, once for each input; or "
+        "images:1x3x640x640,mask:1x1, as trtexec writes it",
     )
     for name in ("min", "opt", "max"):
         shapes.add_argument(
