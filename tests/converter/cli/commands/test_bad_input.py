@@ -146,6 +146,8 @@ FLAGS: dict[str, tuple[list[str], int, str]] = {
     "rtol": (["relu.onnx", "-o", "o.plan", "--rtol", "abc"], 2, "'abc' is not a tolerance"),
     "rtol of no output": (["relu.onnx", "-o", "o.plan", "--rtol", "z:1"], 2, "the model has no output 'z'"),
     "target": (["relu.onnx", "-o", "o.plan", "--target", "foo"], 2, "'foo' is not a list of GPU targets"),
+    "GPU of nobody": (["relu.onnx", "-o", "o.plan", "--target", "rtx4091"], 2, "did you mean RTX 4090 (sm89)"),
+    "GPU of the data centre": (["relu.onnx", "-o", "o.plan", "--target", "H100"], 2, "An engine for sm90 (H100"),
     "no target": (["relu.onnx", "-o", "o.plan", "--target", ","], 2, "is not a list of GPU targets"),
     "target of nobody": (["relu.onnx", "-o", "o.plan", "--target", "sm1"], 2, "cannot build for sm1"),
     "plugins are no library": (["relu.onnx", "-o", "o.plan", "--plugins", "x.npz"], 2, "x.npz"),
