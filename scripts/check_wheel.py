@@ -54,6 +54,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/importers/__init__.py",
         "trtsmith/api.py",
         "trtsmith/py.typed",
+        "trtsmith/converter/pages/assets/frame.js",
         *SDK,
     ]
     missing = [name for name in wanted if names.count(name) != 1]

@@ -23,6 +23,8 @@ class Comparison:
     cosine:           of the angle between result and reference as vectors; 1 for the same direction.
     compared:         elements that are finite on both sides, or whole numbers: what the verdict rests on.
     at:               which of several sets of inputs, as "min 1x3x320x320"; "" for the only one.
+    used:             share of the tolerance that the difference takes: above 1 they disagree. None where no number says it:
+        nothing was compared, or nothing may differ and something does.
     """
 
     output: str
@@ -40,6 +42,7 @@ class Comparison:
     actual: float | None = None
     compared: int = 0
     at: str = ""
+    used: float | None = None
 
 
 def compare(
@@ -98,13 +101,13 @@ def _compare_whole(known: Comparison, expected: np.ndarray, actual: np.ndarray, 
     count = int(np.count_nonzero(different))
     known = replace(known, compared=expected.size)
     if count == 0:
-        return replace(known, agrees=True, reason="equal")
+        return replace(known, agrees=True, reason="equal", used=0.0)
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     # -1 where they are equal: large integers may differ by what float64 does not hold
     measured = _with_figures(known, e, a, np.where(different, np.abs(a - e), -1.0))
     most = int(share * expected.size)
     reason = f"{count} elements differ" + (f", allowed {most}" if most else "")
-    return replace(measured, agrees=count <= most, reason=reason)
+    return replace(measured, agrees=count <= most, reason=reason, used=count / most if most else None)
 
 
 def _compare_floats(
@@ -131,11 +134,20 @@ def _compare_floats(
     difference = np.abs(actual - expected)
     measured = _with_figures(known, expected, actual, difference)
     if limits is not None:
-        outside = int(np.count_nonzero(difference > limits[1] + limits[0] * np.abs(expected)))
+        allowed = limits[1] + limits[0] * np.abs(expected)
+        outside = int(np.count_nonzero(difference > allowed))
         reason = f"{outside} elements beyond rtol {limits[0]:g}, atol {limits[1]:g}"
-        return replace(measured, agrees=outside == 0, reason=reason)
+        return replace(measured, agrees=outside == 0, reason=reason, used=_share(difference, allowed))
     reason = f"relative error {measured.relative:.1e}, allowed {ratio:.2g}"
-    return replace(measured, agrees=measured.relative <= ratio, reason=reason)
+    used = _share(np.array(measured.relative), np.array(ratio))
+    return replace(measured, agrees=measured.relative <= ratio, reason=reason, used=used)
+
+
+def _share(difference: np.ndarray, allowed: np.ndarray) -> float | None:
+    """The largest share that a difference has of what is allowed; None for one where none is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        largest = float(np.where(difference == 0, 0.0, difference / allowed).max())
+    return largest if np.isfinite(largest) else None
 
 
 def _with_figures(

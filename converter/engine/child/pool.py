@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.events import tell
 from trtsmith.converter.engine.child.exits import describe_exit
 from trtsmith.converter.engine.child.process import ChildDied, Progress, error_of
 from trtsmith.converter.engine.child.serve import MANY
@@ -157,10 +158,11 @@ class _Worker:
             raise self.death(timed_out=False)
 
     def end(self) -> None:
-        """Kill it, unless it has ended, and close the pipes."""
+        """Kill it, unless it has ended, close the pipes, and remove its log."""
         end_session(self.process)
         self._close_requests()
         os.close(self.events)
+        self.log_path.unlink(missing_ok=True)
 
     def _close_requests(self) -> None:
         if self.requests >= 0:
@@ -192,6 +194,7 @@ class Pool:
     setup:       the first request of every worker, for `serve(setup=...)`; None: there is none.
     environment: variables on top of the inherited ones. paths: folders that Python looks for modules in.
     start_s:     the time that a worker gets to be ready for its first request.
+    folder:      where its private folder is made; None: where temporary files are.
 
     A worker that dies before it is ready would do so again: no other is started then, and the requests that are left have
     its error.
@@ -207,6 +210,7 @@ class Pool:
         environment: Mapping[str, str] | None = None,
         paths: Sequence[Path] = (),
         start_s: float = START_S,
+        folder: Path | None = None,
     ) -> None:
         self._module = module
         self._size = size
@@ -215,7 +219,7 @@ class Pool:
         self._workers: list[_Worker] = []
         self._failure: TrtsmithError | ChildDied | None = None  # of a worker that did not get ready
         self._numbers = itertools.count()
-        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-pool-")
+        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-pool-", dir=folder)
         work = Path(self._folder.name)
         (work / "run").mkdir()  # an empty working folder: python -m puts it first on the module path
         self._environment = child_environment(flavour, work) | dict(environment or {})
@@ -234,6 +238,10 @@ class Pool:
         """Kill the workers, and remove what they left."""
         self.restart()
         self._folder.cleanup()
+
+    def processes(self) -> list[int]:
+        """The workers that there are now, for whoever watches them from another thread."""
+        return [worker.process.pid for worker in list(self._workers)]
 
     def restart(self) -> None:
         """Kill the workers; the next request starts others."""
@@ -272,11 +280,11 @@ class Pool:
         a word or its time was up.
         """
 
-        def tell(_: None, event: Mapping[str, Any]) -> None:
+        def hear(_: None, event: Mapping[str, Any]) -> None:
             if on_progress is not None and event["event"] == "progress":
-                on_progress(event["text"])
+                tell(event, on_progress)
 
-        ((_, outcome),) = self.run(deque([(None, request)]), timeout_s, on_event=tell)
+        ((_, outcome),) = self.run(deque([(None, request)]), timeout_s, on_event=hear)
         if log_path is not None:
             log_path.write_text(outcome.said)
         return outcome.get()

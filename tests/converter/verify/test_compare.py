@@ -119,3 +119,28 @@ def test_what_a_precision_allows() -> None:
 def test_large_integers_differ_by_one() -> None:
     (result,) = compare({"y": np.array([7, 2**62])}, {"y": np.array([7, 2**62 + 1])})
     assert not result.agrees and result.worst == (1,)
+
+
+def test_the_share_of_the_tolerance_is_above_one_where_outputs_disagree() -> None:
+    def used(
+        expected: np.ndarray, actual: np.ndarray, share: float | None = None, **limits: list[str]
+    ) -> object:
+        tolerances = parse_tolerances(**limits) if limits else None
+        allowed = None if share is None else {"y": share}
+        (result,) = compare({"y": expected}, {"y": actual}, tolerances, allowed)
+        assert result.used is None or result.agrees is (result.used <= 1)
+        return result.used
+
+    ones = np.ones(4)
+    assert used(ones, ones) == 0
+    assert used(ones, ones + 5e-5) == pytest.approx(0.5)
+    assert used(ones, ones + 5e-5, share=1e-5) == pytest.approx(5)
+    assert used(ones, ones + np.array([0, 0, 0, 0.3]), rtol=["0.1"], atol=["0.05"]) == pytest.approx(2)
+    assert used(ones, ones, rtol=["0"], atol=["0"]) == 0  # nothing may differ, and nothing does
+    assert used(ones, ones + 1, rtol=["0"], atol=["0"]) is None
+    assert used(ones, ones * np.nan) is None
+    assert used(np.zeros(4), ones) is None
+    whole = np.arange(8)
+    assert used(whole, whole) == 0
+    assert used(whole, np.where(whole == 0, 1, whole)) is None
+    assert used(whole, np.where(whole == 0, 1, whole), share=0.25) == 0.5
