@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzzing.fuzz_process import FuzzProcess
+from trtsmith.converter.convert.mending.refusals import SUFFIX
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"
 CODES = (0, 1, 2, 3)
@@ -133,9 +134,8 @@ def _judged(
         found.append(("broken rule", re.sub(r"'[^']*'", "'...'", broken[1])[:160]))
     if outcome["mib"] > most_mib:
         found.append(("memory", f"{words[0]} uses {outcome['mib'] >> 8 << 8} MiB"))
-    expected = {MODEL} | (
-        {name for name in left["work"] if name.startswith("out.")} if code in (0, 3) else set()
-    )
+    made = {name for name in left["work"] if name.startswith("out.")}
+    expected = {MODEL} | {name for name in made if code in (0, 3) or _is_told(name, code, said)}
     more = [name for name in left["work"] if name not in expected]
     more += [name for name in left["temporary"] if name not in OF_OTHERS]
     if more:
@@ -143,3 +143,8 @@ def _judged(
     if code == 0 and words[0] == "rewrite" and OUTPUT not in left["work"]:
         found.append(("no output", " ".join(words)))
     return [FuzzFinding(kind, place, words, said) for kind, place in found]
+
+
+def _is_told(name: str, code: int, said: str) -> bool:
+    """Whether it is the file of the nodes that TensorRT refuses, which the message names."""
+    return code == 1 and name.endswith(SUFFIX) and f"/{name}" in said

@@ -216,6 +216,18 @@ def test_our_definition_is_the_reference_and_is_said_to_be(name: str, tmp_path: 
     assert told.startswith(f"onnxruntime has no CPU kernel for com.microsoft::{op_type_of(call)}: ")
 
 
+def test_rotary_embeddings_need_both_tables(tmp_path: Path) -> None:
+    call = (
+        "y = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, do_rotary = 1>"
+        ' (q, "", "", "", "", last, total, c)'
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 4, 256] q, int32[2] last, int32[1] total, float[16, 16] c) => (float[2, 4, 128] y) {{ {call} }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert "do_rotary = 1 without its tables" in problem.what and "sin_cache" in problem.expected
+
+
 def test_operators_that_onnxruntime_runs_stay_in_the_reference(tmp_path: Path) -> None:
     """One rule writes GroupNorm and SkipLayerNormalization: only the first has no kernel."""
     norm = "n = com.microsoft.GroupNorm <activation = 0, groups = 4, channels_last = 1> (x, g, b)"

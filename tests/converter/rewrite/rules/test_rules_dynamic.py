@@ -140,3 +140,10 @@ def test_same_padding_of_dilated_windows(operator: str, mode: str, stride: int, 
         expected = expected / run(models["plain"], {"x": ones})["y"]
     got = run(rewrite(models["same"], passes=()).model, {"x": x})["y"]
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_another_rank_are_left_to_those_who_say_so(tmp_path: Path) -> None:
+    body = "(float[1, 6, 4] boxes, float scores) => (int64[5, 3] y) { y = NonMaxSuppression (boxes, scores) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 11]> g {body}')
+    onnx.save(model, tmp_path / "m.onnx")
+    assert rewrite(load_model(tmp_path / "m.onnx")).rewrites == ()
