@@ -10,12 +10,16 @@ from typing import Any
 
 from fuzzing.fuzz_process import FuzzProcess
 from trtsmith.converter.convert.mending.refusals import SUFFIX
+from trtsmith.converter.engine.libraries import FOLDER
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"
 CODES = (0, 1, 2, 3)
 
 OF_OTHERS = frozenset({".ses"})
 """What onnxruntime writes into the temporary folder, once in each process."""
+
+LIBRARIES = frozenset(path.name for path in FOLDER.glob("*.so"))
+"""What convert puts beside an engine with plugins."""
 
 _FRAME = re.compile(r'File "[^"\n]*?/((?:converter|importers)/[\w/]+\.py)", line (\d+), in (\w+)')
 _FAILED = re.compile(r"internal error: (\w+)")
@@ -134,7 +138,7 @@ def _judged(
         found.append(("broken rule", re.sub(r"'[^']*'", "'...'", broken[1])[:160]))
     if outcome["mib"] > most_mib:
         found.append(("memory", f"{words[0]} uses {outcome['mib'] >> 8 << 8} MiB"))
-    made = {name for name in left["work"] if name.startswith("out.")}
+    made = {name for name in left["work"] if name.startswith("out.") or name in LIBRARIES}
     expected = {MODEL} | {name for name in made if code in (0, 3) or _is_told(name, code, said)}
     more = [name for name in left["work"] if name not in expected]
     more += [name for name in left["temporary"] if name not in OF_OTHERS]
