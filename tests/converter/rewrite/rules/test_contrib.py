@@ -228,6 +228,16 @@ def test_rotary_embeddings_need_both_tables(tmp_path: Path) -> None:
     assert "do_rotary = 1 without its tables" in problem.what and "sin_cache" in problem.expected
 
 
+def test_a_crop_has_two_sizes(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 3, 5, 7] x, float[4, 4] boxes, int32[4] at) => (float[4, 3, 4, 3] y) <int32[1] size = {4}> {
+        y = com.microsoft.CropAndResize (x, boxes, at, size)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert "crop_size has the shape [1]" in problem.what
+
+
 def test_operators_that_onnxruntime_runs_stay_in_the_reference(tmp_path: Path) -> None:
     """One rule writes GroupNorm and SkipLayerNormalization: only the first has no kernel."""
     norm = "n = com.microsoft.GroupNorm <activation = 0, groups = 4, channels_last = 1> (x, g, b)"
