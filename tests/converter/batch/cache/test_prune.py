@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,12 @@ def test_an_entry_that_may_not_be_read_keeps_its_files(cache: Path, monkeypatch:
     with pytest.raises(PermissionError):
         prune(cache, PruneOrder(), NOW)
     assert snapshot(cache) == before
+
+
+def test_contents_hold_no_reports(cache: Path, tmp_path: Path) -> None:
+    """A cache may have thousands of them, of some MiB each."""
+    record = replace(result(tmp_path / "6", 6), report={"nodes": ["n"]}, bench={"runs": []})
+    store(cache).add(record, tmp_path / "6")
+    kept = read_contents(cache).entries[record.key].record
+    assert (kept.report, kept.bench, kept.files) == (None, None, record.files)
+    assert store(cache).find(record.key) == record

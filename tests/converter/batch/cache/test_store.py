@@ -387,6 +387,9 @@ def test_a_record_with_hostile_names_is_neither_kept_nor_placed(kept: Kept, tmp_
     kept.store.add(record, tmp_path / "made")
     kept.warned("plain file name")
     assert kept.store.find(record.key) is None
+    with pytest.raises(ValueError, match="plain file name"):
+        kept.store.place(record, kept.out)
+    assert not kept.out.exists()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO])
