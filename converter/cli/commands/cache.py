@@ -136,15 +136,20 @@ def clear(options: argparse.Namespace, console: Console) -> int:
     for text in done.damaged:
         console.say(f"damaged: {one_line(text)}")
     console.result(_summary(done, folder, dry_run=options.dry_run))
-    console.problems(
-        Problem(
-            f"it cannot be removed: {one_line(text)}",
-            str(folder),
-            "files and folders that you may change",
-            "run it as the user who owns them, or give yourself the permission",
+    if done.failed:
+        first, others = one_line(done.failed[0]), len(done.failed) - 1
+        more = f"; nor can {others} more" if others else ""
+        fix = "run it as the user who owns them, or give yourself the permission"
+        console.problems(
+            [
+                Problem(
+                    f"it cannot be removed: {first}{more}",
+                    str(folder),
+                    "files and folders that you may change",
+                    fix,
+                )
+            ]
         )
-        for text in done.failed
-    )
     return EXIT_FAILED if done.failed else EXIT_OK
 
 

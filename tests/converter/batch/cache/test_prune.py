@@ -223,13 +223,21 @@ def test_what_is_added_meanwhile_is_whole(
     assert found(cache) == [1, 2, 3, 4, 5, 7] and left_behind(cache) == []
 
 
-def test_what_cannot_be_removed_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
+def test_what_cannot_be_removed_is_told_and_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its files: an entry without them would be of no use."""
+    real = pruning.discard
+
+    def refuses(cache: Path, path: Path) -> None:
+        if path == entry_path(cache, key_of(1)):
+            raise PermissionError(1, "Operation not permitted")
+        real(cache, path)
 
     monkeypatch.setattr(pruning, "discard", refuses)
-    done = prune(cache, PruneOrder(older_than_s=4.5 * HOUR), NOW)
-    assert done.failed and all("Operation not permitted" in text for text in done.failed)
+    done = prune(cache, PruneOrder(everything=True), NOW)
+    assert done.failed == (f"{entry_path(cache, key_of(1))}: Operation not permitted",)
+    assert (done.entries, done.blobs, done.kept_entries) == (4, 4, 1)
+    assert done.kept_bytes == read_contents(cache).bytes > 7000
+    assert found(cache) == [1]
 
 
 def test_an_entry_that_may_not_be_read_keeps_its_files(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

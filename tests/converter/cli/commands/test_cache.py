@@ -147,7 +147,7 @@ def test_what_cannot_be_removed(
     refused(
         trtsmith(capsys, "cache", "prune", "--all", "--cache", cache),
         1,
-        "Operation not permitted",
+        "Operation not permitted; nor can 1 more",
         str(cache),
     )
 
