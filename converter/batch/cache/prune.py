@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,7 +83,7 @@ def prune(cache: Path, order: PruneOrder, now: float | None = None) -> Pruned:
     used = {facts.sha256 for entry in staying for facts in entry.record.files.values()}
     blobs = [digest for digest in contents.blobs if digest not in used]
     if not order.dry_run:
-        blobs = _remove_blobs(cache, blobs, contents, failed)
+        blobs = _remove_blobs(cache, blobs, contents, damaged.keys(), failed)
     size = contents.size
     gone = [contents.entries[key] for key in going if key in contents.entries]
     return Pruned(
@@ -142,7 +142,9 @@ def _damaged_blobs(cache: Path, contents: Contents) -> dict[str, str]:
         return {digest: text for digest, text in said if text}
 
 
-def _remove_blobs(cache: Path, digests: list[str], contents: Contents, failed: list[str]) -> list[str]:
+def _remove_blobs(
+    cache: Path, digests: list[str], contents: Contents, damaged: Set[str], failed: list[str]
+) -> list[str]:
     """Those that are gone. Each is first put aside: one that a new entry needs, which was written meanwhile, is put back.
 
     Whoever writes an entry looks for its blobs afterwards: either the entry is seen here, or the blob is missed there.
@@ -158,9 +160,11 @@ def _remove_blobs(cache: Path, digests: list[str], contents: Contents, failed: l
         except OSError as error:
             failed.append(f"{blob_path(cache, digest)}: {error.strerror}")
     needed = _needed_by_new(cache, contents)
-    for digest in aside.keys() & needed:
+    for digest in aside.keys() & needed - damaged:
+        blob = blob_path(cache, digest)
         with contextlib.suppress(OSError):
-            os.link(aside[digest], blob_path(cache, digest), follow_symlinks=False)
+            if not os.path.lexists(blob):  # whoever needs it may have put it again
+                os.replace(aside[digest], blob)
     gone = _removed(cache, aside, failed)
     return [digest for digest in gone if digest not in needed]
 

@@ -223,6 +223,17 @@ def test_what_is_added_meanwhile_is_whole(
     assert found(cache) == [1, 2, 3, 4, 5, 7] and left_behind(cache) == []
 
 
+def test_a_damaged_file_is_not_put_back_for_an_entry_that_is_new(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = add_while(monkeypatch, "_remove_blobs", cache, tmp_path, after=False)
+    blob = blob_path(cache, record.files["model.plan"].sha256)
+    blob.unlink()
+    blob.write_bytes(b"8" * 4000)
+    assert len(prune(cache, PruneOrder(damaged=True), NOW).damaged) == 1
+    assert not blob.exists() and found(cache) == [1, 2, 3, 4, 5]
+
+
 def test_what_cannot_be_removed_is_told_and_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its files: an entry without them would be of no use."""
     real = pruning.discard
