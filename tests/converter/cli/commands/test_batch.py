@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixt
         (["--init", "nets"], "--init needs a file to write"),
         (["--init", "nets", "zoo.toml", "-o", "x"], "1 given"),
         (["zoo.toml", "--only", "nothing*"], "no task has such a name"),
-        (["zoo.toml", "--jobs", "2", "--on", "local"], "as many tasks as it has cores"),
+        (["zoo.toml", "--jobs", "2", "--on", "10.0.0.1:6379"], "as many tasks as it has cores"),
         (["zoo.toml", "--jobs", "0"], "not a whole number"),
         (["none.toml"], "cannot be read"),
         (["zoo.toml", "-o", "zoo.toml"], "cannot be written"),
@@ -154,6 +155,36 @@ def test_usage(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr()
     assert code == 2 and shown.out == "" and says in shown.err
     assert all(f"\n  {part}:" in shown.err for part in ("where", "expected", "fix"))
+
+
+@pytest.mark.usefixtures("zoo")
+def test_what_is_not_asked_for_is_not_imported() -> None:
+    code = """
+import sys
+from trtsmith.converter.cli.main import main
+assert main(["batch", "zoo.toml", "-q", "--only", "gate"]) == 1
+print(*[name for name in ("ray", "rich", "torch", "tensorrt_rtx") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=checkout_environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'trtsmith[fleet]'")
+@pytest.mark.usefixtures("zoo")
+def test_a_ray_gives_the_same(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    here = ["batch", "zoo.toml", "-q", "--no-cache", "--jobs", "1"]
+    assert main([*here, "-o", "here"]) == main([*here, "-o", "there", "--on", "local"]) == 1
+    one, other = tasks_in(home / "here"), tasks_in(home / "there")
+    assert one.keys() == other.keys()
+    for name in one:
+        same = ("status", "key", "command", "variant", "routes", "problems", "warnings")
+        assert {part: one[name].get(part) for part in same} == {part: other[name].get(part) for part in same}
+        assert sorted(os.listdir(home / "here" / name)) == sorted(os.listdir(home / "there" / name))
+    assert main([*here, "-o", "there"]) == 1
+    assert {task["source"] for task in tasks_in(home / "there").values()} == {"kept"}
 
 
 def test_an_interrupt_ends_it_in_order_and_a_second_call_does_the_rest(
