@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.zoo.option_tables import GivenOption, OptionLayer, did_you_mean
-from trtsmith.converter.batch.zoo.option_words import OptionError, shown, words_of
+from trtsmith.converter.batch.zoo.option_words import COMMAS, OptionError, shown, words_of
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
 from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
@@ -99,7 +99,7 @@ class OptionChecker:
             what = f"{given.name} names {kind}: {shown(str(path), 200)}"
             expected = f"a file; paths are relative to {folder}"
             self._findings.add(given.keys, what, expected, "correct the path")
-        return None if missing else words
+        return None if missing else _in_the_parsers_words(given.name, words, self._values[given.keys])
 
     def _say(self, given: GivenOption, problem: Problem) -> None:
         """What argparse says of one option, without its prefix."""
@@ -161,6 +161,13 @@ def named_paths(name: str, value: Any) -> tuple[Path, ...]:
         files = (text.partition("=@") for text in several)
         return tuple(Path(file) for _, found, file in files if found)
     return tuple(one for one in several if isinstance(one, Path))
+
+
+def _in_the_parsers_words(name: str, words: tuple[str, ...], value: object) -> tuple[str, ...]:
+    """The words, with a list as the command reads it: GPUs by their names are targets, which tasks are placed by."""
+    if name in COMMAS and isinstance(value, tuple) and value:
+        return (f"--{name}", ",".join(map(str, value)))
+    return words
 
 
 def _is_there(path: Path, given: GivenOption) -> bool:

@@ -60,6 +60,14 @@ def test_values_that_are_sets_of_options(folder: Path) -> None:
     assert (second.name, second.words, second.needs.gpu) == ("a/any", ("--target", "sm80,sm86"), "")
 
 
+def test_gpus_by_their_names_are_targets_in_words_and_names_in_variants(folder: Path) -> None:
+    tasks = tasks_of(folder, f'[matrix]\ntarget = ["rtx4090", ["SM80", "l4"]]\n{A}')
+    assert [(task.name, task.words) for task in tasks] == [
+        ("a/rtx4090", ("--target", "sm89")),
+        ("a/SM80+l4", ("--target", "sm80,sm89")),
+    ]
+
+
 def test_switches_are_axes_too(folder: Path) -> None:
     text = f'[matrix]\nio-precision = [true, false]\nprecision = ["fp16"]\n{A}'
     assert variants(folder, text) == {
@@ -139,6 +147,7 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ("target = ['sm86', 'SM86']", "twice, but for the case of letters"),
         ("target = ['sm86,sm89', ' sm86,sm89']", "cannot be part of a folder's name"),
         ("target = { a = 'sm86,sm89', b = 'SM86,sm89' }", "are the same"),
+        ("target = ['rtx4090', 'sm89']", '"rtx4090" and "sm89" of the axis target are the same'),
         ("precision = ['fp17']", '"fp17" is no value of precision'),
         ("precison = ['fp16']", "'precison' is neither an option nor"),
         ("output = ['a']", "a zoo cannot give output"),
