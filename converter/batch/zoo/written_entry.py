@@ -54,9 +54,10 @@ def entry_of(path: Path, base: Path) -> WrittenEntry:
         lines.append(comment(f"TODO: the model leaves these sizes open; they are guesses{doubt}: {names}"))
     elif not guesses.fits:
         lines.append(comment("TODO: ONNX's shape inference refuses these sizes"))
-    if guesses.ranges:
-        lines.append("[model.shapes]")
-        lines += [f"{toml_key(name)} = {toml_string(str(sizes))}" for name, sizes in guesses.ranges.items()]
+    # Dotted keys: below the header of a table, an option that someone adds would be in that table.
+    lines += [
+        f"shapes.{toml_key(name)} = {toml_string(str(sizes))}" for name, sizes in guesses.ranges.items()
+    ]
     return WrittenEntry(tuple(lines), guessed=bool(guesses.guessed) or not guesses.fits)
 
 

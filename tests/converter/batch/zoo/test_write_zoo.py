@@ -14,6 +14,7 @@ from onnx import helper as oh
 
 from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
 from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.zoo import size_guesses
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.toml_text import comment, toml_key, toml_string
 from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
@@ -43,10 +44,7 @@ def test_a_folder_of_models(tmp_path: Path) -> None:
         ("c", ()),
         ("d", ()),
     ]
-    assert (
-        '[[model]]\npath = "b.onnx"\n# input x: float32[batch, 3]\n[model.shapes]\nx = "1x3:1x3:4x3"\n'
-        in text
-    )
+    assert '[[model]]\npath = "b.onnx"\n# input x: float32[batch, 3]\nshapes.x = "1x3:1x3:4x3"\n' in text
     assert "TODO" not in text
 
 
@@ -224,6 +222,26 @@ def test_folders_without_models(tmp_path: Path, folder: str, said: str) -> None:
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the zoo's file cannot be written"):
         write_zoo(make_folder(tmp_path), tmp_path / "nowhere" / "zoo.toml")
+
+
+def test_options_can_be_added_at_the_end(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx", "batch", 3)
+    written(tmp_path)
+    with open(tmp_path / "zoo.toml", "a", encoding="utf-8") as stream:
+        stream.write('precision = "fp16"\n')
+    (task,) = read_zoo(tmp_path / "zoo.toml", COMMANDS)
+    assert task.words[-2:] == ("--precision", "fp16")
+
+
+def test_looking_for_sizes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    position = numpy_helper.from_array(np.zeros((1, 3, 224, 224), np.float32), "p")
+    save(
+        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
+    )
+    monkeypatch.setattr(size_guesses, "MOST_S", 0.0)
+    _, text, (task,) = written(tmp_path)
+    assert "1x3x320x320" in task.words[1]
+    assert "refuses them" in text
 
 
 def test_toml_text() -> None:

@@ -202,6 +202,15 @@ def test_matrices_of_models_that_cannot_be(folder: Path, own: str, said: str) ->
     assert any(said in problem.what for problem in problems)
 
 
+def test_an_exclude_of_models_that_were_not_found_is_not_told_beside_them(folder: Path) -> None:
+    text = "[matrix]\ntarget = ['sm86', 'sm80']\nexclude = [{ model = 'z*', target = 'sm86' }, { target = 'sm87' }]\n"
+    problems = problems_of(folder, f"{text}[[model]]\npath = 'z*.onnx'\n")
+    assert [problem.what for problem in problems] == [
+        "the axis target has no value 'sm87'",
+        "'z*.onnx' matches no model",
+    ]
+
+
 def test_two_variants_with_one_name(folder: Path) -> None:
     text = f"[matrix]\nrtol = {{ a = 0.1, a-b = 0.2 }}\natol = {{ c = 0.1, b-c = 0.2 }}\n{A}"
     (problem,) = problems_of(folder, text)
