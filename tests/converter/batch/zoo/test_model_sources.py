@@ -111,6 +111,19 @@ def test_paths_that_name_no_model(folder: Path, path: str, said: str) -> None:
     assert "zoo.toml, line 2: model.path" in problem.where
 
 
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        ("A.onnx", "did you mean 'a.onnx'?"),
+        ("nets/cc.onnx", "did you mean 'nets/c.onnx'?"),
+        ("gone/a.onnx", "correct the path"),
+    ],
+)
+def test_the_nearest_file_is_told(folder: Path, path: str, fix: str) -> None:
+    (problem,) = problems_of(folder, f'[[model]]\npath = "{path}"\n')
+    assert problem.fix == fix
+
+
 def test_names_are_the_stems_and_longer_where_they_must_be(folder: Path) -> None:
     write_model(folder / "more" / "C.onnx", 1)
     write_model(folder / "more" / "e.onnx", 1)
