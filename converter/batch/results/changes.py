@@ -6,6 +6,7 @@ each rule has its threshold, with the reason beside it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def _comparison(old: TaskResult, new: TaskResult) -> Iterator[Change]:
         if factor > 1:
             found[WORSE].append((factor, name))
         elif factor < 1:
-            found[BETTER].append((1 / factor, name))
+            found[BETTER].append((1 / factor if factor else math.inf, name))
     for mark, outputs in found.items():
         if outputs:
             names = [name for _, name in sorted(outputs, key=lambda one: (-one[0], one[1]))]
@@ -112,7 +113,7 @@ def _comparison(old: TaskResult, new: TaskResult) -> Iterator[Change]:
 def _error_factor(old: OutputError, new: OutputError) -> float:
     """By which an error grew: 1 for no change that says anything."""
     if old.agrees != new.agrees:
-        return float("inf") if old.agrees else 0.0
+        return math.inf if old.agrees else 0.0
     if old.used is not None and new.used is not None:
         before, after, floor = old.used, new.used, ERROR_FLOOR
     elif old.relative is not None and new.relative is not None:
