@@ -106,8 +106,9 @@ def _build_report(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
-    """The report of `convert`: the engine, its files, and the verdict."""
-    from trtsmith.converter.convert.facts import profile_facts  # only who converts has imported it
+    """The report of `convert`: the engine, its files, the nodes that are not native, and the verdict."""
+    from trtsmith.converter.convert.facts import profile_facts  # only who converts has imported these
+    from trtsmith.converter.convert.plan import Route
 
     bundle = done.bundle
     return {
@@ -118,6 +119,11 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
         "libraries": [str(path) for path in done.libraries],
         "manifest": str(bundle.manifest) if bundle is not None else None,
         "routes": done.plan.routes(),
+        "nodes": [
+            {"name": node.name, "op_type": node.op_type, "route": node.route.value}
+            for node in done.plan.nodes
+            if node.route is not Route.NATIVE
+        ],
         "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
         **profile_facts(done.rewritten, asked.values),
         "mended": [asdict(one) for one in done.mended],
