@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import TaskRecord
 
@@ -42,6 +43,16 @@ class Executor(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
+    def machine_of(self, task: BatchTask) -> MachineFacts | None:
+        """What the task's result depends on of the machine that it is run on, for its key; None where that is not known.
+        It may be asked before `run`."""
+
+    def stop(self) -> None:
+        """Called while `run` is at work, from another thread or a signal handler: no further task is begun, those that run
+        end as cancelled; `run` gives them, and what has ended before, and ends."""
+
     def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
-        """Each task once, as it ends, in any order. A task that cannot be done is a record that says so, no exception;
-        UsageError is for what no task can be done with, such as a cluster that is not there."""
+        """Each task once, as it ends, in any order; it may be called again after that.
+
+        A task that cannot be done is a record that says so, no exception; UsageError is for what no task can be done with,
+        such as a cluster that is not there."""

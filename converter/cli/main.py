@@ -36,6 +36,8 @@ _COMMANDS = (
     "plugin",
     "new",
     "build-plugins",
+    "batch",
+    "cache",
     "doctor",
 )
 
@@ -99,7 +101,7 @@ def _main(argv: Sequence[str] | None) -> int:
     options = build_parser(words).parse_args(words)
     console = Console(quiet=options.quiet, verbose=options.verbose)
     try:
-        with _operators(options):
+        with operators_of(options):
             code: int = options.run(options, console)
         sys.stdout.flush()
     except TrtsmithError as error:
@@ -109,17 +111,15 @@ def _main(argv: Sequence[str] | None) -> int:
         _drop_stdout()
         return 141
     except Exception as error:  # the last line of defence: people get a message, not a traceback
-        known = None
         if isinstance(error, OSError):
             _drop_stdout()  # it may be stdout that failed; a second failure at exit would be a traceback
-            known = file_problem(error)
-        console.problems([known or _internal(error)])
+        problem, code = problem_of(error)
+        console.problems([problem])
         console.detail(traceback.format_exc())
-        return EXIT_USAGE if known else EXIT_FAILED
     return code
 
 
-def _operators(options: argparse.Namespace) -> AbstractContextManager[None]:
+def operators_of(options: argparse.Namespace) -> AbstractContextManager[None]:
     """Those from outside, in force, for a command that has --ops and does not see to them itself (`operators=False`)."""
     if not hasattr(options, "ops") or not getattr(options, "operators", True):
         return contextlib.nullcontext()
@@ -128,6 +128,12 @@ def _operators(options: argparse.Namespace) -> AbstractContextManager[None]:
     )  # imports onnx, which doctor does without
 
     return operators_in_force(options.ops, installed=options.plugins_from_packages)
+
+
+def problem_of(error: Exception) -> tuple[Problem, int]:
+    """What is said of an exception that no command foresaw, and the exit code that goes with it."""
+    known = file_problem(error) if isinstance(error, OSError) else None
+    return (known, EXIT_USAGE) if known else (_internal(error), EXIT_FAILED)
 
 
 def _internal(error: Exception) -> Problem:

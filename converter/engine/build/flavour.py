@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -128,10 +129,9 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
     """
     _check_name(prefer)
     installed = [flavour.name for flavour in installed_flavours()]
-    wanted = (prefer,) if prefer != "auto" else FLAVOURS if gpu else FLAVOURS[::-1]
-    for name in wanted:
-        if name in installed:
-            return name
+    found = preferred(installed, prefer, gpu is not None)
+    if found is not None:
+        return found
     if prefer == "auto":
         raise UsageError(
             Problem(
@@ -150,6 +150,12 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
             PIP[prefer] + others,
         )
     )
+
+
+def preferred(installed: Collection[str], prefer: str, has_gpu: bool) -> str | None:
+    """What `choose_flavour` picks of those that are installed on some machine; None where the one asked for is not."""
+    wanted = (prefer,) if prefer != "auto" else FLAVOURS if has_gpu else FLAVOURS[::-1]
+    return next((name for name in wanted if name in installed), None)
 
 
 def _check_name(prefer: str) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """The first GPU of this machine. compute_capability is (9, 0) for a Hopper."""
+    """A GPU of this machine. compute_capability is (9, 0) for a Hopper."""
 
     name: str
     compute_capability: tuple[int, int]
@@ -24,19 +26,30 @@ class Gpu:
 
 def find_gpu() -> Gpu | None:
     """The first GPU that the driver shows, or None without a driver or a device. Raises nothing."""
+    return next(_gpus(), None)
+
+
+def find_gpus() -> tuple[Gpu, ...]:
+    """All GPUs that the driver shows, in its order: that of CUDA_VISIBLE_DEVICES, where it is set. Raises nothing."""
+    return tuple(_gpus())
+
+
+def _gpus() -> Iterator[Gpu]:
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return None
+        return
+    if cuda.cuInit(0) != 0:
+        return
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     name = ctypes.create_string_buffer(256)
-    calls: tuple[Callable[[], int], ...] = (
-        lambda: cuda.cuInit(0),
-        lambda: cuda.cuDeviceGet(ctypes.byref(device), 0),
-        lambda: cuda.cuDeviceGetName(name, len(name), device),
-        lambda: cuda.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device),
-        lambda: cuda.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device),
-    )
-    if any(call() != 0 for call in calls):  # any() stops at the first call that fails
-        return None
-    return Gpu(name.value.decode(errors="replace"), (major.value, minor.value))
+    for ordinal in itertools.count():
+        calls: tuple[Callable[[], int], ...] = (
+            partial(cuda.cuDeviceGet, ctypes.byref(device), ordinal),
+            lambda: cuda.cuDeviceGetName(name, len(name), device),
+            lambda: cuda.cuDeviceGetAttribute(ctypes.byref(major), _MAJOR, device),
+            lambda: cuda.cuDeviceGetAttribute(ctypes.byref(minor), _MINOR, device),
+        )
+        if any(call() != 0 for call in calls):  # any() stops at the first call that fails
+            return
+        yield Gpu(name.value.decode(errors="replace"), (major.value, minor.value))

@@ -157,10 +157,11 @@ class _Worker:
             raise self.death(timed_out=False)
 
     def end(self) -> None:
-        """Kill it, unless it has ended, and close the pipes."""
+        """Kill it, unless it has ended, close the pipes, and remove its log."""
         end_session(self.process)
         self._close_requests()
         os.close(self.events)
+        self.log_path.unlink(missing_ok=True)
 
     def _close_requests(self) -> None:
         if self.requests >= 0:
@@ -192,6 +193,7 @@ class Pool:
     setup:       the first request of every worker, for `serve(setup=...)`; None: there is none.
     environment: variables on top of the inherited ones. paths: folders that Python looks for modules in.
     start_s:     the time that a worker gets to be ready for its first request.
+    folder:      where its private folder is made; None: where temporary files are.
 
     A worker that dies before it is ready would do so again: no other is started then, and the requests that are left have
     its error.
@@ -207,6 +209,7 @@ class Pool:
         environment: Mapping[str, str] | None = None,
         paths: Sequence[Path] = (),
         start_s: float = START_S,
+        folder: Path | None = None,
     ) -> None:
         self._module = module
         self._size = size
@@ -215,7 +218,7 @@ class Pool:
         self._workers: list[_Worker] = []
         self._failure: TrtsmithError | ChildDied | None = None  # of a worker that did not get ready
         self._numbers = itertools.count()
-        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-pool-")
+        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-pool-", dir=folder)
         work = Path(self._folder.name)
         (work / "run").mkdir()  # an empty working folder: python -m puts it first on the module path
         self._environment = child_environment(flavour, work) | dict(environment or {})
@@ -234,6 +237,10 @@ class Pool:
         """Kill the workers, and remove what they left."""
         self.restart()
         self._folder.cleanup()
+
+    def processes(self) -> list[int]:
+        """The workers that there are now, for whoever watches them from another thread."""
+        return [worker.process.pid for worker in list(self._workers)]
 
     def restart(self) -> None:
         """Kill the workers; the next request starts others."""

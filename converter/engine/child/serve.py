@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -45,7 +46,7 @@ def serve(
     this process can take no further one. end: called when there are no more; the process then ends as Python does.
     Without it nothing is torn down: TensorRT and CUDA have nothing left to do for us, and could only crash.
     """
-    _die_with_parent()
+    _die_with_parent(int(arguments[1]))
     if arguments[0] == MANY:
         _answer_all(arguments, work, setup, spent)
         code = 0
@@ -110,7 +111,14 @@ def _send_problems(
     events.send("problems", exit_code=exit_code, problems=shown, spent=spent, kind=kind)
 
 
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent dies; elsewhere a worker looks at `events.alive`."""
+def _die_with_parent(events: int) -> None:
+    """Ask Linux to kill this process when its parent dies; elsewhere a worker looks at `events.alive`.
+
+    events: the pipe that the parent reads: one that has died before it could be asked has closed it.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        reader = select.poll()
+        reader.register(events, 0)
+        if reader.poll(0):  # POLLERR, which comes unasked
+            os._exit(128 + signal.SIGKILL)

@@ -14,7 +14,7 @@ from trtsmith.converter.engine.build.gpu import Gpu
 DRIVER = r"""
 #include <string.h>
 int cuInit(unsigned flags) { return RESULT; }
-int cuDeviceGet(int *device, int ordinal) { *device = 7; return ordinal; }
+int cuDeviceGet(int *device, int ordinal) { *device = 7; return ordinal > 1; }
 int cuDeviceGetName(char *name, int length, int device) { strncpy(name, "H200", length); return device != 7; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : -1;
@@ -37,12 +37,12 @@ def test_driver_is_asked(tmp_path: Path, result: int, found: Gpu | None) -> None
         str(library),
     ]
     subprocess.run(command, check=True)
-    code = "from trtsmith.converter.engine.build.gpu import find_gpu, Gpu; print(find_gpu())"
+    code = "from trtsmith.converter.engine.build.gpu import find_gpu, find_gpus; print(find_gpu(), *find_gpus(), sep='\\n')"
     environment = checkout_environment(LD_LIBRARY_PATH=tmp_path)
     shown = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert shown.stdout.strip() == str(found)
+    assert shown.stdout.splitlines() == [str(found)] * (1 if found is None else 3)
 
 
 def test_target_is_spelt_as_the_flag_takes_it() -> None:

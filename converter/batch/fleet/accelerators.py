@@ -1,0 +1,120 @@
+"""Says which GPU a task needs, and by which name Ray knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from trtsmith.converter.batch.cache.canonical_words import has_option, last_value
+from trtsmith.converter.batch.fleet.node_facts import NodeFacts
+from trtsmith.converter.batch.task import BatchTask
+
+ANY = "any"
+
+CAPABILITIES: Mapping[str, tuple[int, int]] = {
+    "K80": (3, 7),
+    "P100": (6, 0),
+    "P4": (6, 1),
+    "V100": (7, 0),
+    "T4": (7, 5),
+    "A100": (8, 0),
+    "A100-40G": (8, 0),
+    "A100-80G": (8, 0),
+    "A10G": (8, 6),
+    "L4": (8, 9),
+    "L40S": (8, 9),
+    "H100": (9, 0),
+    "H200": (9, 0),
+    "H20": (9, 0),
+    "B200": (10, 0),
+    "GB200": (10, 0),
+    "B300": (10, 3),
+    "GB300": (10, 3),
+    "RTX-PRO-6000": (12, 0),
+}
+"""Compute capabilities by Ray's names of accelerators (ray.util.accelerators, NVIDIA's), as NVIDIA's table of CUDA GPUs has
+them. What a machine says of its GPU counts more."""
+
+
+@dataclass(frozen=True)
+class GpuDemand:
+    """The GPU that a task needs.
+
+    name:    as Ray's accelerator types have it; "any".
+    targets: compute capabilities of which it must have one, "sm89"; (): any.
+    why:     for messages.
+    """
+
+    name: str
+    targets: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class GpuKind:
+    """GPUs of one kind in the cluster: Ray's name for it ("" for none), compute capability ("sm89"), how many there are, and
+    the name that the driver gives it."""
+
+    accelerator: str
+    target: str
+    count: float
+    title: str
+
+
+def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
+    """None for a task that needs none: it sees none then, wherever it runs.
+
+    Engines of TensorRT are built on the GPU that they are for; comparing and timing an engine needs one that runs it.
+    flavours: those that machines without a GPU have.
+    """
+    asked = last_value(task.words, "--flavour", "auto")
+    full = asked == "tensorrt" or (asked == "auto" and "tensorrt" in flavours and "tensorrt_rtx" not in flavours)
+    runs = last_value(task.words, "--verify", "") == "engine" and not has_option(task.words, "--no-verify")
+    reasons = [
+        why
+        for why, holds in (
+            ("TensorRT builds on the GPU that an engine is for", full),
+            ("--verify engine runs the engine", runs),
+            ("the engine is timed", task.bench is not None),
+            (f"it asks for the GPU {task.needs.gpu}", bool(task.needs.gpu)),
+        )
+        if holds
+    ]
+    if not reasons:
+        return None
+    targets = tuple(filter(None, last_value(task.words, "--target", "").split(",")))
+    return GpuDemand(task.needs.gpu or ANY, targets, "; ".join(reasons))
+
+
+def gpu_kinds(nodes: Sequence[NodeFacts]) -> list[GpuKind]:
+    """What the cluster has, most first."""
+    counts: dict[tuple[str, str, str], float] = {}
+    for facts in nodes:
+        if facts.node.gpus > 0:
+            name = facts.node.accelerator
+            target = _target(facts.gpu.compute_capability if facts.gpu else CAPABILITIES.get(name))
+            key = (name, target, facts.gpu.name if facts.gpu else name)
+            counts[key] = counts.get(key, 0) + facts.node.gpus
+    kinds = [GpuKind(name, target, count, title) for (name, target, title), count in counts.items()]
+    return sorted(kinds, key=lambda kind: (-kind.count, kind.accelerator, kind.target))
+
+
+def choose_gpu(demand: GpuDemand, kinds: Sequence[GpuKind]) -> GpuKind | None:
+    """The kind on which tasks with this demand run: always the same one, since results differ from GPU to GPU.
+
+    It is the one of which there are most; None where no kind fits.
+    """
+    for kind in kinds:
+        named = demand.name == ANY or demand.name.lower() == kind.accelerator.lower()
+        if named and (not demand.targets or kind.target in demand.targets):
+            return kind
+    return None
+
+
+def accelerators_of(targets: Collection[str]) -> list[str]:
+    """Ray's names of GPUs that have one of these compute capabilities."""
+    return [name for name, capability in CAPABILITIES.items() if _target(capability) in targets]
+
+
+def _target(capability: tuple[int, int] | None) -> str:
+    return "" if capability is None else "sm{}{}".format(*capability)

@@ -1,0 +1,189 @@
+"""The folder of a batch: each task's results in a folder of its own, whole or not at all.
+
+A task's folder is made under DIR/.work and renamed, record.json written last. What a batch that was killed left there is
+swept by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from trtsmith.converter.batch.folder_lock import FolderLock
+from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.task_record import RECORD, TaskRecord
+from trtsmith.converter.engine.bundle.bundle import file_digest
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+
+WORK = ".work"
+
+
+class OutputFolder:
+    """DIR, which is made, and is this process's alone in a with statement. tasks: that may be written there.
+
+    scratch: a folder in the same file system for what is being done.
+
+    UsageError where it cannot be written, where another batch is at work in it, or where a task's name cannot be that of a
+    folder or is taken by something that no batch has written.
+    """
+
+    def __init__(self, folder: Path, tasks: Iterable[BatchTask]) -> None:
+        self.folder = folder.absolute()
+        self._tasks = tuple(tasks)
+        self._numbers = itertools.count(1)
+        self.scratch = self.folder / WORK
+
+    def __enter__(self) -> OutputFolder:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = FolderLock(self.folder)
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
+        try:
+            self._check()
+            self._sweep()
+            (self.folder / WORK).mkdir(exist_ok=True)
+            self.scratch = Path(tempfile.mkdtemp(dir=self.folder / WORK))
+        except OSError as error:
+            self._lock.release()
+            raise cannot_write(self.folder, error) from error
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._sweep()
+        self._lock.release()
+
+    def read(self, name: str) -> TaskRecord | None:
+        """The record of a task that was done before; None for anything else."""
+        try:
+            return TaskRecord.from_json(json.loads((self.folder / name / RECORD).read_bytes()))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def is_whole(self, record: TaskRecord) -> bool:
+        """Whether the files of a record are there as they were written."""
+        folder = self.folder / record.name
+        try:
+            return all(
+                (folder / name).stat().st_size == facts.bytes
+                and file_digest(folder / name) == f"sha256:{facts.sha256}"
+                for name, facts in record.files.items()
+            )
+        except OSError:
+            return False
+
+    def new_folder(self) -> Path:
+        """A folder's path for what is to be published; nothing is there."""
+        return self.scratch / f"new-{next(self._numbers)}"
+
+    def publish(self, record: TaskRecord, made: Path | None) -> None:
+        """Put a task's folder, with the record, in the place of an older one. made: is moved there; None: without files.
+
+        OSError where it cannot be done; what was there before is there still, and nothing of the new one.
+        """
+        made = self._near(made)
+        try:
+            with open(made / RECORD, "w", encoding="utf-8") as stream:
+                json.dump(record.to_json(), stream, indent=1)
+                stream.flush()
+                os.fsync(stream.fileno())
+            target = self.folder / record.name
+            self._retire(target.parent)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._exchange(made, target)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+
+    def _near(self, made: Path | None) -> Path:
+        """The folder, in the file system of DIR."""
+        near = self.new_folder()
+        if made is None:
+            near.mkdir()
+            return near
+        try:
+            os.rename(made, near)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            try:
+                shutil.copytree(made, near)
+            except shutil.Error as failed:  # a list of (source, target, text)
+                shutil.rmtree(near, ignore_errors=True)
+                raise OSError(errno.EIO, str(failed.args[0][0][2]), str(near)) from failed
+            except BaseException:
+                shutil.rmtree(near, ignore_errors=True)
+                raise
+            shutil.rmtree(made, ignore_errors=True)
+        return near
+
+    def _exchange(self, made: Path, target: Path) -> None:
+        older = self.new_folder()
+        try:
+            os.rename(target, older)
+        except FileNotFoundError:
+            os.rename(made, target)
+            return
+        try:
+            os.rename(made, target)
+        except BaseException:
+            os.rename(older, target)
+            raise
+        shutil.rmtree(older, ignore_errors=True)
+
+    def _retire(self, parent: Path) -> None:
+        """Remove the results of a model that had no variants, before the first variant is put beside them."""
+        if parent == self.folder or not (parent / RECORD).exists():
+            return
+        record = self.read(parent.relative_to(self.folder).as_posix())
+        for name in (*(record.files if record is not None else ()), RECORD):
+            with contextlib.suppress(FileNotFoundError):
+                (parent / name).unlink()
+
+    def _check(self) -> None:
+        problems = []
+        for task in self._tasks:
+            parts = PurePosixPath(task.name).parts
+            if not parts or any(part.startswith(".") or "\0" in part or part == "/" for part in parts):
+                where, fix = f"task {task.name!r}", "give the model another name"
+                problems.append(Problem("the name cannot be a folder's", where, "a relative path", fix))
+                continue
+            path = self.folder / task.name
+            if os.path.lexists(path) and not (path / RECORD).exists() and not _is_empty(path):
+                problems.append(
+                    Problem(
+                        "the folder of a task holds something that no batch has written there",
+                        str(path),
+                        f"nothing, or a folder with {RECORD}",
+                        "move it away, or name another folder with -o",
+                    )
+                )
+        if problems:
+            raise UsageError(problems)
+
+    def _sweep(self) -> None:
+        """Remove all that is not published."""
+        shutil.rmtree(self.folder / WORK, ignore_errors=True)
+
+
+def cannot_write(folder: Path, error: OSError) -> UsageError:
+    """What is said where the folder of a batch fails."""
+    what = f"the folder of the batch cannot be written: {error.strerror or error}"
+    where = f"-o {folder}" + (f": {error.filename}" if error.filename else "")
+    fix = "free space, see to its permissions, or name another; the same command again does what is left"
+    return UsageError(Problem(what, where, "a folder with room that can be written", fix))
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())

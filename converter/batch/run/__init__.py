@@ -1,0 +1,1 @@
+"""Running tasks on this machine: each in a process of its own, with limits."""

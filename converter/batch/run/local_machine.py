@@ -1,0 +1,84 @@
+"""What this machine has for tasks: cores, GPUs, and what results depend on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trtsmith.converter.batch.cache.canonical_words import has_option, last_value
+from trtsmith.converter.batch.cache.machine_facts import MachineFacts, this_machine
+from trtsmith.converter.batch.run.pending_tasks import fits
+from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.engine.build.gpu import Gpu, find_gpus
+from trtsmith.importers.problem import Problem
+
+_RTX, _FULL = "tensorrt_rtx", "tensorrt"
+
+
+class LocalMachine:
+    """The machine; what is given here stands for what it says of itself.
+
+    cores: that this process may use. gpus: in the order of the driver. facts: of its first GPU, if it has one.
+    """
+
+    def __init__(
+        self,
+        cores: float | None = None,
+        gpus: Sequence[Gpu] | None = None,
+        facts: MachineFacts | None = None,
+    ) -> None:
+        self.cores = float(cores or len(os.sched_getaffinity(0)))
+        self._gpus = gpus
+        self._facts = facts
+
+    @property
+    def gpus(self) -> Sequence[Gpu]:
+        if self._gpus is None:
+            self._gpus = find_gpus()
+        return self._gpus
+
+    @property
+    def facts(self) -> MachineFacts:
+        if self._facts is None:
+            self._facts = this_machine()
+        return self._facts
+
+    def with_gpu(self, task: BatchTask) -> BatchTask:
+        """The task with the name of the GPU that it is run on in its needs: the first that fits, always the same kind, as
+        results differ between kinds. A task that needs none has none, and sees none; where none fits it is as it was."""
+        needed = task.needs.gpu or ("any" if needs_gpu(task, set(self.facts.flavours)) else "")
+        name = next((gpu.name for gpu in self.gpus if fits(needed, gpu.name)), needed) if needed else ""
+        return replace(task, needs=replace(task.needs, gpu=name))
+
+    def facts_for(self, task: BatchTask) -> MachineFacts | None:
+        """What a task's result depends on; None where it cannot be run."""
+        needed = self.with_gpu(task).needs.gpu
+        if not needed:
+            return replace(self.facts, gpu=None)
+        gpu = next((gpu for gpu in self.gpus if fits(needed, gpu.name)), None)
+        return None if gpu is None else replace(self.facts, gpu=gpu)
+
+    def without_gpu(self, task: BatchTask) -> Problem:
+        """What is said of a task that needs a GPU which is not there."""
+        wanted = "a GPU" if task.needs.gpu == "any" else f"the GPU {task.needs.gpu}"
+        there = ", ".join(sorted({gpu.name for gpu in self.gpus})) or "no GPU"
+        return Problem(
+            f"the task needs {wanted}; this machine has {there}",
+            task.name,
+            "a machine with what every task needs",
+            "run the batch on such a machine, or on a cluster that has one (--on ADDRESS); --only leaves tasks out",
+        )
+
+
+def needs_gpu(task: BatchTask, flavours: set[str]) -> bool:
+    """Whether a task that names no GPU needs one: to build with the full TensorRT, to run the engine, or to time it.
+
+    flavours: those that are installed. Without a GPU --flavour auto is TensorRT-RTX, and --verify auto compares the graph.
+    """
+    asked = last_value(task.words, "--flavour", "auto")
+    builds = asked == _FULL or (asked == "auto" and _FULL in flavours and _RTX not in flavours)
+    runs = last_value(task.words, "--verify", "auto") == "engine" and not has_option(
+        task.words, "--no-verify"
+    )
+    return builds or runs or task.bench is not None

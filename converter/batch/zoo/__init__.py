@@ -1,0 +1,1 @@
+"""zoo.toml: the models of a batch and the options of each, read into tasks, or into every problem at once."""

@@ -1,0 +1,130 @@
+"""Hands the parsers of `convert` and `bench`, and what these check before they begin, to whoever reads a zoo."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from trtsmith.converter.batch.task import ENGINE
+from trtsmith.converter.batch.zoo.zoo_commands import OptionCheck, ZooCommand, ZooCommands
+from trtsmith.converter.bench.bench_request import graphs_of
+from trtsmith.converter.bench.points import check_points
+from trtsmith.converter.bench.subject import BenchOptions, check_options
+from trtsmith.converter.cli.arguments import shapes_of
+from trtsmith.converter.cli.commands import bench, convert
+from trtsmith.converter.cli.precision_arguments import precision_of
+from trtsmith.converter.cli.refusal_arguments import refusals_of
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.shape_tensors import parse_values
+from trtsmith.converter.model.shapes import parse_shapes
+from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.importers.problem import Problem
+
+_LOUDNESS = "how much is said is an option of `trtsmith batch` itself"
+_OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
+_NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
+
+REFUSED_OF_CONVERT = {
+    "help": "it converts nothing",
+    "quiet": _LOUDNESS,
+    "verbose": _LOUDNESS,
+    "output": _OWN_FOLDER,
+    "report": _OWN_FOLDER,
+    "html": _OWN_FOLDER,
+    "json": _OWN_FOLDER,
+    "refused": _OWN_FOLDER,
+    "save-onnx": _OWN_FOLDER,
+    "dry-run": "a task converts; `trtsmith check` only looks",
+    "timing-cache": "tasks run in any order and at the same time: an engine would depend on those before it",
+}
+"""Options of `convert` that a zoo cannot give, and why; also those that only some versions of it have."""
+
+REFUSED_OF_BENCH = {
+    "help": "it times nothing",
+    "quiet": _LOUDNESS,
+    "verbose": _LOUDNESS,
+    "json": _OWN_FOLDER,
+    "html": _OWN_FOLDER,
+    "freeze": _NO_MODEL,
+    "against": _NO_MODEL,
+    "torch": _NO_MODEL,
+    "plugin-vs-native": _NO_MODEL,
+}
+
+
+class _RaisingParser(argparse.ArgumentParser):
+    """argparse whose errors are exceptions."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(
+            Problem(message, "", f"what `{self.prog} --help` says of it", "correct it, or remove it")
+        )
+
+
+def zoo_commands() -> ZooCommands:
+    """The commands, with the options that they have now."""
+    of_convert = (
+        OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
+        OptionCheck(("values",), lambda options: parse_values(options.values)),
+        OptionCheck(("rtol", "atol"), lambda options: parse_tolerances(options.rtol, options.atol)),
+        OptionCheck(
+            ("keep-fp32", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),
+            precision_of,
+        ),
+        OptionCheck(
+            ("mend-with", "reduce-timeout", "mend", "reduce"),
+            lambda options: refusals_of(options, Path(ENGINE)),
+        ),
+        OptionCheck(("reference", "expected"), _check_references),
+    )
+    of_bench = (
+        OptionCheck(("at",), lambda options: check_points(options.at)),
+        OptionCheck(("cuda-graph",), lambda options: graphs_of(options.cuda_graph)),
+        OptionCheck(("at", "shapes", "inputs"), _check_inputs),
+    )
+    return ZooCommands(
+        ZooCommand(
+            "convert",
+            _parser_of("convert", convert.add_parser),
+            ("MODEL", "-o", ENGINE),
+            REFUSED_OF_CONVERT,
+            of_convert,
+        ),
+        ZooCommand("bench", _parser_of("bench", bench.add_parser), (ENGINE,), REFUSED_OF_BENCH, of_bench),
+        shapes_of,
+    )
+
+
+def _parser_of(name: str, add_parser: Callable[[Any, argparse.ArgumentParser], None]) -> _RaisingParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-q", "--quiet", action="store_true")
+    common.add_argument("-v", "--verbose", action="store_true")
+    commands = _RaisingParser(prog="trtsmith").add_subparsers(parser_class=_RaisingParser)
+    add_parser(commands, common)
+    parser = commands.choices[name]
+    assert isinstance(parser, _RaisingParser)
+    return parser
+
+
+def _check_references(options: argparse.Namespace) -> None:
+    """The form alone: a function is loaded by the task that calls it, as loading runs its module."""
+    whole = []
+    for spec in options.reference:
+        name = spec.rpartition("=")[2]
+        module, _, function = name.partition(":")
+        if not module or not function:
+            what, expected = f"{spec!r} names no function", "[OP_TYPE=]MODULE:FUNCTION"
+            raise UsageError(Problem(what, f"--reference {spec}", expected, "correct it"))
+        whole += [spec] if "=" not in spec else []
+    if whole and (options.expected is not None or len(whole) > 1):
+        what, where = "what the outputs should be is said twice", f"--reference {whole[-1]}"
+        raise UsageError(Problem(what, where, "one of them", "remove the others"))
+
+
+def _check_inputs(options: argparse.Namespace) -> None:
+    shapes = parse_shapes(options.shapes)
+    check_options(
+        BenchOptions(Path(ENGINE), shapes=shapes, at=check_points(options.at), inputs=options.inputs)
+    )

@@ -1,0 +1,176 @@
+"""Shows a batch while it runs: a line for each task that has ended, and on a terminal one for each that runs."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trtsmith.converter.batch.execution import Event
+from trtsmith.converter.batch.results.task_row import RUN
+from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.cli.console import Console, one_line
+from trtsmith.converter.cli.reports.batch_lines import ended_line, problems_of, seconds_text, totals
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+_PER_SECOND = 4
+_MOST_RUNNING = 12
+"""Tasks that have a line; of a large cluster more run."""
+
+
+class BatchProgress:
+    """A BatchListener that prints lines; with a quiet console, problems only. Problems of tasks that were kept are not told
+    again: they are in the pages."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = 0
+        self._ended = 0
+
+    def planned(self, total: int) -> None:
+        self._total = total
+
+    def event(self, event: Event) -> None:
+        if self._console.verbose:
+            self._console.say(f"{one_line(event.task)}: {event.text}")
+
+    def ended(self, record: TaskRecord, source: str) -> None:
+        self._ended += 1
+        if not self._console.quiet:
+            self._console.say(ended_line(record, source, self._ended, self._total))
+        if source == RUN and record.status is not Status.CANCELLED:
+            self._console.problems(problems_of(record))
+
+    def warn(self, text: str) -> None:
+        """A warning, in four parts."""
+        self._console.say(f"warning: {text}")
+
+
+@dataclass
+class _Running:
+    """A task that runs."""
+
+    since: float
+    step: str = ""
+    share: float | None = None
+    place: str = ""
+
+
+class LiveBatch(BatchProgress):
+    """The same, above lines that are written anew: one for each task that runs, and totals with the time that is left."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._running: dict[str, _Running] = {}
+        self._statuses: Counter[Status] = Counter()
+        self._begun: float | None = None
+        self._done = 0  # of those that were run, and not found
+        self._live: Live | None = None
+
+    @contextmanager
+    def shown(self) -> Iterator[LiveBatch]:
+        """The lines are there until the block ends."""
+        from rich.console import Console as RichConsole  # here: in a pipe nobody waits for its import
+        from rich.live import Live
+
+        terminal = RichConsole(file=sys.stderr, markup=False, emoji=False, highlight=False)
+        self._live = Live(
+            console=terminal,
+            get_renderable=self._picture,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+        try:
+            yield self
+        finally:
+            self._live.stop()
+            self._live = None
+
+    def event(self, event: Event) -> None:
+        with self._lock:
+            now = self._clock()
+            self._begun = now if self._begun is None else self._begun
+            task = self._running.setdefault(event.task, _Running(now))
+            task.step, task.share, task.place = event.step or event.text, event.share, event.place
+        if self._console.verbose:
+            with self._above():
+                super().event(event)
+
+    def ended(self, record: TaskRecord, source: str) -> None:
+        with self._lock:
+            self._running.pop(record.name, None)
+            self._statuses[record.status] += 1
+            self._done += source == RUN
+        with self._above():
+            super().ended(record, source)
+
+    def warn(self, text: str) -> None:
+        with self._above():
+            super().warn(text)
+
+    @contextmanager
+    def _above(self) -> Iterator[None]:
+        """In the block the lines are away, so that others can be printed."""
+        live = self._live
+        if live is not None:
+            live.stop()
+        try:
+            yield
+        finally:
+            if live is not None:
+                live.start()
+
+    def lines(self) -> list[str]:
+        """What is shown now."""
+        with self._lock:
+            now = self._clock()
+            tasks = sorted(self._running.items(), key=lambda item: item[1].since)
+            shown = [_running_line(name, task, now) for name, task in tasks[:_MOST_RUNNING]]
+            if len(tasks) > _MOST_RUNNING:
+                shown.append(f"... and {len(tasks) - _MOST_RUNNING} more")
+            said = totals(self._statuses)
+            parts = [
+                f"{self._ended} of {self._total} ended" + (f" ({said})" if said else ""),
+                f"{len(tasks)} running",
+            ]
+            left = self._left_s(now)
+            return [*shown, ", ".join([*parts, *([f"about {seconds_text(left)} left"] if left else [])])]
+
+    def _left_s(self, now: float) -> float | None:
+        """By the tasks that were run: as many as now, and as long each. None before the first has ended."""
+        if not self._done or self._begun is None:
+            return None
+        return (now - self._begun) / self._done * (self._total - self._ended)
+
+    def _picture(self) -> Text:
+        from rich.text import Text
+
+        return Text("\n".join(self.lines()), no_wrap=True, overflow="ellipsis")
+
+
+def _running_line(name: str, task: _Running, now: float) -> str:
+    share = "" if task.share is None else f" {task.share:.0%}"
+    return f"{one_line(name)}: {one_line(task.step)}{share} ({now - task.since:.0f} s)"
+
+
+@contextmanager
+def batch_progress(console: Console) -> Iterator[BatchProgress]:
+    """What shows a batch on this console: live lines where stderr is a terminal and progress is wanted."""
+    if console.quiet or not sys.stderr.isatty():
+        yield BatchProgress(console)
+        return
+    with LiveBatch(console).shown() as progress:
+        yield progress

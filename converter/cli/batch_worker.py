@@ -1,0 +1,187 @@
+"""The process of a batch that converts: it runs the command lines of `convert` and `bench`, one task after another.
+
+The parent's side is converter/batch/run/task_runner.py. A request is JSON:
+
+    source, words: of `trtsmith convert SOURCE -o FOLDER/model.plan WORDS`
+    bench:         of `trtsmith bench FOLDER/model.plan BENCH`, or null
+    folder:        where the engine goes; reports: where the commands' own reports go
+    cwd:           where it works, "" for here; of a module that is named by its dotted name
+
+The answer has exit_code, problems, warnings, report, bench, seconds, versions, and death: how a process of the command
+died, where that is why it failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from trtsmith.converter.batch.task import ENGINE
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.main import build_parser, operators_of, problem_of
+from trtsmith.converter.engine.build.flavour import installed_flavours
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
+from trtsmith.converter.engine.child.events import Events
+from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
+from trtsmith.importers.problem import Problem
+
+SPENT_MIB = 1024.0
+"""A worker that holds more after a task ends: the next one's memory would be counted with it. One that has imported
+what conversions need holds about 300."""
+
+_WARNING = "warning: "
+_PACKAGES = ("numpy", "onnx", "onnxruntime", "torch")
+_spent = False  # this process has loaded what the next task must not find
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventConsole(Console):
+    """What a command says becomes events; its results go where no one looks, and its warnings are kept."""
+
+    events: Events
+    warnings: list[str] = field(default_factory=list)
+
+    def result(self, text: str) -> None:
+        del text
+
+    def json(self, document: Any) -> None:
+        del document
+
+    def progress(self, text: str) -> None:
+        self.events.phase(text)
+
+    def detail(self, text: str) -> None:
+        print(text, flush=True)  # into the log
+
+    def say(self, text: str) -> None:
+        if text.startswith(_WARNING):
+            self.warnings.append(text.removeprefix(_WARNING))
+        else:
+            print(text, flush=True)
+
+
+@dataclass
+class _CommandOutcome:
+    """What came of a command line."""
+
+    exit_code: int
+    problems: tuple[Problem, ...] = ()
+    death: dict[str, Any] | None = None
+
+
+def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
+    """Do one task."""
+    del log_path
+    global _spent
+    asked = json.loads(request)
+    _spent = bool({"--ops", "--plugins"} & {word.split("=")[0] for word in asked["words"]})
+    if asked["cwd"]:
+        os.chdir(asked["cwd"])
+    engine, reports = Path(asked["folder"]) / ENGINE, Path(asked["reports"])
+    console = EventConsole(events=events)
+    report, times = reports / "convert.json", reports / "bench.json"
+    done = _run(
+        console, ["convert", asked["source"], "-o", str(engine), *asked["words"], "--report", str(report)]
+    )
+    seconds = {}
+    if done.exit_code == EXIT_OK and asked["bench"] is not None:
+        started = time.monotonic()
+        events.phase("timing the engine")
+        done = _run(console, ["bench", str(engine), *asked["bench"], "--json", str(times)])
+        seconds["bench"] = round(time.monotonic() - started, 3)
+    return {
+        "exit_code": done.exit_code,
+        "problems": [problem.to_json() for problem in done.problems],
+        "death": done.death,
+        "warnings": console.warnings,
+        "report": _read(report),
+        "bench": _read(times),
+        "seconds": seconds,
+        "versions": _versions(),
+    }
+
+
+def _run(console: Console, words: Sequence[str]) -> _CommandOutcome:
+    """As the command `trtsmith` does it, but for what it prints."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            options = build_parser(words).parse_args(words)
+    except SystemExit:
+        what = said.getvalue().strip().partition("\n")[0].removeprefix("error: ")
+        where = f"the command line of `trtsmith {words[0]}`"
+        fix = f"trtsmith {words[0]} --help"
+        return _CommandOutcome(EXIT_USAGE, (Problem(what, where, "options that the command has", fix),))
+    return _run_command(options, console)
+
+
+def _run_command(options: argparse.Namespace, console: Console) -> _CommandOutcome:
+    try:
+        with operators_of(options):
+            return _CommandOutcome(options.run(options, console))
+    except TrtsmithError as error:
+        return _CommandOutcome(error.exit_code, error.problems, _death(error))
+    except OSError as error:
+        problem, code = problem_of(error)
+        if code != EXIT_USAGE:
+            raise
+        return _CommandOutcome(code, (problem,))
+
+
+def _death(error: TrtsmithError) -> dict[str, Any] | None:
+    """How a process died, if that is why; refused: whether the model is to blame."""
+    for cause in _causes(error):
+        if isinstance(cause, ChildDied):
+            refused = isinstance(error, BuildRefused) and not cause.timed_out
+            return {"timed_out": cause.timed_out, "code": cause.code, "refused": refused}
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or seen.__context__
+
+
+def _read(path: Path) -> Any:
+    """A report, which is taken away; None where the command got not so far."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Of what conversions depend on; of every TensorRT that is installed."""
+    found = {"trtsmith": toolkit_version()}
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found | {flavour.name: flavour.version for flavour in installed_flavours()}
+
+
+def _is_spent() -> bool:
+    return _spent or psutil.Process().memory_info().rss > SPENT_MIB * 2**20
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:], work, spent=_is_spent)

@@ -1,0 +1,238 @@
+"""trtsmith batch ZOO -o DIR; trtsmith batch --init FOLDER -o ZOO; trtsmith batch diff OLD NEW"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.batch.batch_request import BatchRequest, run_request
+from trtsmith.converter.batch.cache.layout import VARIABLE, default_folder
+from trtsmith.converter.batch.results.changes import WORSE
+from trtsmith.converter.batch.results.document import RESULTS
+from trtsmith.converter.batch.run.not_run import command_of
+from trtsmith.converter.batch.task import BatchTask, Needs
+from trtsmith.converter.batch.zoo.read_zoo import read_zoo
+from trtsmith.converter.batch.zoo.write_zoo import write_zoo
+from trtsmith.converter.cli.arguments import positive_int
+from trtsmith.converter.cli.batch_diff import run_diff
+from trtsmith.converter.cli.batch_options import zoo_commands
+from trtsmith.converter.cli.batch_progress import batch_progress
+from trtsmith.converter.cli.console import Console, table
+from trtsmith.converter.cli.reports.batch_lines import summary
+from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.importers.problem import Problem
+
+_DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, in processes of this machine
+or on a Ray cluster. What is done already is kept; what was done before with the same files, options and versions comes
+from a cache."""
+
+_EPILOG = """examples:
+  trtsmith batch --init models -o zoo.toml
+  trtsmith batch zoo.toml -o results
+  trtsmith batch zoo.toml -o results --only 'resnet*' --retry-failed
+  trtsmith batch zoo.toml -o results --on ray-head:6379
+  trtsmith batch diff results.old results
+
+exit codes: 0 every task has an engine that nothing speaks against; 1 one has none; 2 usage, or the folder cannot be used;
+3 all have engines, and one disagrees; 130 interrupted (128 + the signal): the same command again does what is left
+"""
+
+_DIFF = "diff"
+
+_OF_DIFF = {"--html": "html", "--fail-on": "fail_on"}
+_OF_INIT = {"--force": "force"}
+_OF_BATCH = {
+    "--jobs": "jobs",
+    "--on": "on",
+    "--only": "only",
+    "--list": "list",
+    "--no-cache": "no_cache",
+    "--cache": "cache",
+    "--retry-failed": "retry_failed",
+}
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "batch",
+        parents=[common],
+        help="convert many models, here or on a cluster; what changed since",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="ZOO",
+        help="the zoo's file (TOML); or `diff OLD NEW`, two folders of results",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="the folder of results (default: the zoo's name with -results)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print what came of it (or --list, or diff) as JSON"
+    )
+    which = parser.add_argument_group("which tasks")
+    which.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated",
+    )
+    which.add_argument(
+        "--list", action="store_true", help="show the tasks and their command lines, and do nothing"
+    )
+    which.add_argument(
+        "--retry-failed",
+        action="store_true",
+        help="do again what was refused; what crashed or was lost is so anyway",
+    )
+    where = parser.add_argument_group("where they run")
+    where.add_argument(
+        "--jobs",
+        type=positive_int,
+        metavar="N",
+        help="tasks at a time (default: as many as there are cores for)",
+    )
+    where.add_argument(
+        "--on",
+        metavar="ADDRESS",
+        help="a Ray cluster (HOST:PORT), or local: a Ray that is started on this machine; needs the extra `fleet`",
+    )
+    cache = parser.add_argument_group("the cache").add_mutually_exclusive_group()
+    cache.add_argument(
+        "--cache", type=Path, metavar="DIR", help=f"its folder (default: ${VARIABLE}, or one of the user's)"
+    )
+    cache.add_argument("--no-cache", action="store_true", help="neither read nor write it")
+    init = parser.add_argument_group("a new zoo")
+    init.add_argument(
+        "--init",
+        type=Path,
+        metavar="FOLDER",
+        help="write a zoo of the models in a folder to the file that -o names",
+    )
+    init.add_argument("--force", action="store_true", help="also over a file that is there")
+    diff = parser.add_argument_group("diff")
+    diff.add_argument("--html", type=Path, metavar="FILE", help="write a page that shows the difference, too")
+    diff.add_argument("--fail-on", choices=(WORSE,), help="exit code 1 if anything became worse")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    words: Sequence[str] = options.words
+    if options.init is not None:
+        _check_words(options, words, 0, "--init FOLDER -o ZOO", {**_OF_BATCH, **_OF_DIFF, "--json": "json"})
+        return _init(options, console)
+    if words and words[0] == _DIFF:
+        _check_words(options, words, 3, "diff OLD NEW", {**_OF_BATCH, **_OF_INIT, "-o": "output"})
+        return run_diff(argparse.Namespace(**vars(options), old=Path(words[1]), new=Path(words[2])), console)
+    _check_words(options, words, 1, "ZOO", {**_OF_INIT, **_OF_DIFF})
+    return _batch(options, console, Path(words[0]))
+
+
+def _check_words(
+    options: argparse.Namespace, words: Sequence[str], count: int, form: str, foreign: dict[str, str]
+) -> None:
+    """UsageError for another number of words, and for options that belong to another form of the command."""
+    fix = "trtsmith batch --help"
+    if len(words) != count:
+        given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"
+        raise UsageError(
+            Problem(
+                f"the command does not have the words that it needs: {given}",
+                "trtsmith batch",
+                f"trtsmith batch {form}",
+                fix,
+            )
+        )
+    problems = [
+        Problem(
+            f"{flag} does not go with `trtsmith batch {form}`", flag, "options of this form", "leave it out"
+        )
+        for flag, name in foreign.items()
+        if getattr(options, name) not in (None, False, [])
+    ]
+    if problems:
+        raise UsageError(problems)
+
+
+def _init(options: argparse.Namespace, console: Console) -> int:
+    if options.output is None:
+        raise UsageError(
+            Problem(
+                "--init needs a file to write",
+                f"--init {options.init}",
+                "-o ZOO",
+                f"--init {options.init} -o zoo.toml",
+            )
+        )
+    done = write_zoo(options.init, options.output, overwrite=options.force)
+    said = [f"zoo:     {done.path} ({done.models} model{'s' * (done.models != 1)})"]
+    if done.guessed:
+        said.append(f"shapes:  guessed for {done.guessed}: look for TODO")
+    if done.skipped:
+        said.append(f"skipped: {done.skipped} that cannot be read; comments say why")
+    console.result("\n".join(said))
+    return EXIT_OK
+
+
+def _batch(options: argparse.Namespace, console: Console, zoo: Path) -> int:
+    request = BatchRequest(
+        tasks=read_zoo(zoo, zoo_commands()),
+        folder=options.output or Path(f"{zoo.stem}-results"),
+        title=zoo.name,
+        only=tuple(options.only),
+        on=options.on,
+        jobs=options.jobs,
+        cache=None if options.no_cache else (options.cache or default_folder(os.environ, Path.home())),
+        retry_failed=options.retry_failed,
+    )
+    if options.list:
+        _list(request.chosen(), console, as_json=options.json)
+        return EXIT_OK
+    with batch_progress(console) as progress:
+        result = run_request(request, progress, progress.warn)
+    if options.json:
+        console.json(json.loads((result.folder / RESULTS).read_text(encoding="utf-8")))
+    else:
+        console.result(summary(result))
+    return result.exit_code
+
+
+def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> None:
+    if as_json:
+        shown = [
+            {
+                "name": task.name,
+                "model": task.model,
+                "variant": dict(task.variant),
+                "command": list(command_of(task)),
+                "bench": None if task.bench is None else list(task.bench),
+                "needs": vars(task.needs),
+                "line": task.line,
+            }
+            for task in tasks
+        ]
+        console.json(shown)
+        return
+    console.result(table([(task.name, _needs(task.needs), shlex.join(command_of(task))) for task in tasks]))
+
+
+def _needs(needs: Needs) -> str:
+    parts = [f"{needs.cpus:g} cpu{'s' * (needs.cpus != 1)}"]
+    parts += [f"{needs.memory_mib} MiB"] if needs.memory_mib is not None else []
+    parts += [f"GPU {needs.gpu}"] if needs.gpu else []
+    parts += [f"{needs.timeout_s:g} s"] if needs.timeout_s is not None else []
+    return ", ".join(parts)

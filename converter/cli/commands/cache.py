@@ -1,0 +1,218 @@
+"""trtsmith cache list|prune"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+from trtsmith.converter.batch.cache.amounts import age_text, parse_age, parse_size, size_text
+from trtsmith.converter.batch.cache.contents import Contents, read_contents
+from trtsmith.converter.batch.cache.layout import VARIABLE, default_folder
+from trtsmith.converter.batch.cache.prune import Pruned, PruneOrder, prune
+from trtsmith.converter.cli.console import Console, one_line, table
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
+from trtsmith.importers.problem import Problem
+
+_EPILOG = """examples:
+  trtsmith cache list
+  trtsmith cache prune
+  trtsmith cache prune --larger-than 20GiB
+  trtsmith cache prune --older-than 30 --dry-run
+"""
+
+_KEY = 12
+"""Digits of a key that the table shows; --json has all 64."""
+
+T = TypeVar("T")
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser(
+        "cache",
+        parents=[common],
+        help="show and clear what `trtsmith batch` keeps of its conversions",
+        description="The cache of `trtsmith batch`: conversions by the content of all that they depend on.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser(
+        "list", parents=[common], help="what is in it, what was used last first", allow_abbrev=False
+    )
+    _add_folder(listing)
+    listing.add_argument("--json", action="store_true", help="print it as JSON, with keys and files in full")
+    listing.set_defaults(run=show)
+    pruning = actions.add_parser(
+        "prune",
+        parents=[common],
+        help="remove what nobody can use any more, and what is asked for",
+        description="Removes damaged entries, files of no entry and temporary files that were left behind; and what the "
+        "options name. Batches that run at the same time may go on: what is gone is converted again.",
+        allow_abbrev=False,
+    )
+    _add_folder(pruning)
+    which = pruning.add_mutually_exclusive_group()
+    which.add_argument(
+        "--larger-than",
+        type=_amount(parse_size),
+        metavar="SIZE",
+        help="shrink the cache to this size, as 20GiB or 500MB; what was used last goes last",
+    )
+    which.add_argument(
+        "--older-than",
+        type=_amount(parse_age),
+        metavar="DAYS",
+        help="remove what was not used for so long, as 30 (days), 12h or 4w",
+    )
+    which.add_argument("--all", action="store_true", help="remove everything")
+    which.add_argument(
+        "--damaged", action="store_true", help="read every file, and remove those that are not what they were"
+    )
+    pruning.add_argument("--dry-run", action="store_true", help="remove nothing; say what would be removed")
+    pruning.set_defaults(run=clear)
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help=f"the cache; default: ${VARIABLE}, else trtsmith/batch in $XDG_CACHE_HOME or ~/.cache",
+    )
+
+
+def _amount(parse: Callable[[str], T]) -> Callable[[str], T]:
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parsed
+
+
+def show(options: argparse.Namespace, console: Console) -> int:
+    folder = _folder(options.cache)
+    contents = _usable(folder, lambda: read_contents(folder))
+    for text in contents.damaged.values():
+        console.say(f"warning: a damaged entry, which `trtsmith cache prune` removes: {one_line(text)}")
+    if options.json:
+        console.json(_document(folder, contents))
+        return EXIT_OK
+    now = time.time()
+    rows = [
+        (
+            key[:_KEY],
+            entry.record.model,
+            " ".join(f"{axis}={value}" for axis, value in entry.record.variant.items()),
+            entry.record.status.value,
+            size_text(sum(facts.bytes for facts in entry.record.files.values())),
+            age_text(now - entry.used),
+        )
+        for key, entry in _last_used_first(contents)
+    ]
+    if rows:
+        console.result(table([("key", "model", "variant", "status", "size", "used"), *rows]))
+    console.result(f"{len(rows)} conversions, {size_text(contents.bytes)} in {folder}")
+    return EXIT_OK
+
+
+def clear(options: argparse.Namespace, console: Console) -> int:
+    folder = _folder(options.cache)
+    order = PruneOrder(
+        larger_than=options.larger_than,
+        older_than_s=options.older_than,
+        everything=options.all,
+        damaged=options.damaged,
+        dry_run=options.dry_run,
+    )
+    done = _usable(folder, lambda: prune(folder, order))
+    for text in done.damaged:
+        console.say(f"damaged: {one_line(text)}")
+    console.result(_summary(done, folder, dry_run=options.dry_run))
+    console.problems(
+        Problem(
+            f"it cannot be removed: {one_line(text)}",
+            str(folder),
+            "files and folders that you may change",
+            "run it as the user who owns them, or give yourself the permission",
+        )
+        for text in done.failed
+    )
+    return EXIT_FAILED if done.failed else EXIT_OK
+
+
+def _summary(done: Pruned, folder: Path, *, dry_run: bool) -> str:
+    went = "would be removed" if dry_run else "removed"
+    parts = f"{done.entries} conversions, {done.blobs} files, {done.temporary} temporary files"
+    return (
+        f"{went}: {parts}, {size_text(done.bytes)}\n"
+        f"{'would stay' if dry_run else 'stay'}: {done.kept_entries} conversions, {size_text(done.kept_bytes)} in {folder}"
+    )
+
+
+def _last_used_first(contents: Contents) -> list[tuple[str, Any]]:
+    return sorted(contents.entries.items(), key=lambda item: (-item[1].used, item[0]))
+
+
+def _document(folder: Path, contents: Contents) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "cache": str(folder),
+        "bytes": contents.bytes,
+        "entries": [
+            {
+                "key": key,
+                "name": entry.record.name,
+                "model": entry.record.model,
+                "variant": dict(entry.record.variant),
+                "status": entry.record.status.value,
+                "bytes": sum(facts.bytes for facts in entry.record.files.values()),
+                "used": datetime.fromtimestamp(entry.used, timezone.utc).isoformat(timespec="seconds"),
+                "files": {
+                    name: {"sha256": facts.sha256, "bytes": facts.bytes}
+                    for name, facts in entry.record.files.items()
+                },
+            }
+            for key, entry in _last_used_first(contents)
+        ],
+        "damaged": list(contents.damaged.values()),
+    }
+
+
+def _folder(given: Path | None) -> Path:
+    """The cache that is meant. UsageError for one that was named and is not there; a default may not be there yet."""
+    where, fix = f"--cache {given}", "correct the path, or leave the flag out for the default"
+    folder = given
+    if folder is None:
+        where, fix = f"${VARIABLE} or the default", f"set {VARIABLE} to the folder of the cache"
+        try:
+            folder = default_folder(os.environ, Path.home())
+        except RuntimeError as error:
+            raise UsageError(Problem(f"there is no cache folder: {error}", where, "a folder", fix)) from error
+    if folder.is_dir() or (given is None and not os.path.lexists(folder)):
+        return folder
+    what = "is a file, not a folder" if folder.exists() else "is not there"
+    raise UsageError(
+        Problem(f"the cache {folder} {what}", where, "the folder that `trtsmith batch` uses", fix)
+    )
+
+
+def _usable(folder: Path, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except OSError as error:
+        raise UsageError(
+            Problem(
+                f"the cache cannot be used: {error.strerror or error}",
+                str(error.filename or folder),
+                "a folder, and files in it, that you may read",
+                "give yourself the permission, or name another cache with --cache",
+            )
+        ) from error

@@ -1,0 +1,107 @@
+"""Digests of sources: of trtsmith's own, and of operator packages that nobody imports for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from trtsmith.converter.batch.cache import source_digest
+from trtsmith.converter.batch.cache.source_digest import operators_digest, packages_digest, rules_digest
+from trtsmith.converter.engine.libraries import PACKAGE_ROOT
+
+
+def test_every_source_and_table_of_ours_counts(tmp_path: Path) -> None:
+    ours, copy = PACKAGE_ROOT / "trtsmith", tmp_path / "trtsmith"
+    ignored = shutil.ignore_patterns("lib", "__pycache__", "plugins_cpp")
+    shutil.copytree(ours, copy, ignore=ignored)
+    before = rules_digest(copy)
+    assert before == rules_digest(ours)
+    for name in (
+        "__init__.py",
+        "converter/rewrite/phases.py",
+        "converter/rewrite/native_operators.json",
+        "importers/registry.py",
+    ):
+        data = (copy / name).read_bytes()
+        (copy / name).write_bytes(data + b"\n")
+        assert rules_digest(copy) != before, name
+        (copy / name).write_bytes(data)
+    assert rules_digest(copy) == before
+
+
+def test_what_is_compiled_is_no_source(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a = 1")
+    before = rules_digest(tmp_path)
+    for folder in ("__pycache__", "lib", "plugins_cpp"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.so").write_text("")
+    (tmp_path / "a.pyc").write_text("")
+    assert rules_digest(tmp_path) == before
+    (tmp_path / "b.py").write_text("")
+    assert rules_digest(tmp_path) != before
+
+
+def write_package(folder: Path) -> Path:
+    (folder / "acme_cached" / "lib").mkdir(parents=True)
+    (folder / "acme_cached" / "__init__.py").write_text("raise SystemExit('nobody asked for this to run')")
+    (folder / "acme_cached" / "ops.py").write_text("OPERATORS = ()")
+    (folder / "acme_cached" / "lib" / "libacme_plugins.so").write_text("1")
+    return folder / "acme_cached"
+
+
+@pytest.mark.parametrize("how", ["folder", "file", "module", "inner module"])
+def test_a_package_counts_with_all_its_files_and_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    package = write_package(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = {"folder": str(package), "file": str(package / "ops.py"), "module": "acme_cached"}.get(
+        how, "acme_cached.ops"
+    )
+    before = operators_digest(spec)
+    assert before and "acme_cached" not in sys.modules
+    for name in ("ops.py", "__init__.py", "lib/libacme_plugins.so"):
+        old = (package / name).read_text()
+        (package / name).write_text("other")
+        assert operators_digest(spec) not in (before, None), name
+        (package / name).write_text(old)
+    assert operators_digest(spec) == before
+    assert operators_digest(spec + os.pathsep + spec) != before
+
+
+def test_a_file_by_itself_counts_with_the_libraries_beside_it(tmp_path: Path) -> None:
+    file, library = tmp_path / "mine.py", tmp_path / "lib" / "libmine_plugins.so"
+    file.write_text("OPERATORS = ()")
+    (tmp_path / "unrelated.txt").write_text("1")
+    before = operators_digest(str(file))
+    (tmp_path / "unrelated.txt").write_text("2")
+    assert operators_digest(str(file)) == before
+    library.parent.mkdir()
+    library.write_text("1")
+    assert operators_digest(str(file)) != before
+
+
+def test_none_and_not_found_are_told_apart() -> None:
+    assert operators_digest("") == ""
+    assert operators_digest("no_such_module_at_all") is None
+    assert operators_digest("sys") is None  # built in: there is no file
+
+
+def test_installed_packages_are_found_by_their_entry_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = packages_digest()
+    package = write_package(tmp_path)
+    info = tmp_path / "acme_cached-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme_cached\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{source_digest.GROUP}]\nacme = acme_cached.ops:OPERATORS\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = packages_digest()
+    assert found not in (before, None, "")
+    (package / "ops.py").write_text("other")
+    assert packages_digest() not in (before, None, "", found)

@@ -1,0 +1,87 @@
+"""Drives batches of tasks whose worker does what their words say; also as a program of its own, which tests can end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.converter.batch.workers import NAME, task, write_worker
+from trtsmith.converter.batch.batch_result import BatchResult
+from trtsmith.converter.batch.cache.machine_facts import MachineFacts
+from trtsmith.converter.batch.cache.store import Store
+from trtsmith.converter.batch.driver import BatchOptions, run_batch
+from trtsmith.converter.batch.execution import Event
+from trtsmith.converter.batch.run.local_machine import LocalMachine
+from trtsmith.converter.batch.run.local_pool import LocalPool
+from trtsmith.converter.batch.task import BatchTask, Needs
+from trtsmith.converter.batch.task_record import TaskRecord
+
+MACHINE = MachineFacts(versions={"trtsmith": "1"}, flavours={"tensorrt_rtx": "1.7"}, rules="r")
+
+
+class Told:
+    """A BatchListener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.events: list[Event] = []
+        self.ends: list[tuple[str, str, str]] = []
+
+    def planned(self, total: int) -> None:
+        self.total = total
+
+    def event(self, event: Event) -> None:
+        self.events.append(event)
+
+    def ended(self, record: TaskRecord, source: str) -> None:
+        self.ends.append((record.name, record.status.value, source))
+
+
+def known(home: Path, name: str, *words: object, needs: Needs | None = None) -> BatchTask:
+    """A task whose model is a file, so that it has a key. home: a folder for these."""
+    source = home / "models" / f"{name.partition('/')[0]}.onnx"
+    source.parent.mkdir(exist_ok=True)
+    if not source.exists():
+        source.write_text(name)
+    return replace(task(name, *words, source=str(source), needs=needs), files=(source,))
+
+
+def drive(
+    home: Path,
+    tasks: Sequence[BatchTask],
+    *,
+    jobs: int = 1,
+    cache: bool = False,
+    told: Told | None = None,
+    **more: Any,
+) -> BatchResult:
+    """Run them into home/out, with a cache in home/cache."""
+    write_worker(home)
+    options = BatchOptions(
+        folder=home / "out",
+        executor=lambda scratch: LocalPool(
+            scratch, jobs=jobs, machine=LocalMachine(jobs, (), MACHINE), worker=NAME, paths=[home]
+        ),
+        store=Store(home / "cache", print) if cache else None,
+        **more,
+    )
+    return run_batch(tasks, options, told or Told())
+
+
+def main() -> None:
+    """HOME JOBS CACHE TASKS: the last is JSON, a list of [name, word, ...]."""
+    home, jobs, cache, tasks = (
+        Path(sys.argv[1]),
+        int(sys.argv[2]),
+        sys.argv[3] == "1",
+        json.loads(sys.argv[4]),
+    )
+    sys.exit(drive(home, [known(home, *words) for words in tasks], jobs=jobs, cache=cache).exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""A batch as a whole: what is kept, cached and run, and what is left where it is ended in the middle."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.converter.batch.driving import MACHINE, Told, drive, known
+from tests.converter.batch.workers import left_in, task
+from tests.processes import ROOT, checkout_environment, has_ended
+from trtsmith.converter.batch.output_folder import OutputFolder
+from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
+from trtsmith.converter.batch.run.local_pool import LocalPool
+from trtsmith.converter.batch.run.pending_tasks import PendingTasks
+from trtsmith.converter.batch.task import Needs
+from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord
+from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.model.errors import UsageError
+
+PAGES = {"results.json", "junit.xml", "index.html", ".lock"}
+
+
+def sources(home: Path, *arguments: Any, **more: Any) -> list[str]:
+    return list(drive(home, *arguments, **more).sources.values())
+
+
+def record_in(home: Path, name: str) -> TaskRecord:
+    return TaskRecord.from_json(json.loads((home / "out" / name / RECORD).read_text()))
+
+
+def test_every_task_has_its_folder_and_the_batch_its_pages(tmp_path: Path) -> None:
+    told = Told()
+    tasks = [known(tmp_path, "a/x"), known(tmp_path, "a/y", "code=3"), known(tmp_path, "b", "code=1")]
+    result = drive(tmp_path, tasks, told=told)
+    assert list(result.statuses.items()) == [
+        ("a/x", Status.AGREE), ("a/y", Status.DISAGREE), ("b", Status.REFUSED)
+    ]  # fmt: skip
+    assert result.exit_code == 1 and not result.passed
+    assert [record.name for record in result.records()] == ["a/x", "a/y", "b"]
+    assert {*left_in(tmp_path / "out")} == {
+        "a/x/model.plan", "a/x/record.json", "a/y/model.plan", "a/y/record.json", "b/record.json", *PAGES
+    }  # fmt: skip
+    assert record_in(tmp_path, "a/x").key
+    document = json.loads((tmp_path / "out/results.json").read_text())
+    assert [row["name"] for row in document["tasks"]] == ["a/x", "a/y", "b"]
+    assert told.total == 3 and sorted(told.ends) == [
+        ("a/x", "agree", "run"), ("a/y", "disagree", "run"), ("b", "refused", "run")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [([], 0), (["code=3"], 3), (["code=1"], 1), (["code=2"], 1), (["segfault"], 1)]
+)
+def test_exit_codes(tmp_path: Path, words: list[str], code: int) -> None:
+    assert drive(tmp_path, [known(tmp_path, "fine"), known(tmp_path, "net", *words)]).exit_code == code
+
+
+def test_what_is_settled_is_kept_and_the_rest_done_again(tmp_path: Path) -> None:
+    tasks = [
+        known(tmp_path, name, *words)
+        for name, *words in (["a"], ["b", "code=1"], ["c", "code=2"], ["d", "segfault"])
+    ]
+    assert sources(tmp_path, tasks) == ["run"] * 4
+    assert sources(tmp_path, tasks) == ["kept", "kept", "run", "run"]
+    assert sources(tmp_path, tasks, retry_failed=True) == ["kept", "run", "run", "run"]
+    assert sources(tmp_path, [known(tmp_path, "a", "code=3"), *tasks[1:2]]) == [
+        "run",
+        "kept",
+    ]  # other options
+
+
+def test_a_result_that_is_not_as_it_was_is_done_again(tmp_path: Path) -> None:
+    tasks = [known(tmp_path, name) for name in "abc"]
+    drive(tmp_path, tasks)
+    (tmp_path / "out/a/model.plan").write_text("other bytes")
+    (tmp_path / "out/b/record.json").write_text("[]")
+    assert sources(tmp_path, tasks) == ["run", "run", "kept"]
+
+
+def test_a_model_that_is_another_now_is_converted_again(tmp_path: Path) -> None:
+    one = known(tmp_path, "a")
+    drive(tmp_path, [one], cache=True)
+    Path(one.source).write_text("another model")
+    assert sources(tmp_path, [one], cache=True) == ["run"]
+
+
+def test_the_cache_gives_what_any_batch_has_done(tmp_path: Path) -> None:
+    tasks = [known(tmp_path, "a"), known(tmp_path, "b", "code=1"), known(tmp_path, "c", "code=2")]
+    drive(tmp_path, tasks, cache=True)
+    os.rename(tmp_path / "out", tmp_path / "older")
+    assert sources(tmp_path, tasks, cache=True) == ["cache", "cache", "run"]
+    record = record_in(tmp_path, "a")
+    engine, older = (tmp_path / name / "a/model.plan" for name in ("out", "older"))
+    assert engine.stat().st_ino == older.stat().st_ino and record.name == "a"
+    os.rename(tmp_path / "out", tmp_path / "second")
+    assert sources(tmp_path, tasks, cache=True, retry_failed=True) == ["cache", "run", "run"]
+    os.rename(tmp_path / "out", tmp_path / "third")
+    assert sources(tmp_path, tasks, cache=False) == ["run"] * 3
+
+
+def test_tasks_that_are_the_same_are_done_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    words = ("unverified", f"count={log}")
+    tasks = [
+        known(tmp_path, "a/x", *words),
+        known(tmp_path, "a/y", *words),
+        known(tmp_path, "a/z", *words, "code=2"),
+    ]
+    assert sources(tmp_path, [*tasks, known(tmp_path, "a/w", *words, "code=2")], cache=True) == [
+        "run",
+        "cache",
+        "run",
+        "run",
+    ]
+    assert sorted(log.read_text().split()) == ["a/w", "a/x", "a/z"]
+    assert record_in(tmp_path, "a/y").name == "a/y" and record_in(tmp_path, "a/y").variant == {"target": "y"}
+
+
+def test_a_task_that_cannot_be_hashed_is_done_each_time(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert sources(tmp_path, [task("a")], cache=True) == ["run"]
+    assert record_in(tmp_path, "a").key == ""
+
+
+def test_tasks_that_are_left_out_stay_in_the_pages(tmp_path: Path) -> None:
+    tasks = [known(tmp_path, "a"), known(tmp_path, "b")]
+    drive(tmp_path, tasks)
+    drive(tmp_path, tasks[:1], others=tasks[1:])
+    document = json.loads((tmp_path / "out/results.json").read_text())
+    assert [row["name"] for row in document["tasks"]] == ["a", "b"]
+
+
+def test_a_model_that_gets_variants_leaves_no_older_result_behind(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a")])
+    drive(tmp_path, [known(tmp_path, "a/x")])
+    assert {*left_in(tmp_path / "out")} == {"a/x/model.plan", "a/x/record.json", *PAGES}
+
+
+def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out/a").mkdir(parents=True)
+    (tmp_path / "out/a/thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds something that no batch has written"):
+        drive(tmp_path, [known(tmp_path, "a")])
+    assert left_in(tmp_path / "out/a") == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("name", ["../a", "/tmp/a", ".work", "a/.lock", "a\0b"])
+def test_names_lead_nowhere_else(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="name cannot be a folder's"):
+        drive(tmp_path, [task(name)])
+
+
+def test_a_task_for_a_gpu_that_is_not_there_says_what_is(tmp_path: Path) -> None:
+    result = drive(tmp_path, [known(tmp_path, "a", needs=Needs(gpu="H100")), known(tmp_path, "b")])
+    assert result.statuses == {"a": Status.INVALID, "b": Status.AGREE}
+    (problem,) = record_in(tmp_path, "a").problems
+    assert problem.what == "the task needs the GPU H100; this machine has no GPU" and "--on" in problem.fix
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(UsageError, match="cannot be written"):
+        drive(tmp_path, [known(tmp_path, "a")])
+
+
+def fail_with_full_disk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    publish = OutputFolder.publish
+
+    def full(self: OutputFolder, record: TaskRecord, made: Path | None) -> None:
+        if record.name == name:
+            monkeypatch.setattr("os.fsync", refuse)
+        publish(self, record, made)
+
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(OutputFolder, "publish", full)
+
+
+def test_a_full_disk_ends_the_batch_and_what_is_done_stays(tmp_path: Path) -> None:
+    tasks = [known(tmp_path, name) for name in "abc"]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        fail_with_full_disk(monkeypatch, "b")
+        with pytest.raises(UsageError, match="No space left"):
+            drive(tmp_path, tasks)
+    assert {*left_in(tmp_path / "out")} == {"a/model.plan", "a/record.json", *PAGES}
+    assert sources(tmp_path, tasks) == ["kept", "run", "run"]
+
+
+def test_a_full_disk_leaves_an_older_result_as_it_was(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a")])
+    before = record_in(tmp_path, "a")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        fail_with_full_disk(monkeypatch, "a")
+        with pytest.raises(UsageError, match="No space left"):
+            drive(tmp_path, [known(tmp_path, "a", "code=3")])
+    assert record_in(tmp_path, "a") == before and sources(tmp_path, [known(tmp_path, "a")]) == ["kept"]
+
+
+# --- as a program of its own ---
+
+
+def start(
+    home: Path, tasks: Sequence[Sequence[object]], jobs: int = 1, cache: bool = False
+) -> subprocess.Popen[str]:
+    words = json.dumps([list(map(str, words)) for words in tasks])
+    command = [
+        sys.executable,
+        "-m",
+        "tests.converter.batch.driving",
+        str(home),
+        str(jobs),
+        str(int(cache)),
+        words,
+    ]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=checkout_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+
+
+def pid_in(path: Path) -> int:
+    return int(path.read_text())
+
+
+def has_content(path: Path) -> bool:
+    return path.exists() and path.read_text() != ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
+    child, begun = tmp_path / "child", tmp_path / "begun"
+    tasks = [["a"], ["b", f"child={child}", f"begun={begun}", "hang"], ["c"]]
+    driver = start(tmp_path, tasks)
+    until(lambda: has_content(begun) and (tmp_path / "out/a/record.json").exists(), driver)
+    driver.send_signal(number)
+    error = driver.communicate()[1]
+    assert driver.returncode == 128 + number, error
+    assert error == ""
+    assert has_ended(pid_in(child)) and has_ended(pid_in(begun))
+    assert {*left_in(tmp_path / "out")} == {"a/model.plan", "a/record.json", *PAGES}
+    document = json.loads((tmp_path / "out/results.json").read_text())
+    assert {row["name"]: row["status"] for row in document["tasks"]} == {
+        "a": "agree",
+        "b": "cancelled",
+        "c": "cancelled",
+    }
+    result = drive(tmp_path, [known(tmp_path, "a"), known(tmp_path, "b"), known(tmp_path, "c")])
+    assert result.passed and list(result.sources.values()) == ["kept", "run", "run"]
+
+
+def test_a_driver_that_is_killed_leaves_no_process_and_nothing_half_written(tmp_path: Path) -> None:
+    child, begun = tmp_path / "child", tmp_path / "begun"
+    driver = start(tmp_path, [["a"], ["b", f"child={child}", f"begun={begun}", "hang"], ["c"]])
+    until(lambda: has_content(begun) and (tmp_path / "out/a/record.json").exists(), driver)
+    driver.kill()
+    driver.wait()
+    assert has_ended(pid_in(begun))
+    os.kill(pid_in(child), signal.SIGKILL)  # it is no worker of ours, which would die with its parent
+    assert any(name.startswith(".work/") for name in left_in(tmp_path / "out"))
+    result = drive(tmp_path, [known(tmp_path, name) for name in "abc"])
+    assert result.passed and list(result.sources.values()) == ["kept", "run", "run"]
+    assert not any(name.startswith(".work") for name in os.listdir(tmp_path / "out"))
+
+
+def test_a_second_batch_in_the_folder_is_told_of_the_first(tmp_path: Path) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go on"
+    driver = start(tmp_path, [["a", f"begun={begun}", f"wait={go_on}"]])
+    until(lambda: has_content(begun), driver)
+    try:
+        with pytest.raises(UsageError, match=rf"another batch writes .*: process {driver.pid} on ") as caught:
+            drive(tmp_path, [known(tmp_path, "b")])
+    finally:
+        go_on.touch()
+    assert "-o" in caught.value.problems[0].fix
+    driver.communicate()
+    assert driver.returncode == 0
+    assert drive(tmp_path, [known(tmp_path, "b")]).passed
+
+
+# --- the pool ---
+
+
+def test_as_many_tasks_run_at_a_time_as_there_are_jobs(tmp_path: Path) -> None:
+    """Each waits for the other: with one at a time neither would end."""
+    tasks = [
+        known(tmp_path, "a", f"begun={tmp_path / 'a'}", f"wait={tmp_path / 'b'}"),
+        known(tmp_path, "b", f"begun={tmp_path / 'b'}", f"wait={tmp_path / 'a'}"),
+    ]
+    assert drive(tmp_path, tasks, jobs=2).passed
+
+
+GPUS = [Gpu("NVIDIA H100 80GB HBM3", (9, 0)), Gpu("NVIDIA L4", (8, 9))]
+
+
+def test_gpus_have_threads_of_their_own() -> None:
+    machine = LocalMachine(4, GPUS, MACHINE)
+    pool = LocalPool(Path(), jobs=3, machine=machine)
+    tasks = [
+        machine.with_gpu(task(name, needs=Needs(gpu=gpu)))
+        for name, gpu in (("a", ""), ("b", "L4"), ("c", "any"))
+    ]
+    assert [one.needs.gpu for one in tasks] == ["", "NVIDIA L4", "NVIDIA H100 80GB HBM3"]
+    slots = [(slot.gpu, slot.environment["CUDA_VISIBLE_DEVICES"]) for slot in pool._slots(tasks)]
+    assert slots == [("", ""), (GPUS[0].name, "0"), (GPUS[1].name, "1")]
+    assert [slot.gpu for slot in pool._slots(tasks[:2])] == ["", GPUS[1].name]
+
+
+def test_a_key_is_of_the_gpu_that_the_task_sees() -> None:
+    machine = LocalMachine(4, GPUS, replace(MACHINE, gpu=GPUS[0]))
+
+    def gpu_of(**needs: Any) -> Gpu | None:
+        facts = machine.facts_for(task("a", needs=Needs(**needs)))
+        assert facts is not None
+        return facts.gpu
+
+    assert [gpu_of(), gpu_of(gpu="any"), gpu_of(gpu="L4")] == [None, *GPUS]
+    assert machine.facts_for(task("a", needs=Needs(gpu="B200"))) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "flavours", "needed"),
+    [
+        ((), {"tensorrt_rtx", "tensorrt"}, False),
+        ((), {"tensorrt"}, True),
+        (("--flavour", "tensorrt"), {"tensorrt_rtx", "tensorrt"}, True),
+        (("--flavour", "tensorrt_rtx"), {"tensorrt"}, False),
+        (("--verify=engine",), {"tensorrt_rtx"}, True),
+        (("--verify", "graph"), {"tensorrt_rtx"}, False),
+    ],
+)
+def test_who_needs_a_gpu(words: tuple[str, ...], flavours: set[str], needed: bool) -> None:
+    assert needs_gpu(task("a", *words), flavours) is needed
+    assert needs_gpu(replace(task("a", *words), bench=()), flavours)
+
+
+def test_cores_are_counted() -> None:
+    large, small, other = (
+        task(name, needs=Needs(cpus=cpus)) for name, cpus in (("a", 3.0), ("b", 1.0), ("c", 1.0))
+    )
+    pending = PendingTasks([large, small, other], cores=2.0)
+    taken = []
+    assert pending.take("") is large  # more than there are: alone
+    waiting = threading.Thread(target=lambda: taken.append(pending.take("")))
+    waiting.start()
+    pending.done(large)
+    waiting.join()
+    assert taken == [small] and pending.take("") is other and pending.take("") is None

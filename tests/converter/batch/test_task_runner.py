@@ -1,0 +1,185 @@
+"""One task at a time: whatever happens to its process is a record, and nothing is left of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.converter.batch.workers import NAME, left_in, task, write_worker
+from tests.converter.models import inverse, relu
+from tests.processes import children, has_ended
+from trtsmith.converter.batch.execution import Event
+from trtsmith.converter.batch.run.task_runner import TaskRunner
+from trtsmith.converter.batch.task import BatchTask, Needs
+from trtsmith.converter.batch.task_record import Status
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    write_worker(tmp_path)
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def runner(scratch: Path) -> Iterator[TaskRunner]:
+    with TaskRunner(scratch, worker=NAME, paths=[scratch.parent]) as runner:
+        yield runner
+
+
+def silent(event: Event) -> None:
+    del event
+
+
+def pid_in(path: Path) -> int:
+    return int(path.read_text())
+
+
+def test_a_task_becomes_a_folder_and_a_record(runner: TaskRunner, scratch: Path) -> None:
+    events: list[Event] = []
+    ended = runner.run(task("net/sm86"), events.append)
+    record, folder = ended.record, ended.folder
+    assert folder is not None and left_in(folder) == ["model.plan"] and scratch in folder.parents
+    data = (folder / "model.plan").read_bytes()
+    assert record.files["model.plan"].sha256 == hashlib.sha256(data).hexdigest()
+    assert record.files["model.plan"].bytes == len(data)
+    assert (record.name, record.model, record.variant) == ("net/sm86", "net", {"target": "sm86"})
+    assert record.status is Status.AGREE and record.problems == () and record.warnings == ("w",)
+    assert record.command == ("trtsmith", "convert", "/models/net.onnx", "-o", "model.plan")
+    assert record.report is not None and record.report["engine"]["engine_path"] == "model.plan"
+    assert record.seconds.keys() == {"build", "total"} and record.peak_mib > 1
+    assert record.place["pid"] in children() and record.place["gpu"] == ""
+    assert record.versions == {"trtsmith": "1", "tensorrt_rtx": "1.7"}
+    assert record.began.endswith("Z")
+    assert [(event.task, event.text) for event in events] == [("net/sm86", "at work")]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["unverified"], Status.CONVERTED),
+        (["code=1"], Status.REFUSED),
+        (["code=2"], Status.INVALID),
+        (["code=3"], Status.DISAGREE),
+        (["segfault"], Status.CRASHED),
+        (["mistake"], Status.CRASHED),
+    ],
+)
+def test_statuses(runner: TaskRunner, words: list[str], status: Status) -> None:
+    ended = runner.run(task("net", *words), silent)
+    assert ended.record.status is status
+    assert bool(ended.record.problems) is not status.passed or status is Status.DISAGREE
+    assert (ended.folder is not None) == bool(ended.record.files)
+
+
+def test_a_worker_lives_from_task_to_task(runner: TaskRunner) -> None:
+    pids = [
+        runner.run(task(f"net{n}", *words), silent).record.place["pid"]
+        for n, words in enumerate([[], ["code=1"], []])
+    ]
+    assert len(set(pids)) == 1
+
+
+def test_a_worker_that_dies_costs_its_task_and_says_its_last_words(runner: TaskRunner, scratch: Path) -> None:
+    record = runner.run(task("net", "segfault"), silent).record
+    (problem,) = record.problems
+    assert "SIGSEGV" in problem.what and "the last words" in problem.what and problem.where == "net"
+    assert runner.run(task("net"), silent).record.status is Status.AGREE
+    assert not has_ended(children().pop())
+
+
+@pytest.mark.parametrize(
+    ("word", "needs", "status", "says"),
+    [
+        ("hang", Needs(timeout_s=5.0), Status.TIMEOUT, "did not end within 5 s"),
+        ("eat=300", Needs(memory_mib=250), Status.MEMORY, "of 250 that it may take"),
+    ],
+)
+def test_a_limit_ends_all_processes_of_a_task(
+    runner: TaskRunner, scratch: Path, tmp_path: Path, word: str, needs: Needs, status: Status, says: str
+) -> None:
+    child, begun = tmp_path / "child", tmp_path / "begun"
+    ended = runner.run(task("net", f"child={child}", f"begun={begun}", word, needs=needs), silent)
+    assert ended.record.status is status and says in ended.record.problems[0].what
+    assert ended.folder is None and left_in(scratch) == []
+    assert all(has_ended(pid_in(path)) for path in (child, begun) if path.exists())
+    if status is Status.MEMORY:
+        assert ended.record.peak_mib > 250
+    assert runner.run(task("net"), silent).record.status is Status.AGREE
+
+
+def test_stop_ends_the_task_that_runs_and_all_later_ones(runner: TaskRunner, tmp_path: Path) -> None:
+    child, begun = tmp_path / "child", tmp_path / "begun"
+    running = threading.Event()
+    stopper = threading.Thread(target=lambda: (running.wait(), runner.stop()))
+    stopper.start()
+    ended = runner.run(task("net", f"child={child}", f"begun={begun}", "hang"), lambda event: running.set())
+    stopper.join()
+    assert ended.record.status is Status.CANCELLED and ended.folder is None
+    assert all(has_ended(pid_in(path)) for path in (child, begun) if path.exists())
+    assert runner.run(task("other"), silent).record.status is Status.CANCELLED
+
+
+def test_a_process_that_outlives_its_task_is_ended(runner: TaskRunner, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    runner.run(task("net", f"child={child}"), silent)
+    assert has_ended(pid_in(child))
+
+
+def test_nothing_is_left_but_results(scratch: Path) -> None:
+    with TaskRunner(scratch, worker=NAME, paths=[scratch.parent]) as runner:
+        folder = runner.run(task("net"), silent).folder
+        assert folder is not None
+        runner.run(task("net", "code=1"), silent)
+    assert left_in(scratch) == [str(folder.relative_to(scratch) / "model.plan")]
+
+
+def test_a_worker_that_cannot_start_is_a_record(scratch: Path) -> None:
+    with TaskRunner(scratch, worker="no_such_worker") as runner:
+        record = runner.run(task("net"), silent).record
+    assert record.status is Status.CRASHED and "no_such_worker" in record.problems[0].what
+
+
+def test_a_folder_without_room_is_a_record(
+    runner: TaskRunner, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any, **options: Any) -> str:
+        raise OSError(28, os.strerror(28), "somewhere")
+
+    monkeypatch.setattr("os.mkdir", full)
+    record = runner.run(task("net"), silent).record
+    assert record.status is Status.INVALID and "No space left" in record.problems[0].what
+
+
+def real(name: str, source: Path, *words: str) -> BatchTask:
+    return BatchTask(name=name, model=name, source=str(source), words=words, files=(source,))
+
+
+def test_the_worker_runs_convert(tmp_path: Path, scratch: Path) -> None:
+    fine, refused = relu(tmp_path / "fine.onnx"), tmp_path / "no.onnx"
+    refused.write_bytes(b"no model")
+    steps: list[str] = []
+    with TaskRunner(scratch) as runner:
+        done = runner.run(real("fine", fine), lambda event: steps.append(event.text))
+        plain = runner.run(real("plain", inverse(tmp_path / "plain.onnx"), "--no-verify"), silent)
+        wrong = runner.run(real("wrong", refused), silent)
+        usage = runner.run(real("usage", fine, "--no-such-flag"), silent)
+    assert done.record.status is Status.AGREE and done.folder is not None
+    assert {"model.plan", "model.manifest.json"} <= done.record.files.keys()
+    assert done.record.report is not None and done.record.report["converted"]
+    assert {"load", "build", "verify", "total"} <= done.record.seconds.keys() and steps
+    assert {"trtsmith", "onnx", "tensorrt_rtx"} <= done.record.versions.keys()
+    assert plain.record.status is Status.CONVERTED
+    assert plain.record.place["pid"] == done.record.place["pid"]
+    assert wrong.record.status is Status.INVALID and wrong.folder is None
+    assert "no.onnx" in wrong.record.problems[0].where
+    assert usage.record.status is Status.INVALID and "--no-such-flag" in usage.record.problems[0].what
+    for ended in (done, plain):
+        assert str(scratch) not in str(ended.record.to_json())
