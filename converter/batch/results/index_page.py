@@ -12,7 +12,7 @@ from trtsmith.converter.pages.page import bar, page
 INDEX = "index.html"
 
 _ASSETS = Path(__file__).with_name("assets")
-_SCRIPTS = ("figures.js", "filters.js", "grid.js", "details.js", "index.js")
+_SCRIPTS = ("figures.js", "filters.js", "grid.js", "kinds.js", "details.js", "index.js")
 
 _BODY = """\
 <main>
@@ -22,6 +22,7 @@ _BODY = """\
 <section id="summary" aria-label="summary"></section>
 <section id="filters" aria-label="filters"></section>
 <section id="grid"><h2>Models by variant</h2></section>
+<section id="kinds"><h2>Problems and warnings</h2></section>
 <section id="tasks"><h2>Tasks</h2></section>
 </main>
 """
@@ -30,7 +31,7 @@ _BODY = """\
 def index_page(document: Mapping[str, Any]) -> str:
     """The HTML of a results document. Files of tasks are linked relative to the folder in which the page lies."""
     title = document["title"] or "trtsmith batch"
-    sections = {"summary": "Summary", "grid": "Grid", "tasks": "Tasks"}
+    sections = {"summary": "Summary", "grid": "Grid", "kinds": "Problems", "tasks": "Tasks"}
     return page(
         title,
         bar("trtsmith batch", sections) + _BODY,

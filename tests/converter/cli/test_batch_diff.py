@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import pytest
 from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times
 from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import Status
-from trtsmith.converter.cli.batch_diff import add_diff_arguments, run_diff
-from trtsmith.converter.cli.console import Console
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.cli.main import main
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +35,7 @@ def two_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    add_diff_arguments(parser)
-    return run_diff(parser.parse_args(words), Console())
+    return main(["batch", "diff", *words])
 
 
 def test_what_changed_is_printed_worse_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,10 +87,10 @@ def test_json_and_the_page(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("place", ["old/results.json", "old", "none/diff.html"])
-def test_a_page_replaces_no_result(place: str) -> None:
+def test_a_page_replaces_no_result(capsys: pytest.CaptureFixture[str], place: str) -> None:
     before = Path("old/results.json").read_bytes()
-    with pytest.raises(UsageError, match="the page"):
-        call("old", "new", "--html", place)
+    assert call("old", "new", "--html", place) == 2
+    assert capsys.readouterr().err.startswith("error: the page ")
     assert Path("old/results.json").read_bytes() == before
 
 
@@ -107,3 +102,13 @@ def test_names_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in out and "\u202e" not in out and "\x00" not in out
     assert out.count("status  agree -> refused") == len(HOSTILE_NAMES)
     assert "  two\\nlines and a tab\\t" in out
+
+
+def test_what_is_no_result_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("old/results.json").write_text("[]")
+    assert call("old", "new") == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "error: the results of a batch cannot be read: TypeError: [] is not an object\n  where:    old/results.json"
+    )
+    assert call("nowhere", "new", "--json") == 2

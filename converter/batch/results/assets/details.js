@@ -118,10 +118,13 @@ const Details = (() => {
   }
 
   function files(task) {
+    const record = task.status !== "cancelled" && fileLink(task, "record.json", "record.json");
     const rows = Object.entries(task.files).sort(([a], [b]) => a.localeCompare(b)).map(([name, one]) => element("tr", {},
       element("th", { scope: "row" }, fileLink(task, name, Frame.shown(name, 80)) || Frame.shown(name, 80)), element("td", { class: "number" }, Frame.bytes(one.bytes)),
       element("td", { class: "code soft", title: one.sha256 }, one.sha256.slice(0, 16))));
-    return rows.length ? section("Files", plain(["file", "size", "sha256"], rows, [1])) : null;
+    if (!rows.length && !record) return null;
+    return section("Files", rows.length ? plain(["file", "size", "sha256"], rows, [1]) : null,
+      record && element("p", {}, "All that is known of the task: ", record));
   }
 
   // A link to a file of the task's folder; null for a name that no address holds.

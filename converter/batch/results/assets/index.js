@@ -74,9 +74,17 @@
     for (const [status, button] of buttons) button.setAttribute("aria-pressed", String(status === chosen));
   });
   byId("filters").append(filters.element);
-  if (grid) byId("grid").append(grid.element); else byId("grid").hidden = true;
-  for (const link of document.querySelectorAll('.bar a[href="#grid"]')) link.hidden = !grid;
+  if (grid) byId("grid").append(grid.element);
   byId("tasks").append(table.element);
+  const kinds = Kinds.make(tasks, (chosen, text) => {
+    filters.restrict(chosen, text);
+    byId("tasks").scrollIntoView();
+  });
+  if (kinds) byId("kinds").append(kinds);
+  for (const id of ["grid", "kinds"]) {
+    byId(id).hidden = id === "grid" ? !grid : !kinds;
+    for (const link of document.querySelectorAll('.bar a[href="#' + id + '"]')) link.hidden = byId(id).hidden;
+  }
   filters.tell();
 
   function fromAddress() {

@@ -143,12 +143,35 @@ def test_the_details_open_and_close_by_keyboard(page: Page, folder: Path) -> Non
     assert page.run("location.hash") == ""
 
 
+def test_problems_of_one_kind_stand_together_and_show_their_tasks(page: Page, tmp_path: Path) -> None:
+    records = [
+        record(f"net-{number}", Status.REFUSED, warnings=(f"input {number} is read no more",))
+        for number in range(5)
+    ]
+    write_results(tmp_path, [*records, record("fine")])
+    page.open(tmp_path / "index.html")
+    kinds = "[...document.querySelectorAll('#kinds tbody tr')]"
+    assert page.run(
+        f"{kinds}.map((row) => row.innerText.split('\\t').slice(0, 3).map((one) => one.trim()))"
+    ) == [
+        ["5", "problem", "no importer for operator mmcv::TemporalShift"],
+        ["5", "warning", "input 0 is read no more"],
+    ]
+    page.run(f"{kinds}[1].click()")
+    assert page.run(COUNT) == "5 of 6 tasks" and "input 0 is" in page.run(
+        "document.querySelector('.only').innerText"
+    )
+    page.run("[...document.querySelectorAll('.filters button')].at(-1).click()")
+    assert page.run(COUNT) == "6 tasks" and page.run("document.querySelector('.only').hidden")
+
+
 def test_files_are_linked_relative_to_the_folder(page: Page, folder: Path) -> None:
     page.open(folder / "index.html")
     page.run(f"{ROWS}[0].click()")
     links = page.run(f"[...{PANEL}.querySelectorAll('a')].map((one) => one.getAttribute('href'))")
     assert links == [
         "./network-000/bf16-sm86/report.html", "./network-000/bf16-sm86/model.plan", "./network-000/bf16-sm86/report.html",
+        "./network-000/bf16-sm86/record.json",
     ]  # fmt: skip
 
 
