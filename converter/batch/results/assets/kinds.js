@@ -23,9 +23,9 @@ const Kinds = (() => {
     const rows = groups(tasks);
     if (!rows.length) return null;
     const columns = [
-      { title: "tasks", number: true, value: (row) => row.tasks.size },
       { title: "kind", value: (row) => row.kind, cell: (row) => Frame.badge(row.kind, row.kind === "problem" ? "bad" : "fair") },
       { title: "what", value: (row) => row.text, cell: (row) => Frame.shown(row.text, 300) },
+      { title: "tasks", number: true, value: (row) => row.tasks.size },
       { title: "for example", value: (row) => [...row.tasks][0].name,
         cell: (row) => element("bdi", {}, Frame.shown([...row.tasks][0].name, 60)) },
     ];

@@ -154,8 +154,8 @@ def test_problems_of_one_kind_stand_together_and_show_their_tasks(page: Page, tm
     assert page.run(
         f"{kinds}.map((row) => row.innerText.split('\\t').slice(0, 3).map((one) => one.trim()))"
     ) == [
-        ["5", "problem", "no importer for operator mmcv::TemporalShift"],
-        ["5", "warning", "input 0 is read no more"],
+        ["problem", "no importer for operator mmcv::TemporalShift", "5"],
+        ["warning", "input 0 is read no more", "5"],
     ]
     page.run(f"{kinds}[1].click()")
     assert page.run(COUNT) == "5 of 6 tasks" and "input 0 is" in page.run(
