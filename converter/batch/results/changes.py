@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trtsmith.converter.batch.results.latency import judged_latency
-from trtsmith.converter.batch.results.task_result import OutputError, TaskResult
+from trtsmith.converter.batch.results.task_result import ComparedOutput, TaskResult
 from trtsmith.converter.batch.task_record import Status
 from trtsmith.converter.verify.tolerances import TOLERANCE
 
@@ -110,7 +110,7 @@ def _comparison(old: TaskResult, new: TaskResult) -> Iterator[Change]:
         )
 
 
-def _error_factor(old: OutputError, new: OutputError) -> float:
+def _error_factor(old: ComparedOutput, new: ComparedOutput) -> float:
     """By which an error grew: 1 for no change that says anything."""
     if old.agrees != new.agrees:
         return math.inf if old.agrees else 0.0
@@ -124,7 +124,7 @@ def _error_factor(old: OutputError, new: OutputError) -> float:
     return factor if not 1 / ERROR_FACTOR <= factor <= ERROR_FACTOR else 1.0
 
 
-def _error_text(error: OutputError) -> str:
+def _error_text(error: ComparedOutput) -> str:
     relative = "infinite" if error.relative is None else f"{error.relative:.1e}"
     used = "" if error.used is None else f", {error.used:.0%} of the tolerance"
     return f"{relative}{used}{'' if error.agrees else ', disagrees'}"
