@@ -26,6 +26,29 @@ _MOST_RUNNING = 12
 """Tasks that have a line; of a large cluster more run."""
 
 
+class ProgressLines:
+    """A BatchListener that tells a line for each task that has ended, and each warning."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._total = 0
+        self._ended = 0
+
+    def planned(self, total: int) -> None:
+        self._total = total
+
+    def event(self, event: Event) -> None:
+        """Of what runs nothing is told."""
+
+    def ended(self, record: TaskRecord, source: str) -> None:
+        self._ended += 1
+        self._progress(ended_line(record, source, self._ended, self._total))
+
+    def warn(self, text: str) -> None:
+        """A warning, in four parts."""
+        self._progress(f"warning: {text}")
+
+
 class BatchProgress:
     """A BatchListener that prints lines; with a quiet console, problems only. Problems of tasks that were kept are not told
     again: they are in the pages."""
@@ -44,6 +67,9 @@ class BatchProgress:
 
     def ended(self, record: TaskRecord, source: str) -> None:
         self._ended += 1
+        self._tell(record, source)
+
+    def _tell(self, record: TaskRecord, source: str) -> None:
         if not self._console.quiet:
             self._console.say(ended_line(record, source, self._ended, self._total))
         if source == RUN and record.status is not Status.CANCELLED:
@@ -114,8 +140,9 @@ class LiveBatch(BatchProgress):
             self._running.pop(record.name, None)
             self._statuses[record.status] += 1
             self._done += source == RUN
+            self._ended += 1
         with self._above():
-            super().ended(record, source)
+            self._tell(record, source)
 
     def warn(self, text: str) -> None:
         with self._above():

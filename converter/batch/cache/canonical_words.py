@@ -44,6 +44,11 @@ def paths_named(words: Sequence[str], path_name: PathName) -> Iterator[str]:
                 yield value[start:]
 
 
+def renamed_paths(words: Sequence[str], path_name: PathName) -> list[str]:
+    """The words as they are, but for the names of paths in the place of these."""
+    return [_with_names(word, path_name) for word in words]
+
+
 def _options(words: Sequence[str]) -> Iterator[list[str]]:
     """Each option with what follows it; what stands before the first has an option without a name."""
     option: list[str] = []

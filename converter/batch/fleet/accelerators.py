@@ -68,7 +68,9 @@ def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
     flavours: those that machines without a GPU have.
     """
     asked = last_value(task.words, "--flavour", "auto")
-    full = asked == "tensorrt" or (asked == "auto" and "tensorrt" in flavours and "tensorrt_rtx" not in flavours)
+    full = asked == "tensorrt" or (
+        asked == "auto" and "tensorrt" in flavours and "tensorrt_rtx" not in flavours
+    )
     runs = last_value(task.words, "--verify", "") == "engine" and not has_option(task.words, "--no-verify")
     reasons = [
         why
@@ -90,8 +92,7 @@ def gpu_kinds(nodes: Sequence[NodeFacts]) -> list[GpuKind]:
     """What the cluster has, most first."""
     counts: dict[tuple[str, str, str], float] = {}
     for facts in nodes:
-        if facts.node.gpus > 0:
-            name = facts.node.accelerator
+        for name in (facts.node.accelerators or ("",)) if facts.node.gpus > 0 else ():
             target = _target(facts.gpu.compute_capability if facts.gpu else CAPABILITIES.get(name))
             key = (name, target, facts.gpu.name if facts.gpu else name)
             counts[key] = counts.get(key, 0) + facts.node.gpus

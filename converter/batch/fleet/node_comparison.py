@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts
@@ -51,7 +51,9 @@ def difference(here: MachineFacts, there: MachineFacts) -> str:
         ("operators of installed packages", here.packages, there.packages),
     )
     return "; ".join(
-        f"{name} {_short(theirs)} there, {_short(ours)} here" for name, ours, theirs in parts if ours != theirs
+        f"{name} {_short(theirs)} there, {_short(ours)} here"
+        for name, ours, theirs in parts
+        if ours != theirs
     )
 
 
@@ -64,18 +66,18 @@ def _short(value: str | None) -> str:
 def _unequal(nodes: Sequence[NodeFacts]) -> Iterator[Problem]:
     """A package of which the machines have several versions. TensorRT, other than TensorRT-RTX, is of use where there is a
     GPU: machines without one may lack it."""
-    packages = sorted({name for facts in nodes for name in facts.machine.versions})
-    for name in packages:
-        yield from _several(nodes, name, lambda facts, name=name: facts.machine.versions.get(name, ""))
-    yield from _several(nodes, "tensorrt_rtx", lambda facts: facts.machine.flavours.get("tensorrt_rtx"))
-    with_tensorrt = [facts for facts in nodes if facts.gpu or "tensorrt" in facts.machine.flavours]
-    yield from _several(with_tensorrt, "tensorrt", lambda facts: facts.machine.flavours.get("tensorrt"))
+    for name in sorted({name for facts in nodes for name in facts.machine.versions}):
+        yield from _several(nodes, name, [facts.machine.versions.get(name) for facts in nodes])
+    yield from _several(
+        nodes, "tensorrt_rtx", [facts.machine.flavours.get("tensorrt_rtx") for facts in nodes]
+    )
+    building = [facts for facts in nodes if facts.gpu or "tensorrt" in facts.machine.flavours]
+    yield from _several(building, "tensorrt", [facts.machine.flavours.get("tensorrt") for facts in building])
 
 
-def _several(
-    nodes: Sequence[NodeFacts], package: str, version_of: Callable[[NodeFacts], str | None]
-) -> Iterator[Problem]:
-    versions = {facts.node.id: version_of(facts) or "none" for facts in nodes}
+def _several(nodes: Sequence[NodeFacts], package: str, found: Sequence[str | None]) -> Iterator[Problem]:
+    """found: the version on each machine."""
+    versions = {facts.node.id: version or "none" for facts, version in zip(nodes, found, strict=True)}
     if len(set(versions.values())) < 2:
         return
     usual = Counter(versions.values()).most_common(1)[0][0]
@@ -85,7 +87,9 @@ def _several(
         f"the machines have several versions of {package}: {shown}; {usual} on the others",
         ", ".join(_named(facts) for facts in others),
         "one version on all machines: a result must not depend on where it was made",
-        f"install {package} {usual} there" if usual != "none" else f"install the same {package} on all machines",
+        f"install {package} {usual} there"
+        if usual != "none"
+        else f"install the same {package} on all machines",
     )
 
 

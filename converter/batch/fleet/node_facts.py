@@ -33,9 +33,9 @@ print(json.dumps(None if gpu is None else [gpu.name, *gpu.compute_capability]))
 class RayNode:
     """A machine of the cluster, as Ray has it.
 
-    id:          Ray's, in hexadecimal. address: its IP address.
-    cpus, gpus:  how many it gives to tasks in all. memory: bytes for tasks.
-    accelerator: Ray's name for the kind of its GPUs, such as "L4"; "" where it has none, or no name for it.
+    id:         Ray's, in hexadecimal. address: its IP address.
+    cpus, gpus: how many it gives to tasks in all. memory: bytes for tasks.
+    accelerators: Ray's names for the kind of its GPUs, such as "L4"; () where it has none, or no name for them.
     """
 
     id: str
@@ -43,7 +43,7 @@ class RayNode:
     cpus: float
     gpus: float
     memory: float
-    accelerator: str = ""
+    accelerators: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.address} (node {self.id[:8]})"
@@ -80,7 +80,7 @@ def _node(entry: Mapping[str, Any]) -> RayNode:
         cpus=resources.get("CPU", 0.0),
         gpus=resources.get(_GPU_RESOURCE, 0.0),
         memory=resources.get("memory", 0.0),
-        accelerator=min(kinds, default=""),
+        accelerators=tuple(sorted(kinds)),
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.fleet.accelerators import (
     ANY,
     GpuDemand,
@@ -43,7 +44,9 @@ class TaskResources:
 
     def fit(self, node: RayNode) -> bool:
         """Whether the machine could run the task if it had nothing else to do."""
-        if self.gpu is not None and (node.gpus < 1 or node.accelerator != self.gpu.accelerator):
+        if self.gpu is not None and (
+            node.gpus < 1 or self.gpu.accelerator not in (node.accelerators or ("",))
+        ):
             return False
         return node.cpus >= self.cpus and node.memory >= self.memory
 
@@ -68,6 +71,18 @@ class Cluster:
         if demand is not None and kind is None:
             raise LookupError(demand)
         return TaskResources(task.needs.cpus, (task.needs.memory_mib or 0) * _MIB, kind)
+
+    def machine_of(self, task: BatchTask) -> MachineFacts | None:
+        """The machine on which the task runs; all that can run it are alike. None: there is none."""
+        try:
+            resources = self.resources(task)
+        except LookupError:
+            return None
+        fitting = [facts for facts in self.nodes if resources.fit(facts.node)]
+        if not fitting:
+            return None
+        gpu = fitting[0].gpu if resources.gpu is not None else None
+        return replace(fitting[0].machine, gpu=gpu)
 
     def problems(self, tasks: Sequence[BatchTask]) -> list[Problem]:
         """What tasks need and no machine has, each lack once with the tasks that have it."""
@@ -94,15 +109,21 @@ class Cluster:
                 f"the cluster has no GPU {_wanted(demand)}; it has {has or 'none at all'}",
                 f"{_listed(tasks)}: {demand.why}",
                 _expected(demand),
-                "add such a machine to the cluster; or leave these tasks out, or build for other targets, with TensorRT-RTX, "
-                "without --verify engine and without bench",
+                "add such a machine; or leave these tasks out; TensorRT-RTX builds without a GPU, where neither bench nor "
+                "--verify engine asks for one",
             )
 
     def _too_large(self, too_large: Mapping[TaskResources, Sequence[BatchTask]]) -> Iterator[Problem]:
-        sizes = sorted({(facts.node.cpus, int(facts.node.memory / _MIB)) for facts in self.nodes}, reverse=True)
+        sizes = sorted(
+            {(facts.node.cpus, int(facts.node.memory / _MIB)) for facts in self.nodes}, reverse=True
+        )
         has = "; ".join(f"{cpus:g} cores, {memory} MiB" for cpus, memory in sizes)
         for resources, tasks in too_large.items():
-            gpu = "" if resources.gpu is None else f" and a GPU {resources.gpu.accelerator or resources.gpu.title}"
+            gpu = (
+                ""
+                if resources.gpu is None
+                else f" and a GPU {resources.gpu.accelerator or resources.gpu.title}"
+            )
             yield Problem(
                 f"no machine of the cluster has {resources.cpus:g} cores, {resources.memory // _MIB} MiB{gpu}",
                 _listed(tasks),

@@ -36,6 +36,9 @@ from trtsmith.converter.operators.sources import VARIABLE
 WORKER = "trtsmith.converter.cli.batch_worker"
 """By its name: the command line is above this package."""
 
+STARTING = "starting"
+"""The step before a task's process has said anything."""
+
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -144,6 +147,7 @@ class TaskRunner:
                 return cancelled(task)
             self._watch = watch
         host = platform.node()
+        listener(Event(task.name, STARTING, step=STARTING, place=host))
 
         def tell(_: None, event: Mapping[str, Any]) -> None:
             text = str(event.get("text", ""))

@@ -58,7 +58,10 @@ def test_a_task_becomes_a_folder_and_a_record(runner: TaskRunner, scratch: Path)
     assert record.place["pid"] in children() and record.place["gpu"] == ""
     assert record.versions == {"trtsmith": "1", "tensorrt_rtx": "1.7"}
     assert record.began.endswith("Z")
-    assert [(event.task, event.text) for event in events] == [("net/sm86", "at work")]
+    assert [(event.task, event.text) for event in events] == [
+        ("net/sm86", "starting"),
+        ("net/sm86", "at work"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,12 @@ def test_stop_ends_the_task_that_runs_and_all_later_ones(runner: TaskRunner, tmp
     running = threading.Event()
     stopper = threading.Thread(target=lambda: (running.wait(), runner.stop()))
     stopper.start()
-    ended = runner.run(task("net", f"child={child}", f"begun={begun}", "hang"), lambda event: running.set())
+
+    def hear(event: Event) -> None:
+        if event.text == "at work":
+            running.set()
+
+    ended = runner.run(task("net", f"child={child}", f"begun={begun}", "hang"), hear)
     stopper.join()
     assert ended.record.status is Status.CANCELLED and ended.folder is None
     assert all(has_ended(pid_in(path)) for path in (child, begun) if path.exists())

@@ -1,0 +1,316 @@
+"""Hands tasks to Ray, a bounded number at a time, and takes in what comes of them.
+
+Where a task runs is Ray's decision; this holds what waits, as plain data, so that the driver's memory does not grow with
+the number of tasks. A task whose worker or machine is lost is handed to Ray again from here, and not by Ray's own
+max_retries: its items come while it runs, and those of two attempts must not be mixed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.batch.execution import Ended, Event, Listener
+from trtsmith.converter.batch.fleet.node_facts import alive_nodes
+from trtsmith.converter.batch.fleet.node_station import FleetBatch
+from trtsmith.converter.batch.fleet.node_task import (
+    Began,
+    FilePart,
+    FilesLacking,
+    MachineUnfit,
+    NoRoom,
+    TaskOrder,
+    run_on_node,
+)
+from trtsmith.converter.batch.fleet.result_intake import DamagedResult, ResultIntake
+from trtsmith.converter.batch.fleet.shipped_files import FileShelf
+from trtsmith.converter.batch.fleet.task_ends import cancelled_end, lost_end, mistake_end, without_files
+from trtsmith.converter.batch.fleet.task_resources import Cluster, TaskResources
+from trtsmith.converter.batch.task import BatchTask
+
+POLL_S = 0.3
+"""How long a wait for Ray lasts at most: the time in which a stop is seen."""
+
+NODES_S = 5.0
+"""Between two looks at which machines there are."""
+
+CANCEL_S = 10.0
+"""For tasks that were cancelled to be gone."""
+
+_PER_CORE = 2
+_MORE = 2
+"""Tasks that are handed to Ray: two for each core or GPU that runs them, and two more. It has the next one then before the
+last one ends."""
+
+
+@dataclass(frozen=True)
+class FleetSettings:
+    """retries: how often a task is begun again whose worker or machine was lost. patience_s: how long a task waits for a
+    machine that can run it after the last of them has gone."""
+
+    retries: int = 2
+    patience_s: float = 60.0
+
+
+@dataclass
+class _Running:
+    """A task that Ray has. attempts: this one included. began: what its machine said, None before."""
+
+    task: BatchTask
+    resources: TaskResources
+    intake: ResultIntake
+    order: TaskOrder
+    attempts: int = 1
+    began: Began | None = None
+
+
+@dataclass
+class _Waiting:
+    """attempts: those that were made."""
+
+    task: BatchTask
+    resources: TaskResources
+    attempts: int = 0
+
+
+class RayRun:
+    """One run of tasks. folder: an existing one, in which results are made."""
+
+    def __init__(
+        self,
+        ray: Any,
+        cluster: Cluster,
+        batch: FleetBatch,
+        shelf: FileShelf,
+        folder: Path,
+        settings: FleetSettings,
+        listener: Listener,
+        stopped: threading.Event,
+    ) -> None:
+        self._ray, self._cluster, self._shelf = ray, cluster, shelf
+        self._folder, self._settings, self._listener, self._stopped = folder, settings, listener, stopped
+        self._batch = ray.put(batch)
+        self._function = ray.remote(run_on_node)
+        self._waiting: dict[str, deque[_Waiting]] = {}  # by the kind of GPU
+        self._running: dict[Any, _Running] = {}
+        self._unfit: set[str] = set()
+        self._nodes = [facts.node for facts in cluster.nodes]
+        self._looked = self._fitting = time.monotonic()
+
+    def run(self, tasks: Sequence[BatchTask]) -> Generator[Ended, None, None]:
+        """Each task once, as it ends."""
+        for task in tasks:
+            resources = self._cluster.resources(task)
+            self._queue(resources).append(_Waiting(task, resources))
+        try:
+            yield from self._hand_out()
+            while self._running and not self._stopped.is_set():
+                ready, _ = self._ray.wait(
+                    list(self._running), num_returns=1, timeout=POLL_S, fetch_local=False
+                )
+                for generator in ready:
+                    yield from self._advance(generator)
+                yield from self._without_machine()
+                yield from self._hand_out()
+            if self._stopped.is_set():
+                yield from self._cancelled()
+        finally:
+            self._cancel()
+
+    def _queue(self, resources: TaskResources) -> deque[_Waiting]:
+        kind = "" if resources.gpu is None else f"GPU {resources.gpu.accelerator}"
+        return self._waiting.setdefault(kind, deque())
+
+    def _hand_out(self) -> Iterator[Ended]:
+        """Give Ray as many as it may have. Those whose files cannot be read have ended."""
+        for queue in self._waiting.values():
+            while queue and not self._stopped.is_set() and self._has_room(queue[0].resources):
+                waiting = queue.popleft()
+                try:
+                    contents = self._shelf.contents(waiting.task)
+                except OSError as error:
+                    yield self._done(without_files(waiting.task, error, waiting.attempts + 1))
+                    continue
+                parts = self._shelf.parts(contents)
+                gpu = waiting.resources.gpu
+                title = "" if gpu is None else gpu.title or gpu.accelerator or "GPU"
+                self._start(waiting, TaskOrder(waiting.task, contents, parts, title))
+
+    def _has_room(self, resources: TaskResources) -> bool:
+        def same(other: TaskResources) -> bool:
+            return other.gpu == resources.gpu
+
+        if resources.gpu is None:
+            slots = sum(node.cpus for node in self._nodes)
+        else:
+            slots = sum(node.gpus for node in self._nodes if resources.fit(node))
+        held = sum(1 for running in self._running.values() if same(running.resources))
+        return held < _PER_CORE * slots + _MORE
+
+    def _start(self, waiting: _Waiting, order: TaskOrder) -> None:
+        options = waiting.resources.options()
+        if self._unfit:
+            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self._unfit))})"}
+        generator = self._function.options(
+            num_returns="streaming", max_retries=0, name="trtsmith batch", **options
+        ).remote(order, self._batch)
+        intake = ResultIntake(waiting.task, self._folder)
+        self._running[generator] = _Running(
+            waiting.task, waiting.resources, intake, order, waiting.attempts + 1
+        )
+
+    def _advance(self, generator: Any) -> Iterator[Ended]:
+        """Take the next item of a task; its end, if that is it."""
+        running = self._running.pop(generator)
+        try:
+            item = self._ray.get(next(generator))
+        except StopIteration:
+            yield from self._finish(running)
+            return
+        except self._ray.exceptions.RayError as error:
+            yield from self._failed(running, error)
+            return
+        self._running[generator] = running  # at the end: the others come first
+        if isinstance(item, Event):
+            self._listener(item)
+            return
+        try:
+            over = self._take(running, item)
+        except (OSError, DamagedResult) as error:
+            del self._running[generator]
+            self._end(generator)
+            yield from self._unusable(running, error)
+            return
+        if over:
+            del self._running[generator]
+            if isinstance(over, Ended):
+                yield self._done(over)
+
+    def _take(self, running: _Running, item: Any) -> Ended | bool:
+        """Whether nothing more comes of this attempt; what came of the task, if that is known then."""
+        if isinstance(item, Began):
+            running.began = item
+        elif isinstance(item, FilePart):
+            running.intake.take_part(item)
+        elif isinstance(item, FilesLacking):
+            self._shelf.put(running.order.files, item.sha256s)
+            self._again(running, running.attempts - 1)
+            return True
+        elif isinstance(item, MachineUnfit):
+            self._leave_out(item)
+            self._again(running, running.attempts - 1)
+            return True
+        elif isinstance(item, NoRoom):
+            running.intake.discard()
+            return mistake_end(running.task, item.problem, running.attempts)
+        else:
+            running.intake.take_record(item)
+        return False
+
+    def _leave_out(self, item: MachineUnfit) -> None:
+        if item.node not in self._unfit:
+            self._unfit.add(item.node)
+            for problem in item.problems:
+                text = f"the machine {problem.where} came later and is left out: {problem.what}"
+                self._listener(Event("", text, place=problem.where))
+
+    def _again(self, running: _Running, attempts: int) -> None:
+        running.intake.discard()
+        self._queue(running.resources).appendleft(_Waiting(running.task, running.resources, attempts))
+
+    def _finish(self, running: _Running) -> Iterator[Ended]:
+        try:
+            yield self._done(running.intake.ended(running.attempts))
+        except (OSError, DamagedResult) as error:
+            yield from self._unusable(running, error)
+
+    def _unusable(self, running: _Running, error: Exception) -> Iterator[Ended]:
+        """A result that cannot be written here, or that came damaged."""
+        running.intake.discard()
+        if isinstance(error, OSError):
+            yield self._done(without_files(running.task, error, running.attempts))
+        else:
+            yield from self._lost(running, error)
+
+    def _failed(self, running: _Running, error: Exception) -> Iterator[Ended]:
+        """Ray says that the task failed: the machine, or our own code on it."""
+        exceptions = self._ray.exceptions
+        running.intake.discard()
+        cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
+        if isinstance(cause, exceptions.RayError) or isinstance(error, exceptions.ObjectLostError):
+            yield from self._lost(running, cause)
+        else:
+            yield self._done(mistake_end(running.task, cause, running.attempts))
+
+    def _lost(self, running: _Running, error: BaseException) -> Iterator[Ended]:
+        """Its worker or machine is gone: begin it again, if it has not been often enough."""
+        if running.attempts <= self._settings.retries:
+            place = "" if running.began is None else running.began.host
+            self._listener(Event(running.task.name, f"begun again: {type(error).__name__}", place=place))
+            self._again(running, running.attempts)
+            return
+        out_of_memory = isinstance(error, self._ray.exceptions.OutOfMemoryError)
+        yield self._done(lost_end(running.task, error, running.began, running.attempts, out_of_memory))
+
+    def _without_machine(self) -> Iterator[Ended]:
+        """Tasks that no machine can run any more, once that has been so for a while."""
+        if time.monotonic() < self._looked + NODES_S:
+            return
+        self._looked = time.monotonic()
+        self._nodes = [node for node in alive_nodes(self._ray) if node.id not in self._unfit]
+        hopeless = [
+            generator
+            for generator, running in self._running.items()
+            if not any(running.resources.fit(node) for node in self._nodes)
+        ]
+        if not hopeless:
+            self._fitting = time.monotonic()
+        elif time.monotonic() > self._fitting + self._settings.patience_s:
+            error = RuntimeError("no machine is left in the cluster that can run it")
+            for generator in hopeless:
+                running = self._running.pop(generator)
+                self._end(generator)
+                running.intake.discard()
+                yield self._done(lost_end(running.task, error, running.began, running.attempts, False))
+
+    def _done(self, ended: Ended) -> Ended:
+        self._shelf.done(ended.task)
+        return ended
+
+    def _cancelled(self) -> Iterator[Ended]:
+        """Those that ran when they were stopped."""
+        begun = [running for running in self._running.values() if running.began is not None]
+        self._cancel()
+        for running in begun:
+            assert running.began is not None
+            yield self._done(cancelled_end(running.task, running.began, running.attempts))
+
+    def _cancel(self) -> None:
+        """End what Ray has of this run, and wait until it is gone."""
+        generators = list(self._running)
+        for generator in generators:
+            self._end(generator)
+            self._running.pop(generator).intake.discard()
+        until = time.monotonic() + CANCEL_S
+        for generator in generators:
+            self._drain(generator, until)
+
+    def _end(self, generator: Any) -> None:
+        """Its worker process ends at once, and with it all that it has started."""
+        self._ray.cancel(generator, force=True)
+
+    def _drain(self, generator: Any, until: float) -> None:
+        while time.monotonic() < until:
+            ready, _ = self._ray.wait(
+                [generator], timeout=max(0.0, until - time.monotonic()), fetch_local=False
+            )
+            try:
+                if ready:
+                    self._ray.get(next(generator))
+            except (StopIteration, self._ray.exceptions.RayError):
+                return

@@ -1,0 +1,1 @@
+"""Measures parts of `trtsmith batch`."""
