@@ -28,6 +28,7 @@ from trtsmith.arguments import (
     model_of,
     onnx_of,
     output_of,
+    page_of,
     path_of,
     paths_of,
     precision_of,
@@ -42,6 +43,7 @@ from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.mending.refusals import REDUCE_S, refusals
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
+from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import references_of
@@ -91,6 +93,7 @@ def convert(
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     verify: str | None = "auto",
+    html: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
     verbose: bool = False,
@@ -145,6 +148,7 @@ def convert(
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
+    html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
     ops:          definitions of operators of your own: a FILE.py, a folder or a dotted module with OPERATORS, which is
         imported and so runs. The environment variable TRTSMITH_OPS names more.
     plugins_from_packages: whether operators of installed packages count, which the entry points trtsmith.operators name.
@@ -225,7 +229,15 @@ def convert(
         ),
         keep=True,
     )
-    return pipeline.convert(options, progress or silent)
+    page = page_of(html, options.model, options.output, options.timing_cache, *options.plugins)
+    try:
+        done = pipeline.convert(options, progress or silent)
+    except TrtsmithError as error:
+        failed = reports.failure_report("convert", error)
+        page(lambda pages: pages.of_conversion((), options, failed, None))
+        raise
+    page(lambda pages: pages.of_conversion((), options, reports.conversion_report(options, done), done))
+    return done
 
 
 @with_operators
@@ -248,6 +260,7 @@ def verify(
     plugins: Paths = (),
     flavour: str = "auto",
     timeout: float | None = None,
+    html: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
     verbose: bool = False,
@@ -272,6 +285,7 @@ def verify(
     plugins:   libraries that no manifest names. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     timeout:   of the engine's run, in seconds.
+    html:      a file for a page with the verdict and the network.
     ops, plugins_from_packages: as in `convert`.
     verbose:   whether `progress` gets TensorRT's own messages too.
     progress:  gets a line of text for each thing that is begun or done.
@@ -302,7 +316,11 @@ def verify(
         timeout_s=timeout,
         verbose=verbose,
     )
-    return verify_bundle(options, progress or silent).verdict
+    page = page_of(html, *options.files())
+    found = verify_bundle(options, progress or silent)
+    report = reports.verify_report(options, found.verdict)
+    page(lambda pages: pages.of_verification((), options, report, found.frozen))
+    return found.verdict
 
 
 def load_report(path: StrPath) -> Report:

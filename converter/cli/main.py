@@ -99,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     options = build_parser(words).parse_args(words)
+    options.words = words  # pages show the command line
     console = Console(quiet=options.quiet, verbose=options.verbose)
     try:
         with operators_of(options):

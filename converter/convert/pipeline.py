@@ -30,6 +30,7 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
     BuildRequest,
@@ -42,6 +43,8 @@ from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import ConversionError, problems_named
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
@@ -127,6 +130,7 @@ class Conversion:
     engine:    the engine's file, or its bytes where no output was named.
     libraries: the plugin libraries that the engine needs, to be loaded before it; () where they are inside it.
     mended:    refusals of TensorRT's that were written around.
+    original:  the model as it was read, by whose nodes people know it.
     calling:   of a PyTorch module how it is called (converter/engine/runtime/call_structure.py); None of an ONNX model.
     """
 
@@ -141,6 +145,7 @@ class Conversion:
     libraries: tuple[Path, ...]
     calling: Mapping[str, Any] | None = field(default=None, repr=False)
     mended: tuple[Mended, ...] = ()
+    original: Model | None = field(default=None, repr=False)
 
     @property
     def passed(self) -> bool:
@@ -237,7 +242,16 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
         () if options.embed_plugins else loaded if bundle is None else bundle.libraries,
         opened.calling,
         done.mended,
+        original,
     )
+
+
+def analysis_of(options: ConvertOptions) -> Analysis | None:
+    """What is known of an ONNX model that could not be converted, in its own precision; None of PyTorch's, which would
+    have to be exported again. TrtsmithError where it cannot be read or analysed."""
+    if not isinstance(options.model, Path) or options.model.suffix == PROGRAM_SUFFIX:
+        return None
+    return analyse(load_model(options.model), replace(_analysis_options(options), precision=_AS_IT_IS))
 
 
 def _build_request(

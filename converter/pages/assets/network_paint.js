@@ -159,7 +159,7 @@ function networkPainter(network, canvas) {
     context.fillStyle = fills[group[at]].ink;
     const isNode = network.isNode(node), detailed = scale >= 0.75 && isNode;
     context.font = "600 12px system-ui, sans-serif";
-    context.fillText(fit(isNode ? network.op(node) : network.label(node), BOX_W - 14), x[at], detailed ? y[at] - 7 : y[at]);
+    context.fillText(fit(isNode ? network.op(node).split("::").pop() : network.label(node), BOX_W - 14), x[at], detailed ? y[at] - 7 : y[at]);
     if (detailed) {
       context.font = "10px system-ui, sans-serif";
       context.globalAlpha *= 0.75;

@@ -159,6 +159,7 @@ function networkPanel(network, rules) {
     element("div", { class: "stage" }, view.element, results, details),
     element("p", { class: "soft screen-only" }, "Drag to move. A click chooses a node, and the wheel then zooms; so does Ctrl and the wheel at once. Edges read downwards, then from column to column."));
   colour();
+  (window.requestIdleCallback || setTimeout)(() => searched());
   return { element: outer, view, search, show, go: (node) => { view.show(node); show(node); }, field, hits: () => hits };
 }
 

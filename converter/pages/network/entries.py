@@ -85,7 +85,7 @@ class Entries:
     @cached_property
     def types(self) -> Mapping[str, str]:
         """Type and shape by value, as "float32 1×3×height×?"; of an unknown rank the type alone."""
-        return {name: _typed(type_) for name, type_ in value_types(infer_shapes(self.model).proto).items()}
+        return types_of(infer_shapes(self.model).proto)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -122,6 +122,11 @@ def _collect(graph: onnx.GraphProto, found: list[Entry], inside: int | None, whe
         inner = list(subgraphs(node))
         for name, subgraph in zip(graph_attributes(node) if inner else (), inner, strict=False):
             _collect(subgraph, found, index, name)
+
+
+def types_of(proto: onnx.ModelProto) -> dict[str, str]:
+    """Type and shape by value, in words, where they are known."""
+    return {name: _typed(type_) for name, type_ in value_types(proto).items()}
 
 
 def op_name(node: onnx.NodeProto) -> str:

@@ -14,7 +14,7 @@ bends      the edge's place in `edges`, how many points follow, then x and y of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trtsmith.converter.pages.network.entries import INPUT, NODE, OUTPUT, Entries
@@ -24,6 +24,7 @@ from trtsmith.converter.pages.network.placement import Placement, placed
 LONGEST_NAME = 400
 """Characters of a name that a page keeps; of a longer one the middle is left out."""
 
+_NONE: Mapping[str, str] = {}
 _ROLES = {NODE: 0, INPUT: 1, OUTPUT: 2}
 
 
@@ -43,8 +44,16 @@ class _Texts:
         return [self(text) for text in texts]
 
 
-def packed(entries: Entries, fates: Sequence[Fate], place: Placement | None = None) -> dict[str, Any]:
-    """The network as data for a page. place: of the drawn entries; None: found now."""
+def packed(
+    entries: Entries,
+    fates: Sequence[Fate],
+    place: Placement | None = None,
+    known: Mapping[str, str] = _NONE,
+) -> dict[str, Any]:
+    """The network as data for a page. place: of the drawn entries; None: found now.
+
+    known: types and shapes of values that the original does not tell: those behind custom operators.
+    """
     texts, nodes = _Texts(), entries.all
     drawn = [index for index, entry in enumerate(nodes) if entry.drawn]
     at = {index: number for number, index in enumerate(drawn)}
@@ -57,7 +66,7 @@ def packed(entries: Entries, fates: Sequence[Fate], place: Placement | None = No
 
     inputs = [numbers(entry.inputs) for entry in nodes]
     outputs = [numbers(entry.outputs) for entry in nodes]
-    types, constants = entries.types, entries.constants
+    types, constants = {**known, **entries.types}, entries.constants
     return {
         "names": texts.all(entry.name for entry in nodes),
         "ops": texts.all(entry.op for entry in nodes),

@@ -10,7 +10,7 @@ from typing import Any
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.pages.network.entries import NODE, Entries, entries_of
+from trtsmith.converter.pages.network.entries import NODE, Entries, entries_of, types_of
 from trtsmith.converter.pages.network.fates import Fate, fates_of
 from trtsmith.converter.pages.network.packed import packed
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -27,7 +27,8 @@ class PicturedNetwork:
     @cached_property
     def data(self) -> dict[str, Any]:
         """For a page (see packed)."""
-        return packed(self.entries, self.fates)
+        known = types_of(self.rewritten.model.proto) if self.rewritten is not None else {}
+        return packed(self.entries, self.fates, known=known)
 
     @cached_property
     def by_node(self) -> Mapping[str, int]:
