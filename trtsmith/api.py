@@ -34,6 +34,7 @@ from trtsmith.arguments import (
     precision_of,
     ranges_of,
     silent,
+    targets_of,
     texts_of,
     tolerances_of,
     with_operators,
@@ -129,7 +130,7 @@ def convert(
         not rounded to 8 bits before each step, so that its numbers differ from onnxruntime's by what that changes.
     io_precision: whether inputs and outputs get the type of `precision` too.
     calibration:  .npz files of inputs for int8 and fp8, or arrays by name.
-    target:       GPUs to build for, such as "sm86"; (): the GPU that is there, else sm86.
+    target:       GPUs to build for, such as "sm86" or "rtx3090"; (): the GPU that is there, else sm86.
     flavour:      "tensorrt", "tensorrt_rtx", or "auto": with a GPU tensorrt if it is there, else tensorrt_rtx.
     plugins:      plugin libraries of your own. They run code of their own.
     prefer_stock: whether nodes are left to the plugins that TensorRT itself brings, also where one of ours would do.
@@ -202,7 +203,7 @@ def convert(
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
         values=parse_values(ranges_of(values, ",", "[{}]")),
         freeze=freeze_of(freeze),
-        targets=texts_of(target),
+        targets=targets_of(target),
         flavour=flavour,
         plugins=paths_of(plugins),
         prefer_stock=prefer_stock,

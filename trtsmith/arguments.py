@@ -21,6 +21,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
 from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.gpu_names import as_targets
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.operators.loading import operators_in_force
@@ -199,6 +200,11 @@ def _array(value: Any, where: str) -> np.ndarray:
 def texts_of(given: Texts) -> tuple[str, ...]:
     """A single text stands for itself, not for its letters."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def targets_of(given: Texts) -> tuple[str, ...]:
+    """GPUs by their compute capability, sm89, however they were called: "RTX 4090"."""
+    return as_targets(texts_of(given))
 
 
 def freeze_of(given: str | Freeze) -> Freeze:

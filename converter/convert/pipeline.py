@@ -50,7 +50,7 @@ from trtsmith.converter.model.option_values import check_values, is_count, is_se
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.model.signs_of_life import Progress, SignsOfLife, signs_of_life
+from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
@@ -159,15 +159,15 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         return _convert(options, telling)
 
 
-def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
-    clock = _StageTimes(progress.done)
+def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
+    clock = _StageTimes(progress)
     progress.step("loading the model")
     _check_files(options)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
     options = _with_example(options, opened)
-    clock.done("load")
+    clock.ended(then="rewrite and plan")
     prepared = _Preparation(options, progress.step)
     asked = replace(_analysis_options(options), progress=progress)
     analysis = analyse(original, asked, prepared.feeds, given=given).needed()
@@ -177,7 +177,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
     _check_files(options, loaded)
     values = still_read(prepared.values, original, rewritten)
     profiles = _profiles(prepared.profile, values)
-    clock.done("rewrite and plan")
+    clock.ended(then="build")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
@@ -188,7 +188,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
         built = done.built
         if done.mended:
             rewritten = rewritten.with_model(done.model)
-        clock.done("build")
+        clock.ended(then="verify" if check is not None else "bundle")
         wrong = contradictions(original.proto.graph.output, built.outputs, planned)
         if wrong:
             raise ConversionError(wrong)
@@ -201,7 +201,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
                 _precision_to_judge_by(options, rewritten),
                 progress,
             )
-            clock.done("verify")
+            clock.ended(then="bundle")
         warnings = (
             *opened.warnings,
             *rewritten.warnings(),
@@ -229,7 +229,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
             engine = built.engine_path.read_bytes() if options.keep else b""
         else:
             bundle = write_bundle(built.engine_path, options.output, loaded, facts)
-        clock.done("bundle")
+        clock.ended()
     return Conversion(
         planned,
         rewritten,
@@ -414,13 +414,18 @@ def _profiles(
 class _StageTimes:
     """Seconds by stage, each told when it ends."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Steps) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
-        self._since = time.perf_counter()
+        self.begin("load")
 
-    def done(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = round(now - self._since, 3)
-        self._since = now
-        self._progress(f"{stage}: {self.seconds[stage]:.1f} s")
+    def begin(self, stage: str) -> None:
+        self._stage, self._since = stage, time.perf_counter()
+        self._progress.stage(stage)
+
+    def ended(self, then: str = "") -> None:
+        """The stage has ended; the next one begins at once."""
+        stage, seconds = self._stage, round(time.perf_counter() - self._since, 3)
+        self.seconds[stage] = seconds
+        self._progress.done(f"{stage}: {seconds:.1f} s")
+        self.begin(then)

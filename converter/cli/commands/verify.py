@@ -222,7 +222,7 @@ def _located(
     except TrtsmithError as error:
         if options.per_node:
             raise
-        console.progress(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
+        console.note(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
         return None
     wanted_outputs = options.expected or options.load_outputs
     if found.status != AGREE or verdict.passed or wanted_outputs is None:
