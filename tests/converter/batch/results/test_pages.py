@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pagecheck.chromium import Chromium, find_chromium
-from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, times, zoo
+from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, VERSIONS, record, report, times, zoo
 from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.diff_page import diff_page
 from trtsmith.converter.batch.results.reading import load_results
@@ -184,6 +185,42 @@ def test_files_are_linked_relative_to_the_folder(page: Chromium, folder: Path) -
         "./network-000/bf16-sm86/report.html", "./network-000/bf16-sm86/model.plan", "./network-000/bf16-sm86/report.html",
         "./network-000/bf16-sm86/record.json",
     ]  # fmt: skip
+
+
+def test_one_goes_through_the_tasks_by_keys_and_buttons(page: Chromium, folder: Path) -> None:
+    page.open(folder / "index.html")
+    page.evaluate(f"{ROWS}[0].focus()")
+    for key, at in (("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("ArrowUp", 0), ("ArrowUp", 0)):
+        page.press(key)
+        assert page.evaluate(f"{ROWS}.indexOf(document.activeElement)") == at
+    page.press("Enter")
+    shown = [page.evaluate(f"{PANEL}.querySelector('h2').innerText")]
+    for button in ("Next", "Next", "Previous", "Previous", "Previous"):
+        page.evaluate(
+            f"[...{PANEL}.querySelectorAll('button')].find((one) => one.innerText === '{button}').click()"
+        )
+        shown.append(page.evaluate(f"{PANEL}.querySelector('h2').innerText"))
+    names = [f"network-000/bf16-sm{number}" for number in (86, 89)]
+    assert shown == [*names, "network-000/fp16-sm86", names[1], names[0], names[0]]
+
+
+def test_long_lists_are_cut_and_the_worst_output_stays(page: Chromium, tmp_path: Path) -> None:
+    long = report(outputs=300)
+    long["verdict"]["comparisons"][250] |= {"used": None, "relative": None, "agrees": False}
+    long["engine"]["plugin_layers"] = [f"/layer{number}" for number in range(300)]
+    problems = tuple(replace(PROBLEM, where=f"node {number}") for number in range(50))
+    write_results(
+        tmp_path,
+        [record("long", Status.DISAGREE, report=long), record("refused", Status.REFUSED, problems=problems)],
+    )
+    page.open(tmp_path / "index.html")
+    assert "beyond" in page.evaluate(f"{ROWS}[0].innerText")
+    page.evaluate(f"{ROWS}[0].click()")
+    text = page.evaluate(f"{PANEL}.innerText")
+    assert "y250" in text and text.count("and 280 more in record.json") == 2 and "/layer19" in text
+    page.evaluate(f"{ROWS}[1].click()")
+    text = page.evaluate(f"{PANEL}.innerText")
+    assert "node 19" in text and "and 30 more in record.json" in text
 
 
 def test_a_task_has_an_address(page: Chromium, folder: Path) -> None:
