@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.results.changes import ERROR_FACTOR, ERROR_FLOOR, SIZE_CHANGE
+from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
 from trtsmith.converter.batch.results.document import SCHEMA_FILE
 from trtsmith.converter.batch.results.junit import KINDS
 from trtsmith.converter.batch.results.latency import LATENCY_CHANGE
@@ -30,9 +31,11 @@ def names(schema: dict[str, Any]) -> set[str]:
     return found.union(*(names(part) for part in parts if isinstance(part, dict)))
 
 
-def test_every_entry_of_the_schema_is_described() -> None:
+def test_every_entry_of_the_schemas_is_described() -> None:
     described = set(re.findall(r"`([a-z0-9_]+)`", PAGE))
-    schema = names(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    schema = set().union(
+        *(names(json.loads(file.read_text(encoding="utf-8"))) for file in (SCHEMA_FILE, DIFF_SCHEMA))
+    )
     assert len(schema) > 60 and schema <= described
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times
+from trtsmith.converter.batch.results.diff import SCHEMA_FILE
 from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import Status
 from trtsmith.converter.cli.main import main
+
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +77,8 @@ def test_exit_codes() -> None:
 def test_json_and_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("old", "new", "--json", "--html", "diff.html") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == 1
+    VALIDATOR.validate(document)
+    assert not VALIDATOR.is_valid(document | {"summary": {}})
     assert document["summary"] == {"worse": 1, "better": 1, "different": 1, "new": 1, "gone": 1, "same": 1}
     assert [(task["name"], task["mark"]) for task in document["tasks"]] == [
         ("refused", "worse"), ("faster", "better"), ("moved", "different"),

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, VERSIONS, record, report, times, zoo
 from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change
-from trtsmith.converter.batch.results.diff import ResultsDiff, diff_results
+from trtsmith.converter.batch.results.diff import SCHEMA_FILE, ResultsDiff, diff_results
 from trtsmith.converter.batch.results.latency import LATENCY_CHANGE, judged_latency
 from trtsmith.converter.batch.results.reading import load_results
 from trtsmith.converter.batch.results.task_result import TimedRun
 from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import Status, TaskRecord
+
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 OPPOSITE = {WORSE: BETTER, BETTER: WORSE, DIFFERENT: DIFFERENT}
 
@@ -280,6 +283,7 @@ def test_two_zoos_differ_the_other_way_round(tmp_path: Path, seed: int) -> None:
         if c.aspect != "status"
     }
     assert forth == again
+    VALIDATOR.validate(there.to_json())
     order = [task.mark for task in there.changed]
     assert order == sorted(order, key=(WORSE, BETTER, DIFFERENT).index)
 
