@@ -42,6 +42,9 @@ NODES_S = 5.0
 CANCEL_S = 10.0
 """For tasks that were cancelled to be gone."""
 
+READY_S = 2.0
+"""For what has come already when a stop is seen: tasks that run may go on to say more."""
+
 _PER_CORE = 2
 _MORE = 2
 """Tasks that are handed to Ray: two for each core or GPU that runs them, and two more. It has the next one then before the
@@ -118,6 +121,7 @@ class RayRun:
                 yield from self._without_machine()
                 yield from self._hand_out()
             if self._stopped.is_set():
+                yield from self._take_ready()
                 yield from self._cancelled()
         finally:
             self._cancel()
@@ -281,6 +285,15 @@ class RayRun:
     def _done(self, ended: Ended) -> Ended:
         self._shelf.done(ended.task)
         return ended
+
+    def _take_ready(self) -> Iterator[Ended]:
+        """What has come before the stop was seen."""
+        until = time.monotonic() + READY_S
+        while self._running and time.monotonic() < until:
+            ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=0, fetch_local=False)
+            if not ready:
+                return
+            yield from self._advance(ready[0])
 
     def _cancelled(self) -> Iterator[Ended]:
         """Those that ran when they were stopped."""
