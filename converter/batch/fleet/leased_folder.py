@@ -1,8 +1,9 @@
 """Folders that are gone when no process uses them any more, however the processes ended.
 
 Each user holds a lock on a file in the folder. A process of its own waits until nobody does, and removes the folder: the
-system gives a lock back also where its holder was killed. Where that process is killed, too, or the machine stops, the
-next folder of the same kind that is made in the same place removes what was left.
+system gives a lock back also where its holder was killed. Before, it ends what still runs with TMPDIR in the folder: that
+was started by a user who is gone. Where that process is killed, too, or the machine stops, the next folder of the same kind
+that is made in the same place removes what was left.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LOCK = "lock"
 
 # Forks, so that it belongs to no process whose end could end it. TRIES: processes that are about to die may still write.
 _SWEEPER = """
-import fcntl, os, shutil, sys, time
+import fcntl, glob, os, shutil, signal, sys, time
 TRIES = 20
 if os.fork():
     os._exit(0)
@@ -33,6 +34,13 @@ try:
     os.rename(folder, gone)
 except OSError:
     os._exit(0)
+for path in glob.glob("/proc/[0-9]*/environ"):
+    try:
+        with open(path, "rb") as file:
+            if b"\\0TMPDIR=" + os.fsencode(folder) + b"/" in b"\\0" + file.read():
+                os.kill(int(path.split("/")[2]), signal.SIGKILL)
+    except OSError:
+        pass
 for _ in range(TRIES):
     shutil.rmtree(gone, ignore_errors=True)
     if not os.path.exists(gone):

@@ -114,6 +114,9 @@ def _run(ray: Any, order: TaskOrder, station: NodeStation, node: str) -> Iterato
                 yield _record(said, view)
         if folder is not None:
             yield from _parts(folder)
+    except (KeyboardInterrupt, GeneratorExit):  # Ray cancels the task
+        station.stop()
+        raise
     finally:
         for path in (view, folder):
             if path is not None:
