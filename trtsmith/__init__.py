@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trtsmith.api import convert, load_report, verify
+    from trtsmith.batch_functions import batch
+    from trtsmith.converter.batch.batch_result import BatchResult
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.reports import Report
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "BatchResult",
     "Conversion",
     "ConversionError",
     "Engine",
@@ -59,6 +62,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "__version__",
+    "batch",
     "bench",
     "bundle",
     "check",
@@ -81,6 +85,8 @@ _HOMES = {
     ),
     **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
     "Analysis": "trtsmith.converter.convert.analysis",
+    "BatchResult": "trtsmith.converter.batch.batch_result",
+    "batch": "trtsmith.batch_functions",
     "Conversion": "trtsmith.converter.convert.pipeline",
     "LibraryReport": "trtsmith.converter.plugin.contract",
     "Located": "trtsmith.converter.locate.found",

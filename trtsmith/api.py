@@ -28,11 +28,13 @@ from trtsmith.arguments import (
     model_of,
     onnx_of,
     output_of,
+    page_of,
     path_of,
     paths_of,
     precision_of,
     ranges_of,
     silent,
+    targets_of,
     texts_of,
     tolerances_of,
     with_operators,
@@ -42,6 +44,7 @@ from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.mending.refusals import REDUCE_S, refusals
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
+from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import references_of
@@ -91,6 +94,7 @@ def convert(
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     verify: str | None = "auto",
+    html: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
     verbose: bool = False,
@@ -126,7 +130,7 @@ def convert(
         not rounded to 8 bits before each step, so that its numbers differ from onnxruntime's by what that changes.
     io_precision: whether inputs and outputs get the type of `precision` too.
     calibration:  .npz files of inputs for int8 and fp8, or arrays by name.
-    target:       GPUs to build for, such as "sm86"; (): the GPU that is there, else sm86.
+    target:       GPUs to build for, such as "sm86" or "rtx3090"; (): the GPU that is there, else sm86.
     flavour:      "tensorrt", "tensorrt_rtx", or "auto": with a GPU tensorrt if it is there, else tensorrt_rtx.
     plugins:      plugin libraries of your own. They run code of their own.
     prefer_stock: whether nodes are left to the plugins that TensorRT itself brings, also where one of ours would do.
@@ -145,6 +149,7 @@ def convert(
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
+    html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
     ops:          definitions of operators of your own: a FILE.py, a folder or a dotted module with OPERATORS, which is
         imported and so runs. The environment variable TRTSMITH_OPS names more.
     plugins_from_packages: whether operators of installed packages count, which the entry points trtsmith.operators name.
@@ -198,7 +203,7 @@ def convert(
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
         values=parse_values(ranges_of(values, ",", "[{}]")),
         freeze=freeze_of(freeze),
-        targets=texts_of(target),
+        targets=targets_of(target),
         flavour=flavour,
         plugins=paths_of(plugins),
         prefer_stock=prefer_stock,
@@ -225,7 +230,15 @@ def convert(
         ),
         keep=True,
     )
-    return pipeline.convert(options, progress or silent)
+    page = page_of(html, options.model, options.output, options.timing_cache, *options.plugins)
+    try:
+        done = pipeline.convert(options, progress or silent)
+    except TrtsmithError as error:
+        failed = reports.failure_report("convert", error)
+        page(lambda pages: pages.of_conversion((), options, failed, None))
+        raise
+    page(lambda pages: pages.of_conversion((), options, reports.conversion_report(options, done), done))
+    return done
 
 
 @with_operators
@@ -248,6 +261,7 @@ def verify(
     plugins: Paths = (),
     flavour: str = "auto",
     timeout: float | None = None,
+    html: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
     verbose: bool = False,
@@ -272,6 +286,7 @@ def verify(
     plugins:   libraries that no manifest names. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     timeout:   of the engine's run, in seconds.
+    html:      a file for a page with the verdict and the network.
     ops, plugins_from_packages: as in `convert`.
     verbose:   whether `progress` gets TensorRT's own messages too.
     progress:  gets a line of text for each thing that is begun or done.
@@ -302,7 +317,11 @@ def verify(
         timeout_s=timeout,
         verbose=verbose,
     )
-    return verify_bundle(options, progress or silent).verdict
+    page = page_of(html, *options.files())
+    found = verify_bundle(options, progress or silent)
+    report = reports.verify_report(options, found.verdict)
+    page(lambda pages: pages.of_verification((), options, report, found.frozen))
+    return found.verdict
 
 
 def load_report(path: StrPath) -> Report:

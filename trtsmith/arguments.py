@@ -21,6 +21,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
 from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.gpu_names import as_targets
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.operators.loading import operators_in_force
@@ -201,6 +202,11 @@ def texts_of(given: Texts) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def targets_of(given: Texts) -> tuple[str, ...]:
+    """GPUs by their compute capability, sm89, however they were called: "RTX 4090"."""
+    return as_targets(texts_of(given))
+
+
 def freeze_of(given: str | Freeze) -> Freeze:
     return given if isinstance(given, Mapping) else texts_of(given)
 
@@ -250,3 +256,22 @@ def _tolerance_texts(given: Tolerance | None) -> list[str]:
     return (
         [f"{name}:{value}" for name, value in given.items()] if isinstance(given, Mapping) else [str(given)]
     )
+
+
+def page_of(html: StrPath | None, *others: object) -> Callable[[Callable[[Any], Any]], None]:
+    """Writes a page once its content is known; nothing without a file for it. UsageError, now, if it cannot be written.
+
+    What comes back takes a function, which gets trtsmith.converter.pages.contents and gives the content.
+    """
+    if html is None:
+        return _no_page
+    from trtsmith.converter.pages import contents  # takes what verifies, searches and times
+    from trtsmith.converter.pages.writing import PageFiles
+
+    files = PageFiles(Path(html))
+    files.check(others)
+    return lambda content: files.write(lambda: content(contents))
+
+
+def _no_page(content: Callable[[Any], Any]) -> None:
+    del content

@@ -25,6 +25,7 @@ from trtsmith.arguments import (
     feeds_of,
     freeze_of,
     onnx_of,
+    page_of,
     path_of,
     paths_of,
     precision_of,
@@ -46,7 +47,7 @@ from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.options import MEMORY
-from trtsmith.converter.locate.prepare import Asked, locate_asked
+from trtsmith.converter.locate.prepare import Asked, PreparedSearch, locate_asked
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
@@ -82,6 +83,7 @@ def locate(
     plugins: Paths = (),
     flavour: str = "auto",
     timeout: float | None = None,
+    html: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
     progress: Progress | None = None,
@@ -98,6 +100,7 @@ def locate(
     all:     go on after the first node that is wrong.
     memory:  of values between nodes at a time, in MiB.
     timeout: for each build and each run, in seconds.
+    html:    a file for a page with the network and the errors of its values.
 
     Other arguments are those of `convert`.
 
@@ -123,9 +126,19 @@ def locate(
         precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
     )
     told = tolerances_of(rtol, atol)
-    return locate_asked(
-        options, path_of(output), told, progress or silent, memory=memory << 20, everything=all
+    page = page_of(html, options.model, options.engine)
+    searched: list[PreparedSearch] = []
+    found = locate_asked(
+        options,
+        path_of(output),
+        told,
+        progress or silent,
+        memory=memory << 20,
+        everything=all,
+        ready_for=searched.append,
     )
+    page(lambda pages: pages.of_search((), options.model, options.engine, searched[0], found.to_json()))
+    return found
 
 
 @with_operators
@@ -149,6 +162,7 @@ def bench(
     plugins: Paths = (),
     flavour: str = "auto",
     timeout: float | None = None,
+    html: StrPath | None = None,
     ops: Paths = (),
     plugins_from_packages: bool = True,
     verbose: bool = False,
@@ -168,6 +182,7 @@ def bench(
     against:   names of other runtimes, of a model. torch: "module:function" of a PyTorch model, as the command takes it.
     plugin_vs_native: build the model with plugins and without, and time both.
     timeout:   for the build, and for each engine's timing, in seconds.
+    html:      a file for a page with the times, by layer and, of a model, by node.
 
     Other arguments are those of `convert`. The record is described in converter/bench/bench_record.py.
 
@@ -196,7 +211,10 @@ def bench(
         timeout_s=timeout,
         verbose=verbose,
     )
-    return timed(options, progress or silent)
+    page = page_of(html, options.target)
+    record = timed(options, progress or silent)
+    page(lambda pages: pages.of_timing((), options, record))
+    return record
 
 
 def run(

@@ -26,6 +26,7 @@ from trtsmith.arguments import (
     precision_of,
     ranges_of,
     silent,
+    targets_of,
     texts_of,
     with_operators,
 )
@@ -118,7 +119,7 @@ def check(
         TrialBuild(
             asked=build,
             flavour=flavour,
-            targets=texts_of(target),
+            targets=targets_of(target),
             optimization_level=optimization_level,
             timeout_s=timeout,
             refusals=refusals(

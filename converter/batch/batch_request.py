@@ -11,6 +11,7 @@ from trtsmith.converter.batch.batch_result import BatchResult
 from trtsmith.converter.batch.cache.store import Store
 from trtsmith.converter.batch.driver import BatchListener, BatchOptions, run_batch
 from trtsmith.converter.batch.execution import Executor
+from trtsmith.converter.batch.fleet.ray_address import LOCAL
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.model.errors import UsageError
@@ -25,7 +26,7 @@ class BatchRequest:
     tasks:        of the zoo, all of them. only: patterns, of which a task's name or model matches one; () for all.
     folder:       where results go. title: of its pages.
     on:           the address of a Ray cluster; "local" for a Ray that is started here; None: processes of this machine.
-    jobs:         tasks at a time, of these processes; None: as many as the machine has cores for.
+    jobs:         tasks at a time on this machine; None: as many as it has cores for.
     cache:        its folder; None: there is none.
     retry_failed: also tasks are done again that would be refused again.
     """
@@ -41,13 +42,13 @@ class BatchRequest:
 
     def __post_init__(self) -> None:
         check_values(("--jobs", self.jobs, is_count))
-        if self.on is not None and self.jobs is not None:
+        if self.on not in (None, LOCAL) and self.jobs is not None:
             raise UsageError(
                 Problem(
                     "a cluster runs as many tasks as it has cores for",
                     f"--jobs {self.jobs}",
-                    "--jobs without --on",
-                    "leave one of the two out; cpus in the zoo's [needs] says what a task takes",
+                    f"--jobs without --on, or with --on {LOCAL}",
+                    "leave it out; cpus in the zoo's [needs] says what a task takes",
                 )
             )
         for pattern in self.only:
@@ -89,7 +90,12 @@ def run_request(request: BatchRequest, listener: BatchListener, warn: Callable[[
 
 
 def _executor(request: BatchRequest, scratch: Path) -> Executor:
-    return LocalPool(scratch, jobs=request.jobs, cwd=Path.cwd())
+    if request.on is None:
+        return LocalPool(scratch, jobs=request.jobs, cwd=Path.cwd())
+    # Only who asks for a Ray has it imported.
+    from trtsmith.converter.batch.fleet.ray_executor import RayExecutor
+
+    return RayExecutor(request.on, scratch, jobs=request.jobs, cwd=Path.cwd())
 
 
 def _matches(task: BatchTask, pattern: str) -> bool:

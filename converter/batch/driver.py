@@ -107,7 +107,7 @@ class _Batch:
 
     def run(self) -> None:
         self._listener.planned(len(self._tasks))
-        self._read_others()
+        self._read_others(self._options.others)
         with self._options.executor(self._output.scratch) as executor:
             hashes = Keys(executor.machine_of)
             hashes.read(self._tasks)
@@ -158,12 +158,17 @@ class _Batch:
         self._write_took = self._written - started
 
     def write_quietly(self) -> None:
-        """The same, where there is something else to be said."""
+        """The same, where something else is to be said: what ended, and what the folder has of the other tasks. Where
+        nothing has ended the pages stay as they are."""
+        if not self._statuses:
+            return
         with contextlib.suppress(TrtsmithError, OSError):
+            self._read_others([task for task in self._tasks if task.name not in self._rows])
             self.write()
 
-    def _read_others(self) -> None:
-        for task in self._options.others:
+    def _read_others(self, tasks: Sequence[BatchTask]) -> None:
+        """Show what the folder has of tasks that are not done now."""
+        for task in tasks:
             record = self._output.read(task.name)
             if record is not None:
                 self._rows[task.name] = task_row(record, KEPT)

@@ -48,6 +48,8 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     except DeviceError as error:  # of a kernel, seen where the events are waited for
         origin = EngineIdentity(str(request.run.engine_path), request.run.plugin_libraries)
         raise UsageError(kernel_problem(error, origin)) from error
+    finally:
+        messages.flush()
 
 
 def measure(

@@ -14,6 +14,7 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     source_of_text,
 )
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.gpu_names import as_targets, nearest_gpus, target_of_gpu
 from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
@@ -45,11 +46,19 @@ def positive_seconds(text: str) -> float:
 
 
 def targets(text: str) -> tuple[str, ...]:
-    """sm86,SM89 as ("sm86", "sm89")."""
-    names = tuple(name.strip().lower() for name in text.split(","))
-    if not all(map(is_target, names)):
-        raise ArgumentTypeError(f"{text!r} is not a list of GPU targets such as sm86,sm89")
-    return tuple(dict.fromkeys(names))
+    """sm86,RTX 4090 as ("sm86", "sm89")."""
+    names = [name.strip() for name in text.split(",")]
+    found = as_targets(names)
+    unknown = [name for name in found if not is_target(name)]
+    if unknown:
+        near = nearest_gpus(unknown[0])
+        meant = (
+            f"; did you mean {' or '.join(f'{one} ({target_of_gpu(one)})' for one in near)}?" if near else ""
+        )
+        raise ArgumentTypeError(
+            f"{text!r} is not a list of GPU targets such as sm86,sm89 or rtx4090,l4{meant}"
+        )
+    return found
 
 
 def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
@@ -131,7 +140,8 @@ def add_shapes(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=MIN:OPT:MAX",
-        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three; once for each input",
+        help="as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three, once for each input; or "
+        "images:1x3x640x640,mask:1x1, as trtexec writes it",
     )
     for name in ("min", "opt", "max"):
         shapes.add_argument(
@@ -218,8 +228,8 @@ def add_target(parser: Any) -> None:
         "--target",
         type=targets,
         default=(),
-        metavar="SM",
-        help="GPUs to build for, as sm86,sm89; default: the GPU that is there, else sm86",
+        metavar="SM|GPU",
+        help="GPUs to build for, as sm86,sm89 or rtx3090,l4; default: the GPU that is there, else sm86",
     )
 
 

@@ -16,6 +16,7 @@ from trtsmith.converter.batch.results.task_row import RUN
 from trtsmith.converter.batch.task_record import Status, TaskRecord
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.reports.batch_lines import ended_line, problems_of, seconds_text, totals
+from trtsmith.converter.cli.terminal.colors import is_terminal
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -24,6 +25,29 @@ if TYPE_CHECKING:
 _PER_SECOND = 4
 _MOST_RUNNING = 12
 """Tasks that have a line; of a large cluster more run."""
+
+
+class ProgressLines:
+    """A BatchListener that tells a line for each task that has ended, and each warning."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._total = 0
+        self._ended = 0
+
+    def planned(self, total: int) -> None:
+        self._total = total
+
+    def event(self, event: Event) -> None:
+        """Of what runs nothing is told."""
+
+    def ended(self, record: TaskRecord, source: str) -> None:
+        self._ended += 1
+        self._progress(ended_line(record, source, self._ended, self._total))
+
+    def warn(self, text: str) -> None:
+        """A warning, in four parts."""
+        self._progress(f"warning: {text}")
 
 
 class BatchProgress:
@@ -39,11 +63,14 @@ class BatchProgress:
         self._total = total
 
     def event(self, event: Event) -> None:
-        if self._console.verbose:
+        if self._console.verbose and event.text:
             self._console.say(f"{one_line(event.task)}: {event.text}")
 
     def ended(self, record: TaskRecord, source: str) -> None:
         self._ended += 1
+        self._tell(record, source)
+
+    def _tell(self, record: TaskRecord, source: str) -> None:
         if not self._console.quiet:
             self._console.say(ended_line(record, source, self._ended, self._total))
         if source == RUN and record.status is not Status.CANCELLED:
@@ -105,7 +132,7 @@ class LiveBatch(BatchProgress):
             self._begun = now if self._begun is None else self._begun
             task = self._running.setdefault(event.task, _Running(now))
             task.step, task.share, task.place = event.step or event.text, event.share, event.place
-        if self._console.verbose:
+        if self._console.verbose and event.text:
             with self._above():
                 super().event(event)
 
@@ -114,8 +141,9 @@ class LiveBatch(BatchProgress):
             self._running.pop(record.name, None)
             self._statuses[record.status] += 1
             self._done += source == RUN
+            self._ended += 1
         with self._above():
-            super().ended(record, source)
+            self._tell(record, source)
 
     def warn(self, text: str) -> None:
         with self._above():
@@ -169,7 +197,7 @@ def _running_line(name: str, task: _Running, now: float) -> str:
 @contextmanager
 def batch_progress(console: Console) -> Iterator[BatchProgress]:
     """What shows a batch on this console: live lines where stderr is a terminal and progress is wanted."""
-    if console.quiet or not sys.stderr.isatty():
+    if console.quiet or not is_terminal(sys.stderr):
         yield BatchProgress(console)
         return
     with LiveBatch(console).shown() as progress:

@@ -4,77 +4,99 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
+from trtsmith.converter.cli.problem_groups import grouped
+from trtsmith.converter.cli.terminal import colors
+from trtsmith.converter.cli.terminal.live_line import LiveLine
+from trtsmith.converter.cli.text import one_line, printable, table
+from trtsmith.converter.model.signs_of_life import Progress
 from trtsmith.importers.problem import Problem
+
+__all__ = ["Console", "on_terminal", "one_line", "printable", "table"]
 
 
 @dataclass(frozen=True)
 class Console:
-    """The terminal. quiet: problems only; verbose: details too."""
+    """The terminal.
+
+    quiet:   problems only; verbose: details too.
+    color:   one of trtsmith.converter.cli.terminal.colors.MODES.
+    live:    the line that shows what is being done; None where stderr is no terminal.
+    """
 
     quiet: bool = False
     verbose: bool = False
+    color: str = "auto"
+    live: LiveLine | None = None
+
+    @property
+    def progress(self) -> Progress:
+        """Hears what is being done: the live line, or else each step as a line on stderr, at once."""
+        return self.note if self.live is None else self.live
 
     def result(self, text: str) -> None:
         """A result, on stdout."""
         encoding = (
             sys.stdout.encoding or "utf-8"
         )  # may be ASCII, and refuse what names hold; stderr never does
-        print(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+        text = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+        self._over()
+        print(colors.result(text) if colors.is_colored(sys.stdout, self.color) else text)
 
     def json(self, document: Any) -> None:
         """A result as JSON, on stdout."""
+        self._over()
         print(json.dumps(document, indent=1))
 
-    def progress(self, text: str) -> None:
-        """What is being done, on stderr, at once."""
+    def note(self, text: str) -> None:
+        """What was done, on stderr, at once."""
         if not self.quiet:
-            print(f"  {printable(text)}", file=sys.stderr, flush=True)
+            self._print(f"  {printable(text)}")
 
     def detail(self, text: str) -> None:
         """What only --verbose shows."""
         if self.verbose:
-            print(f"  {printable(text)}", file=sys.stderr, flush=True)
+            self._print(f"  {printable(text)}")
 
     def say(self, text: str) -> None:
         """A note that even --quiet shows."""
-        print(printable(text), file=sys.stderr, flush=True)
+        text = printable(text)
+        self._print(colors.said(text) if colors.is_colored(sys.stderr, self.color) else text)
 
     def problems(self, problems: Iterable[Problem]) -> None:
-        for problem in problems:  # further lines of a part are indented: none can pass for a line of ours
+        """What is wrong, in four parts; what is wrong with many nodes alike is told once."""
+        for problem in grouped(
+            problems
+        ):  # further lines of a part are indented: none can pass for a line of ours
             parts = {part: text.replace("\n", "\n    ") for part, text in problem.to_json().items()}
             self.say(f"error: {Problem(**parts)}")
 
+    def _print(self, text: str) -> None:
+        with self._apart():
+            print(text, file=sys.stderr, flush=True)
 
-def printable(text: str) -> str:
-    """The text with what a terminal could act on, or an encoding refuse, written out: \\x1b for an escape.
+    def _apart(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.live is None else self.live.paused()
 
-    Names come from files that others wrote. Newlines stay: messages have lines of their own.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
-
-
-def one_line(text: str) -> str:
-    """A name from a file, for a place where a newline would look like a line of ours."""
-    return printable(text).replace("\n", "\\n")
+    def _over(self) -> None:
+        """There is a result: nothing is being done any more."""
+        if self.live is not None:
+            self.live.clear()
 
 
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as aligned columns, two blanks apart; the last column is not padded."""
-    if not rows:
-        return ""
-    rows = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join(lines)
+@contextmanager
+def on_terminal(console: Console) -> Iterator[Console]:
+    """The console with a live line, until the block ends, if stderr is a terminal and progress is wanted."""
+    if console.quiet or not colors.is_terminal(sys.stderr):
+        yield console
+        return
+    colored = colors.is_colored(sys.stderr, console.color)
+    live = LiveLine(console.note, verbose=console.verbose, colored=colored)
+    try:
+        yield replace(console, live=live)
+    finally:
+        live.end()

@@ -13,8 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.console import Console, on_terminal
 from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, signals_unwind
+from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of
+from trtsmith.converter.cli.parsing.overview import short_help
+from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from trtsmith.importers.problem import Problem
@@ -42,17 +45,6 @@ _COMMANDS = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse with errors in four parts."""
-
-    def error(self, message: str) -> NoReturn:
-        problem = Problem(
-            message, f"the command line of `{self.prog}`", self.format_usage().strip(), f"{self.prog} --help"
-        )
-        Console().problems([problem])
-        raise SystemExit(EXIT_USAGE)
-
-
 class _Version(argparse.Action):
     """argparse's own wants the version before anybody asks for it."""
 
@@ -71,14 +63,22 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     loudness.add_argument(
         "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
     )
-    parser = _Parser(
+    common.add_argument(
+        "--color",
+        choices=MODES,
+        default="auto",
+        help="colours: auto has them on a terminal, and heeds NO_COLOR and FORCE_COLOR",
+    )
+    parser = CommandParser(
         prog="trtsmith",
         description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
         epilog=_EXIT_CODES,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
     for name in wanted:
         module = name.replace("-", "_")
         import_module(f"trtsmith.converter.cli.commands.{module}").add_parser(commands, common)
@@ -92,17 +92,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _main(argv)
         except KeyboardInterrupt:  # also while the command's modules are imported
-            Console().say("interrupted")
+            Console(color=color_of(sys.argv)).say("interrupted")
             return 130
 
 
 def _main(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
+    if not words:
+        Console().say(short_help(build_parser()))
+        return EXIT_USAGE
     options = build_parser(words).parse_args(words)
-    console = Console(quiet=options.quiet, verbose=options.verbose)
+    options.words = words  # pages show the command line
+    console = Console(quiet=options.quiet, verbose=options.verbose, color=options.color)
     try:
-        with operators_of(options):
-            code: int = options.run(options, console)
+        with operators_of(options), on_terminal(console) as terminal:
+            code: int = options.run(options, terminal)
         sys.stdout.flush()
     except TrtsmithError as error:
         console.problems(error.problems)

@@ -30,6 +30,7 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
     BuildRequest,
@@ -42,12 +43,14 @@ from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import ConversionError, problems_named
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.model.signs_of_life import Progress, SignsOfLife, signs_of_life
+from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
@@ -127,6 +130,7 @@ class Conversion:
     engine:    the engine's file, or its bytes where no output was named.
     libraries: the plugin libraries that the engine needs, to be loaded before it; () where they are inside it.
     mended:    refusals of TensorRT's that were written around.
+    original:  the model as it was read, by whose nodes people know it.
     calling:   of a PyTorch module how it is called (converter/engine/runtime/call_structure.py); None of an ONNX model.
     """
 
@@ -141,6 +145,7 @@ class Conversion:
     libraries: tuple[Path, ...]
     calling: Mapping[str, Any] | None = field(default=None, repr=False)
     mended: tuple[Mended, ...] = ()
+    original: Model | None = field(default=None, repr=False)
 
     @property
     def passed(self) -> bool:
@@ -154,15 +159,15 @@ def convert(options: ConvertOptions, progress: Progress) -> Conversion:
         return _convert(options, telling)
 
 
-def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
-    clock = _StageTimes(progress.done)
+def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
+    clock = _StageTimes(progress)
     progress.step("loading the model")
     _check_files(options)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
     options = _with_example(options, opened)
-    clock.done("load")
+    clock.ended(then="rewrite and plan")
     prepared = _Preparation(options, progress.step)
     asked = replace(_analysis_options(options), progress=progress)
     analysis = analyse(original, asked, prepared.feeds, given=given).needed()
@@ -172,7 +177,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
     _check_files(options, loaded)
     values = still_read(prepared.values, original, rewritten)
     profiles = _profiles(prepared.profile, values)
-    clock.done("rewrite and plan")
+    clock.ended(then="build")
 
     with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
         graph = Path(folder) / "model.onnx"
@@ -183,7 +188,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
         built = done.built
         if done.mended:
             rewritten = rewritten.with_model(done.model)
-        clock.done("build")
+        clock.ended(then="verify" if check is not None else "bundle")
         wrong = contradictions(original.proto.graph.output, built.outputs, planned)
         if wrong:
             raise ConversionError(wrong)
@@ -196,7 +201,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
                 _precision_to_judge_by(options, rewritten),
                 progress,
             )
-            clock.done("verify")
+            clock.ended(then="bundle")
         warnings = (
             *opened.warnings,
             *rewritten.warnings(),
@@ -224,7 +229,7 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
             engine = built.engine_path.read_bytes() if options.keep else b""
         else:
             bundle = write_bundle(built.engine_path, options.output, loaded, facts)
-        clock.done("bundle")
+        clock.ended()
     return Conversion(
         planned,
         rewritten,
@@ -237,7 +242,16 @@ def _convert(options: ConvertOptions, progress: SignsOfLife) -> Conversion:
         () if options.embed_plugins else loaded if bundle is None else bundle.libraries,
         opened.calling,
         done.mended,
+        original,
     )
+
+
+def analysis_of(options: ConvertOptions) -> Analysis | None:
+    """What is known of an ONNX model that could not be converted, in its own precision; None of PyTorch's, which would
+    have to be exported again. TrtsmithError where it cannot be read or analysed."""
+    if not isinstance(options.model, Path) or options.model.suffix == PROGRAM_SUFFIX:
+        return None
+    return analyse(load_model(options.model), replace(_analysis_options(options), precision=_AS_IT_IS))
 
 
 def _build_request(
@@ -400,13 +414,18 @@ def _profiles(
 class _StageTimes:
     """Seconds by stage, each told when it ends."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Steps) -> None:
         self.seconds: dict[str, float] = {}
         self._progress = progress
-        self._since = time.perf_counter()
+        self.begin("load")
 
-    def done(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = round(now - self._since, 3)
-        self._since = now
-        self._progress(f"{stage}: {self.seconds[stage]:.1f} s")
+    def begin(self, stage: str) -> None:
+        self._stage, self._since = stage, time.perf_counter()
+        self._progress.stage(stage)
+
+    def ended(self, then: str = "") -> None:
+        """The stage has ended; the next one begins at once."""
+        stage, seconds = self._stage, round(time.perf_counter() - self._since, 3)
+        self.seconds[stage] = seconds
+        self._progress.done(f"{stage}: {seconds:.1f} s")
+        self.begin(then)

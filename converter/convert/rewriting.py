@@ -16,7 +16,7 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
-from trtsmith.converter.model.signs_of_life import SignsOfLife, signs_of_life
+from trtsmith.converter.model.signs_of_life import Steps, signs_of_life
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.problem import Problem
@@ -58,7 +58,7 @@ def rewrite_model(options: RewriteOptions, progress: Progress | None = None) -> 
         return _rewritten(options, telling)
 
 
-def _rewritten(options: RewriteOptions, progress: SignsOfLife) -> Analysis:
+def _rewritten(options: RewriteOptions, progress: Steps) -> Analysis:
     target = TENSORRT if options.plugin_v2 else expected_target(options.flavour)
     asked = AnalysisOptions(
         target,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -89,6 +89,7 @@ class PreparedSearch:
     """What `locate` takes.
 
     reduced: the rewritten graph in the precision that is asked for, which the executor runs. reduction: how it got it.
+    plan:    how the nodes of the rewritten graph reach TensorRT.
     outputs: the engine's for these inputs, in its own types; None without an engine.
     allowed: what the model's outputs may differ by in the executor's precision.
     """
@@ -97,6 +98,7 @@ class PreparedSearch:
     rewritten: Rewritten
     reduced: Rewritten
     reduction: ReducedNodes | None
+    plan: Plan
     feeds: dict[str, np.ndarray]
     inputs: str
     executor: Executor
@@ -161,7 +163,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         allowed = _allowed(original, feeds, arithmetic, kept) if rounds else {}
         told, replays = _told(asked), replay_with(known)
         yield PreparedSearch(
-            original, rewritten, reduced, reduction, feeds, told, executor, replays, outputs, allowed
+            original, rewritten, reduced, reduction, planned, feeds, told, executor, replays, outputs, allowed
         )
 
 
@@ -173,11 +175,17 @@ def locate_asked(
     *,
     memory: int = MEMORY,
     everything: bool = False,
+    ready_for: Callable[[PreparedSearch], None] | None = None,
 ) -> Located:
-    """The search that the user asked for. folder, memory and everything: as locate.locate_fault.Options has them."""
+    """The search that the user asked for. folder, memory and everything: as locate.locate_fault.Options has them.
+
+    ready_for: gets what was prepared, before the search.
+    """
     if folder is not None:
         check_folder(folder)
     with prepared(asked) as ready:
+        if ready_for is not None:
+            ready_for(ready)
         tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
         options = SearchOptions(memory, everything, folder, tolerances, ready.outputs, ready.allowed)
         return locate(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.shape_forms import check_form, is_trtexec_form
 from trtsmith.importers.dtypes import NUMBERS, dtype_name
 from trtsmith.importers.problem import Problem
 
@@ -94,10 +95,16 @@ def parse_shapes(
 ) -> dict[str, ShapeRange]:
     """Shape ranges by input name from --shapes flags and from --minShapes, --optShapes, --maxShapes.
 
+    A --shapes flag is of either form of `trtsmith.converter.model.shape_forms`.
     UsageError for anything that is not of the form, for min > opt or opt > max, and for ranks that differ.
     """
     ranges: dict[str, ShapeRange] = {}
     for text in shapes:
+        check_form(text)
+        if is_trtexec_form(text):
+            for name, shape in _trtexec("--shapes", text).items():
+                _add(ranges, name, ShapeRange(shape, shape, shape), "--shapes", text)
+            continue
         name, _, value = text.rpartition("=")
         parts = value.split(":")
         if not name or len(parts) not in (1, 3):

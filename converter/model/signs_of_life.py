@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,8 +17,38 @@ PERIOD_S = 5.0
 """After so long without a line the step is named again."""
 
 
-class SignsOfLife:
-    """A Progress. What it is called with is a step, told at once, which lasts until the next one.
+class Steps(ABC):
+    """A Progress that tells steps, which last, from lines. What it is called with is a step that is told at once."""
+
+    @abstractmethod
+    def __call__(self, text: str) -> None:
+        """A step that begins, told at once."""
+
+    @abstractmethod
+    def step(self, text: str) -> None:
+        """A step that begins, told only if it takes long."""
+
+    @abstractmethod
+    def note(self, text: str) -> None:
+        """A line that begins and ends no step."""
+
+    @abstractmethod
+    def done(self, text: str) -> None:
+        """A step has ended: told at once, and nothing is said until the next one."""
+
+    @abstractmethod
+    def share(self, part: str, done: float, text: str) -> None:
+        """How much of the step is done, from 0 to 1, and the part of it that is in hand.
+
+        text: the same as a line, for those who show nothing but lines; "" where they have had one a moment ago.
+        """
+
+    def stage(self, name: str) -> None:  # noqa: B027  only a live line shows it
+        """The steps from here on are of this stage."""
+
+
+class SignsOfLife(Steps):
+    """Steps as lines: told at once, or only if they take long.
 
     Further lines come from a thread of its own: one for each step that takes long, and again every few seconds.
     """
@@ -40,10 +71,19 @@ class SignsOfLife:
         """A step that begins, told only if it takes long."""
         self._set(text, self._first_s)
 
+    def note(self, text: str) -> None:
+        """A line that begins and ends no step."""
+        self._progress(text)
+
     def done(self, text: str) -> None:
         """A step has ended: told at once, and nothing is said until the next one."""
         self._set("", 0.0)
         self._progress(text)
+
+    def share(self, part: str, done: float, text: str) -> None:
+        """The line alone, if there is one."""
+        if text:
+            self(text)
 
     def end(self) -> None:
         """Nothing more is said."""
@@ -77,9 +117,9 @@ class SignsOfLife:
 
 
 @contextmanager
-def signs_of_life(progress: Progress) -> Iterator[SignsOfLife]:
-    """While it is open, `progress` hears of steps that take long. One that hears so already is given on."""
-    if isinstance(progress, SignsOfLife):
+def signs_of_life(progress: Progress) -> Iterator[Steps]:
+    """While it is open, `progress` hears of steps that take long. One that hears of steps already is given on."""
+    if isinstance(progress, Steps):
         yield progress
         return
     telling = SignsOfLife(progress)
@@ -91,7 +131,7 @@ def signs_of_life(progress: Progress) -> Iterator[SignsOfLife]:
 
 def steps_of(progress: Progress | None) -> Progress:
     """For steps that are mostly short: told only if they take long, and not at all to a plain function."""
-    return progress.step if isinstance(progress, SignsOfLife) else _unheard
+    return progress.step if isinstance(progress, Steps) else _unheard
 
 
 def _unheard(text: str) -> None:

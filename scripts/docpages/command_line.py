@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from docpages.marks import code, escaped, markdown_table
 from trtsmith.converter.cli.main import build_parser
 
-COMMON = ("help", "quiet", "verbose")
+COMMON = ("help", "quiet", "verbose", "color")
 """Options of every command, which are told once."""
 
 

@@ -10,9 +10,10 @@ import pytest
 
 import trtsmith
 from tests.converter.models import inverse
-from trtsmith import api, engine_functions, graph_functions
+from trtsmith import api, batch_functions, engine_functions, graph_functions
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
+OF_MANY = ("batch",)
 OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
 NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "run", "verify"}
 TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
@@ -26,10 +27,12 @@ def examples(name: str) -> list[doctest.DocTest]:
 def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     inverse(Path("model.onnx"), ("n", 4, 4))
+    Path("zoo.toml").write_text('[[model]]\npath = "model.onnx"\nshapes = { x = "2x4x4" }\n')
     runner = doctest.DocTestRunner()
     said = io.StringIO()
     for name in (
         *FUNCTIONS,
+        *OF_MANY,
         "operators",
     ):  # in this order: the manifest that is read is that of the engine that was converted
         for test in examples(name):
@@ -38,11 +41,11 @@ def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest
     assert {path.name for path in tmp_path.iterdir()} >= {"rewritten.onnx", "model.plan"}
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_ENGINES, "Runner", "Engine"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_MANY, *OF_ENGINES, "Runner", "Engine"])
 def test_each_has_an_example_and_there_is_a_reason_to_skip_it(name: str) -> None:
-    homes = (api, engine_functions, graph_functions)
+    homes = (api, batch_functions, engine_functions, graph_functions)
     held = {f for one in homes for f in vars(one) if f in trtsmith.__all__ and callable(vars(one)[f])}
-    assert held >= {*FUNCTIONS, *OF_ENGINES}
+    assert held >= {*FUNCTIONS, *OF_MANY, *OF_ENGINES}
     (test,) = examples(name)
     skipped = [doctest.SKIP in example.options for example in test.examples]
     assert any(skipped) == (name in NEED_A_GPU | TAKE_MORE)

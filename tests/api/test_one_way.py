@@ -29,7 +29,7 @@ STAGES = {
 }
 """By name of the command: the module, the function and the options that are behind it."""
 
-OF_THE_TERMINAL = {"help", "quiet", "json", "report", "dry_run", "no_verify", "per_node", "located"}
+OF_THE_TERMINAL = {"help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located"}
 """What the command line alone has: how results are shown, and the search for the node that is wrong."""
 
 IN_MEMORY = {"args", "kwargs", "dynamic_shapes", "custom_translation_table", "data_folder"}
@@ -101,7 +101,13 @@ def test_commands_about_engines_call_what_their_functions_call(name: str) -> Non
 @pytest.mark.parametrize("name", OF_ENGINES)
 def test_what_commands_about_engines_take_their_functions_take(name: str) -> None:
     subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
-    flags = {action.dest for action in subparsers.choices[name]._actions} - {"help", "quiet", "json", "list"}
+    flags = {action.dest for action in subparsers.choices[name]._actions} - {
+        "help",
+        "quiet",
+        "color",
+        "json",
+        "list",
+    }
     parameters = {*inspect.signature(getattr(trtsmith, name)).parameters} - {"progress", "data_folder"}
     if name in ("locate", "bundle"):
         flags -= {"verbose"}
@@ -162,3 +168,14 @@ def test_no_package_imports_the_api() -> None:
         or (isinstance(node, ast.Import) and {alias.name for alias in node.names} & set(DOORS))
     ]
     assert through == []
+
+
+def test_the_batch_of_the_command_is_that_of_the_function() -> None:
+    command = importlib.import_module("trtsmith.converter.cli.commands.batch")
+    mine = importlib.import_module("trtsmith.batch_functions")
+    assert command.run_request is mine.run_request and command.BatchRequest is mine.BatchRequest
+    subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    flags = {action.dest for action in subparsers.choices["batch"]._actions}
+    of_other_forms = {"init", "force", "html", "fail_on", "list", "verbose", "color"}
+    parameters = {*inspect.signature(trtsmith.batch).parameters}
+    assert flags - OF_THE_TERMINAL - of_other_forms == parameters - {"progress"}

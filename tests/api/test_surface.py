@@ -16,9 +16,9 @@ import trtsmith
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [
-    "Analysis", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport", "Located", "OpDef",
-    "Problem", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError", "Verdict", "__version__", "bench",
-    "bundle", "check", "check_plugin", "convert", "load", "load_report", "locate", "operators", "rewrite", "run",
+    "Analysis", "BatchResult", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport", "Located",
+    "OpDef", "Problem", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError", "Verdict", "__version__", "batch",
+    "bench", "bundle", "check", "check_plugin", "convert", "load", "load_report", "locate", "operators", "rewrite", "run",
     "verify",
 ]  # fmt: skip
 
@@ -55,6 +55,8 @@ SIGNATURES = {
     "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> dict[str, Any]",
     "run": "(engine, inputs, *, plugins=(), flavour='auto', embedded_plugins=False, profile=0, runtime_cache=None, "
     "specialization='eager', cuda_graph=False, timeout=None, verbose=False, progress=None) -> dict[str, np.ndarray]",
+    "batch": "(zoo, output, *, only=(), on=None, jobs=None, cache=None, no_cache=False, retry_failed=False, "
+    "progress=None) -> BatchResult",
     "bundle": "(engine, triton, *, name=None, model_version=1, batching=None, instances=1, queue_delay_us=100) "
     "-> TritonModel",
     "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
@@ -64,6 +66,7 @@ SIGNATURES = {
 
 FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph built refusal mended",
+    "BatchResult": "folder statuses sources seconds signal",
     "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended",
     "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice",
     "Problem": "what where expected fix",

@@ -58,7 +58,9 @@ def run_ours(module: Any, name: str) -> dict[str, Any]:
         add=lambda severity, text: said.append((severity, text)), take_errors=lambda: errors
     )
     sent: list[dict[str, Any]] = []
-    events: Any = SimpleNamespace(send=lambda event, **data: sent.append(data), alive=True)
+    events: Any = SimpleNamespace(
+        share=lambda part, done, line: sent.append({"part": part, "done": done, "text": line}), alive=True
+    )
     logger = make_logger(flavour, messages)
     logger.log(module.Logger.ERROR, "words")
     monitor = make_monitor(flavour, events)

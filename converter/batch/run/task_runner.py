@@ -36,6 +36,9 @@ from trtsmith.converter.operators.sources import VARIABLE
 WORKER = "trtsmith.converter.cli.batch_worker"
 """By its name: the command line is above this package."""
 
+STARTING = "starting"
+"""The step before a task's process has said anything."""
+
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -144,11 +147,13 @@ class TaskRunner:
                 return cancelled(task)
             self._watch = watch
         host = platform.node()
+        listener(Event(task.name, STARTING, step=STARTING, place=host))
 
         def tell(_: None, event: Mapping[str, Any]) -> None:
-            text = str(event.get("text", ""))
-            if text:
-                listener(Event(task.name, text, step=text, place=host))
+            if event["event"] == "progress":
+                text = str(event.get("text", ""))
+                step, share = str(event.get("step", text)), event.get("share")
+                listener(Event(task.name, text, step=step, share=share, place=host))
 
         request = json.dumps(self._request(task, folder))
         try:

@@ -68,7 +68,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "words",
+        "zoo",
         nargs="*",
         metavar="ZOO",
         help="the zoo's file (TOML); or `diff OLD NEW`, two folders of results",
@@ -131,7 +131,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    words: Sequence[str] = options.words
+    words: Sequence[str] = options.zoo
     if options.init is not None:
         _check_words(options, words, 0, "--init FOLDER -o ZOO", {**_OF_BATCH, **_OF_DIFF, "--json": "json"})
         return _init(options, console)

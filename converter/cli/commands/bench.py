@@ -20,6 +20,7 @@ from trtsmith.converter.cli.arguments import (
     positive_seconds,
 )
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
@@ -136,6 +137,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     engine = parser.add_argument_group("the engine")
     add_running(engine, "of your own", "for the build, and for each engine's timing")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
+    add_page(parser)
     add_operators(parser)
     parser.set_defaults(run=run)
 
@@ -166,8 +168,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     given = (asked.target, manifest_path(asked.target), asked.inputs, *asked.plugins)
     check_report(options.json, given, "--json")
+    check_page(options, (*given, options.json))
     document = {"command": command_of(options)} | bench(asked, console.progress)
     write_report(options.json, document, "--json")
+    write_page(options, console, lambda pages, words: pages.of_timing(words, asked, document))
     for warning in document["warnings"]:
         console.say(f"warning: {warning}")
     console.result(render(document, asked.layers))

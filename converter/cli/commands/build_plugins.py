@@ -64,5 +64,5 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return EXIT_OK
     for library in built.libraries:
         console.result(str(options.folder / library.relative_to(package.root)))
-    console.progress(f"{', '.join(package.operators())}: {built.seconds:.1f} s")
+    console.note(f"{', '.join(package.operators())}: {built.seconds:.1f} s")
     return EXIT_OK

@@ -24,6 +24,7 @@ from trtsmith.converter.cli.arguments import (
 )
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -114,6 +115,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     which.add_argument("--no-verify", action="store_true", help="compare nothing")
     parser.add_argument("--dry-run", action="store_true", help="plan only: as `trtsmith check`")
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was done and found to a file")
+    add_page(parser)
     add_operators(parser)
     parser.set_defaults(run=run)
 
@@ -150,14 +152,19 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     given = (asked.model, asked.output, manifest_path(options.output), asked.inputs, asked.expected)
     check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
+    check_page(options, (*given, asked.timing_cache, *asked.plugins))
     try:
         done = convert(asked, console.progress)
     except TrtsmithError as error:
-        write_report(options.report, failure_report("convert", error))
+        report = failure_report("convert", error)
+        write_report(options.report, report)
+        write_page(options, console, lambda pages, words: pages.of_conversion(words, asked, report, None))
         raise
     for warning in done.warnings:
         console.say(f"warning: {warning}")
-    write_report(options.report, conversion_report(asked, done))
+    report = conversion_report(asked, done)
+    write_report(options.report, report)
+    write_page(options, console, lambda pages, words: pages.of_conversion(words, asked, report, done))
     console.result(_summary(options.output, done))
     return EXIT_OK if done.passed else EXIT_DISAGREE
 

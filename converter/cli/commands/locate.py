@@ -14,12 +14,13 @@ from trtsmith.converter.cli.arguments import (
     positive_int,
 )
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE
 from trtsmith.converter.locate.options import MEMORY
-from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, Asked, locate_asked
+from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, Asked, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
@@ -85,6 +86,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_tolerances(parser)
     add_running(parser, "of your own", "for each build and each run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
+    add_page(parser)
     add_operators(parser)
     parser.set_defaults(run=run)
 
@@ -94,6 +96,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     manifest = manifest_path(options.engine) if options.engine is not None else None
     given = (options.model, options.engine, manifest, options.inputs, *options.plugins)
     check_report(options.json, given, "--json")
+    check_page(options, (*given, options.json))
     asked = Asked(
         model=options.model,
         engine=options.engine,
@@ -110,7 +113,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
     )
     tolerances = parse_tolerances(options.rtol, options.atol)
     memory = options.memory << 20
-    found = locate_asked(asked, folder, tolerances, console.progress, memory=memory, everything=options.all)
-    write_report(options.json, found.to_json(), "--json")
+    searched: list[PreparedSearch] = []
+    found = locate_asked(
+        asked,
+        folder,
+        tolerances,
+        console.progress,
+        memory=memory,
+        everything=options.all,
+        ready_for=searched.append,
+    )
+    document = found.to_json()
+    write_report(options.json, document, "--json")
+    write_page(
+        options,
+        console,
+        lambda pages, words: pages.of_search(words, options.model, options.engine, searched[0], document),
+    )
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

@@ -84,9 +84,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
             "says how a kernel is added."
         )
     place = shlex.quote(str(folder))
-    console.progress(f"then: trtsmith build-plugins {place}")
-    console.progress(f"      pytest {place}")
-    console.progress(
+    console.note(f"then: trtsmith build-plugins {place}")
+    console.note(f"      pytest {place}")
+    console.note(
         f"      trtsmith convert {shlex.quote(str(folder / 'example.onnx'))} -o example.plan --ops {place}"
     )
     return EXIT_OK

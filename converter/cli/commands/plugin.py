@@ -97,7 +97,7 @@ def _test(options: argparse.Namespace, console: Console) -> int:
     def show(result: CheckResult) -> None:
         case = f" [{result.case}]" if result.case else ""
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
-        (console.progress if result.verdict is CheckStatus.FAIL else console.detail)(text)
+        (console.note if result.verdict is CheckStatus.FAIL else console.detail)(text)
 
     check_report(options.report, (options.library, options.model))
     of_model = _cases(options)

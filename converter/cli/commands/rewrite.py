@@ -18,6 +18,7 @@ from trtsmith.converter.cli.arguments import (
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
+from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.model.shape_tensors import parse_values
@@ -56,14 +57,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     analysis = rewrite_model(rewrite_options(options), console.progress)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
-        console.progress(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
+        console.note(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
         for note in record.notes:
             console.say(f"note: {one_line(record.node)}: {note}")
     for warning in (*rewritten.warnings(), *rewritten.of_profile()):
         console.say(f"warning: {one_line(warning)}")
     for line in precision_lines(rewritten, every_node=console.verbose):
         console.say(line)
-    for problem in analysis.plan.problems:
+    for problem in grouped(analysis.plan.problems):
         console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)
     console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")

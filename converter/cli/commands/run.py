@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.cli.arguments import add_running
-from trtsmith.converter.cli.console import Console, table
+from trtsmith.converter.cli.console import Console, one_line, table
+from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.bundle.description import EngineDescription, describe_bundle
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS
@@ -19,6 +21,7 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.arrays import load_arrays, save_arrays
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.rewrite.types import IoType
 
 _DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. TensorRT and the plugins are loaded into a process of
 its own: a fault in a kernel ends that one only, and the GPU stays usable."""
@@ -47,7 +50,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine")
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="an array for each input, by its name")
     parser.add_argument("-o", "--output", type=Path, metavar="NPZ", help="the file to write the outputs to")
-    parser.add_argument("--list", action="store_true", help="show inputs, outputs and profiles; run nothing")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="show inputs, outputs and profiles, without a GPU as the manifest has them; run nothing",
+    )
     add_running(
         parser, "that the engine needs, besides those of its manifest", "give the run up after this time"
     )
@@ -81,6 +88,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
     check_report(options.output, (*given, cache), "-o", "the file of the outputs")
     if cache is not None and not cache.is_dir():
         check_report(cache, given, "--runtime-cache", "the runtime cache")
+    described = (
+        describe_bundle(options.engine, options.flavour) if options.list and find_gpu() is None else None
+    )
+    if described is not None:
+        console.result(render_description(described))
+        return EXIT_OK
     feeds = load_arrays(options.inputs, "--inputs") if options.inputs and not options.list else {}
     request = request_for(
         options.engine,
@@ -113,16 +126,33 @@ def render_info(info: EngineInfo) -> str:
         f"loaded by {info.flavour} {info.version} on {info.gpu} (compute capability {info.compute_capability})",
         f"memory of an execution context: {info.device_memory / 2**20:.1f} MiB",
     ]
+    return "\n".join([*lines, *_tensors(info.inputs, info.outputs, info.profiles, ())])
+
+
+def render_description(engine: EngineDescription) -> str:
+    """The same by the manifest, where there is no GPU to load the engine on."""
+    made = engine.made
+    built = f"built by {made.flavour} {made.version} for {', '.join(made.targets)}, says the manifest"
+    head = f"{built}; there is no NVIDIA GPU here to load it on"
+    return "\n".join([head, *_tensors(engine.inputs, engine.outputs, engine.profiles, engine.io_types)])
+
+
+def _tensors(
+    inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], profiles: int, io_types: Sequence[IoType]
+) -> list[str]:
+    """A table of inputs and outputs, and a line for each profile. io_types: those that the model has in another type."""
     rows: list[tuple[str, ...]] = [("", "name", "type and shape", "")]
-    for spec in (*info.inputs, *info.outputs):
-        kind = "input" if spec.is_input else "output"
-        rows.append((kind, spec.name, str(spec), "its values decide shapes" if spec.is_shape_tensor else ""))
-    lines.append(table(rows))
-    for index in range(info.profiles):
-        sizes = [_sizes(spec, index) for spec in info.inputs if index < len(spec.profiles)]
+    before = {io.name: f"{io.before} in the model" for io in io_types}
+    for spec in (*inputs, *outputs):
+        notes = ["its values decide shapes"] if spec.is_shape_tensor else []
+        notes += [before[spec.name]] if spec.name in before else []
+        rows.append(("input" if spec.is_input else "output", spec.name, str(spec), ", ".join(notes)))
+    lines = [table(rows)]
+    for index in range(profiles):
+        sizes = [_sizes(spec, index) for spec in inputs if index < len(spec.profiles)]
         if sizes:
-            lines.append(f"profile {index}: {', '.join(sizes)}")
-    return "\n".join(lines)
+            lines.append(one_line(f"profile {index}: {', '.join(sizes)}"))
+    return lines
 
 
 def _sizes(spec: TensorSpec, index: int) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import add_operators, add_references, add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.reports import failure_report, verify_report
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
-from trtsmith.converter.locate.prepare import Asked, locate_asked
+from trtsmith.converter.locate.prepare import Asked, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.node_functions import calling
@@ -87,6 +89,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--located", type=Path, metavar="DIR", help="where that node is saved (MODEL's name with .located)"
     )
     parser.add_argument("--report", type=Path, metavar="JSON", help="write what was found to a file")
+    add_page(parser)
     add_operators(parser)
     parser.set_defaults(run=run)
 
@@ -124,25 +127,39 @@ def _add_polygraphy(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
     saved = (options.save_inputs, options.save_outputs)
-    check_report(
-        options.report, (*given, *options.plugins, *options.load_inputs, options.load_outputs, *saved)
-    )
+    others = (*given, *options.plugins, *options.load_inputs, options.load_outputs, *saved)
+    check_report(options.report, others)
+    check_page(options, others)
     folder = options.located or saved_folder(options.model)
     if options.per_node:
         check_folder(folder)
+    searched: list[PreparedSearch] = []
     try:
         asked = verify_options(options)
         compared = verify_bundle(asked, console.progress)
         verdict = compared.verdict
         with calling(asked.references.nodes):
-            found = _located(options, compared, folder, console)
+            found = _located(options, compared, folder, console, searched.append)
     except TrtsmithError as error:
-        write_report(options.report, failure_report("verify", error))
+        failed = failure_report("verify", error)
+        write_report(options.report, failed)
+        write_page(
+            options, console, lambda pages, words: pages.of_problems("verify", words, options.model, failed)
+        )
         raise
     for warning in verdict.warnings:
         console.say(f"warning: {warning}")
     located = {"located": found.to_json() if found is not None else None}
-    write_report(options.report, verify_report(asked, verdict) | located)
+    report = verify_report(asked, verdict) | located
+    write_report(options.report, report)
+    ready = searched[0] if searched else None
+    write_page(
+        options,
+        console,
+        lambda pages, words: pages.of_verification(
+            words, asked, report, compared.frozen, ready, report["located"]
+        ),
+    )
     console.result(render_verdict(verdict))
     if found is not None:
         console.result(render(found))
@@ -171,7 +188,11 @@ def verify_options(options: argparse.Namespace) -> VerifyOptions:
 
 
 def _located(
-    options: argparse.Namespace, compared: VerifiedBundle, folder: Path, console: Console
+    options: argparse.Namespace,
+    compared: VerifiedBundle,
+    folder: Path,
+    console: Console,
+    ready_for: Callable[[PreparedSearch], None],
 ) -> Located | None:
     """The node that is wrong, for the first set of inputs whose outputs are; None if nobody wants to know.
 
@@ -197,11 +218,11 @@ def _located(
     tolerances = parse_tolerances(options.rtol, options.atol)
     console.progress("looking for the node that is wrong (--no-per-node leaves it out)")
     try:
-        found = locate_asked(asked, folder, tolerances, console.progress)
+        found = locate_asked(asked, folder, tolerances, console.progress, ready_for=ready_for)
     except TrtsmithError as error:
         if options.per_node:
             raise
-        console.progress(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
+        console.note(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
         return None
     wanted_outputs = options.expected or options.load_outputs
     if found.status != AGREE or verdict.passed or wanted_outputs is None:

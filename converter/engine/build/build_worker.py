@@ -43,7 +43,11 @@ _LOADED: list[Path] = []
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     """Build what the request asks for; the BuildResult as JSON has it."""
     request = BuildRequest.from_json(request_json)
-    return run(request, events, Messages(log_path, request.verbose, events)).to_json()
+    messages = Messages(log_path, request.verbose, events)
+    try:
+        return run(request, events, messages).to_json()
+    finally:
+        messages.flush()
 
 
 def has_plugins() -> bool:
@@ -67,12 +71,13 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     events.phase(PARSING)
     parser = trt.OnnxParser(network, logger)
     _parse(flavour, parser, network, request, messages)
+    messages.flush()
 
     config = builder.create_builder_config()
     set_targets(flavour, config, targets, gpu)
     _set_options(flavour, config, request)
     _set_profiles(builder, network, config, request)
-    config.progress_monitor = make_monitor(flavour, events, every_step=request.verbose)
+    config.progress_monitor = make_monitor(flavour, events)
     cache = _set_timing_cache(config, request)
 
     events.phase(BUILDING)

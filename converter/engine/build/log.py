@@ -26,6 +26,11 @@ def names_node(line: str) -> bool:
     return any(pattern.search(line) for pattern in NODE_LINES)
 
 
+def says_nothing(line: str) -> bool:
+    """Whether a line, with its severity, is of the banner that the parser prints for every model."""
+    return bool(_BANNER.match(line)) or not line.partition(":")[2].strip()
+
+
 def last_node(log: str, *, parsing: bool = True) -> str | None:
     """The last node that the log names, as "node 'NAME' (OP)"; None if it names none.
 

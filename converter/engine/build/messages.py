@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from pathlib import Path
 from typing import Any, Protocol
 
 from trtsmith.converter.engine.build import log as build_log
 from trtsmith.converter.engine.build.explain import reasons
 from trtsmith.converter.engine.build.flavour import Flavour
+from trtsmith.converter.engine.build.monitor import BuildMonitor
+from trtsmith.converter.engine.build.repeats import Repeats
 from trtsmith.converter.engine.child.events import Events
 
 _MOST_WARNINGS = 50
-_STEP_PERIOD_S = 2.0  # TensorRT reports thousands of steps for a large network
 
 
 class Messages:
-    """What TensorRT logs: every message to the log, errors and warnings kept for the report."""
+    """What TensorRT logs: every message to the log, errors and warnings kept for the report.
+
+    verbose: whether the user is shown them, but for TensorRT's own verbose ones: those are some 20 lines a node, of what the
+    parser and the optimizer do with each, and are for the log.
+    """
 
     def __init__(self, log_path: Path, verbose: bool, events: Events) -> None:
         self.log_path = log_path
         self._descriptor = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._verbose = verbose
-        self._events = events
+        self._shown = Repeats(lambda message: events.note(f"TensorRT: {message}"))
         self._errors: list[str] = []
         self.warnings: dict[str, None] = {}
 
@@ -37,11 +41,15 @@ class Messages:
             self._errors.append(message)
         elif severity == "WARNING" and len(self.warnings) < _MOST_WARNINGS:
             self.warnings[message] = None
-        if self._verbose and severity != "VERBOSE":
-            self._events.send("progress", text=f"TensorRT: {message}")
+        if self._verbose and severity != "VERBOSE" and not build_log.says_nothing(f"{severity}: {message}"):
+            self._shown(message)
 
     def write(self, text: str) -> None:
         os.write(self._descriptor, text.encode(errors="replace"))
+
+    def flush(self) -> None:
+        """A step has ended: say how many messages of it were not shown, since others like them were."""
+        self._shown.flush()
 
     def close(self) -> None:
         """Nothing may be logged after this."""
@@ -100,39 +108,22 @@ def request_logger(flavour: Flavour, messages: Listener) -> Any:
     return logger
 
 
-def make_monitor(flavour: Flavour, events: Events, *, every_step: bool = False) -> Any:
-    """An IProgressMonitor that reports two levels of TensorRT's phases, and stops for a dead parent.
-
-    A phase is named once, and of all steps there is one line every two seconds at most; every_step: all of them.
-    """
+def make_monitor(flavour: Flavour, events: Events) -> Any:
+    """An IProgressMonitor that sends how far the build is, and stops it for a dead parent."""
     trt: Any = flavour.module
-    steps: dict[str, int] = {}
-    named: set[str] = set()
-    last = time.monotonic()
-
-    def tell(text: str, *, at_once: bool) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if at_once or every_step or now - last >= _STEP_PERIOD_S:
-            last = now
-            events.send("progress", text=text)
+    inner = BuildMonitor(events)
 
     class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
         def __init__(self) -> None:
             trt.IProgressMonitor.__init__(self)
 
         def phase_start(self, name: str, parent: str | None, count: int) -> None:
-            if parent is None or len(steps) < 2:
-                steps[name] = count
-                tell(f"{name} ({count} steps)", at_once=name not in named)
-                named.add(name)
+            inner.phase_start(name, parent, count)
 
         def step_complete(self, name: str, step: int) -> bool:
-            if steps.get(name, 0) > 1:
-                tell(f"{name} ({step + 1}/{steps[name]})", at_once=False)
-            return events.alive
+            return inner.step_complete(name, step)
 
         def phase_finish(self, name: str) -> None:
-            steps.pop(name, None)
+            inner.phase_finish(name)
 
     return Monitor()

@@ -8,6 +8,7 @@ from typing import Any
 from trtsmith.converter.engine.build.flavour import PIP, Flavour
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.gpu_names import gpus_of
 from trtsmith.importers.problem import Problem
 
 DEFAULT_TARGET = "sm86"  # what TensorRT-RTX builds for on a machine without a GPU
@@ -24,6 +25,10 @@ RTX_ONLY = frozenset(
         "IBuilderConfig.set_compute_capability",
     }
 )
+
+
+DATA_CENTRE_AND_JETSON = frozenset({"sm70", "sm72", "sm87", "sm90", "sm100", "sm103", "sm110"})
+"""What no TensorRT-RTX builds for: 1.4.0 to 1.7.1 list 7.5, 8.0, 8.6, 8.9, 12.0 and, the last, 12.1."""
 
 
 def supported_targets(flavour: Flavour) -> tuple[str, ...]:
@@ -45,14 +50,7 @@ def plan_targets(
     if flavour.is_rtx:
         return _plan_rtx(flavour, asked, gpu)
     if gpu is None:
-        raise UsageError(
-            Problem(
-                f"{flavour.title} builds only on a machine with a GPU, and none is there.",
-                "the build",
-                "an NVIDIA GPU with a driver, or TensorRT-RTX",
-                f"{PIP['tensorrt_rtx']}, then --flavour tensorrt_rtx",
-            )
-        )
+        raise UsageError(_no_gpu(flavour, asked))
     targets = tuple(asked) or (gpu.target,)
     if targets == (gpu.target,):
         return targets, ()
@@ -101,9 +99,8 @@ def _plan_rtx(
                 f"{flavour.title} cannot build for {', '.join(unknown)}.",
                 f"--target {','.join(asked)}",
                 f"any of {', '.join(known)}",
-                "leave the others out"
-                if len(unknown) < len(asked)
-                else f"--target {known[-1]}, or --flavour tensorrt",
+                " ".join(_where_built(target) for target in unknown)
+                + (" Leave it out here." if len(unknown) < len(asked) else ""),
             )
         )
     if asked:
@@ -114,7 +111,29 @@ def _plan_rtx(
         return (gpu.target,), ()
     return (DEFAULT_TARGET,), (
         f"{flavour.title} cannot build for the GPU that is there ({gpu.name}, {gpu.target}): "
-        f"the engine is for {DEFAULT_TARGET} and will not run here",
+        f"the engine is for {DEFAULT_TARGET} and will not run here. {_where_built(gpu.target)}",
+    )
+
+
+def _no_gpu(flavour: Flavour, asked: Sequence[str]) -> Problem:
+    """TensorRT builds on GPUs alone; TensorRT-RTX does not, but not for all of them either."""
+    elsewhere = [target for target in asked if target in DATA_CENTRE_AND_JETSON]
+    return Problem(
+        f"{flavour.title} builds only on a machine with a GPU, and none is there.",
+        f"--target {','.join(asked)}" if elsewhere else "the build",
+        "an NVIDIA GPU with a driver" + ("" if elsewhere else ", or TensorRT-RTX"),
+        " ".join(map(_where_built, elsewhere)) or f"{PIP['tensorrt_rtx']}, then --flavour tensorrt_rtx",
+    )
+
+
+def _where_built(target: str) -> str:
+    """What one does for a GPU that TensorRT-RTX does not build for."""
+    names = gpus_of(target)
+    if not names:
+        return f"No GPU of the compute capability {target} is known: correct the number."
+    return (
+        f"An engine for {target} ({names}) is built by TensorRT, on a machine with such a GPU: there "
+        f"{PIP['tensorrt']}, then --flavour tensorrt --target {target}."
     )
 
 

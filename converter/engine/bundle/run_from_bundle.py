@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,10 @@ from trtsmith.importers.problem import Problem
 
 @dataclass(frozen=True)
 class Manifest:
-    """The parts of a manifest that running an engine needs. files: "sha256:..." by file name, the engine's too."""
+    """The parts of a manifest that running an engine needs.
+
+    files:  "sha256:..." by file name, the engine's too. digest: the engine's own.
+    """
 
     flavour: str
     version: str
@@ -33,6 +36,7 @@ class Manifest:
     files: Mapping[str, str]
     io_types: tuple[IoType, ...]
     embedded: bool
+    digest: str = ""
 
 
 def request_for(
@@ -57,15 +61,11 @@ def request_for(
 
     Raises UsageError where the engine or a library is missing, or is not the one that the manifest is about.
     """
-    if not engine.is_file():
-        raise UsageError(Problem("There is no such file.", str(engine), "an engine", "correct the path"))
-    manifest = read_manifest(engine, _manifest)
+    manifest = checked_manifest(engine, flavour)
     libraries: tuple[Path, ...] = tuple(plugins)
     if manifest is not None:
-        digest = file_digest(engine)
-        _check_engine(manifest, engine, digest, flavour)
         flavour = manifest.flavour
-        libraries = _libraries(manifest, engine, digest, libraries)
+        libraries = _libraries(manifest, engine, libraries)
     return RunRequest(
         engine_path=engine,
         plugin_libraries=libraries,
@@ -83,6 +83,21 @@ def request_for(
     )
 
 
+def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
+    """The manifest beside the engine, which is about this engine and fits the flavour; None where there is none.
+
+    Raises UsageError otherwise, and where there is no such engine.
+    """
+    if not engine.is_file():
+        raise UsageError(Problem("There is no such file.", str(engine), "an engine", "correct the path"))
+    manifest = read_manifest(engine, _manifest)
+    if manifest is None:
+        return None
+    manifest = replace(manifest, digest=file_digest(engine))
+    _check_engine(manifest, engine, flavour)
+    return manifest
+
+
 def _manifest(document: Mapping[str, Any]) -> Manifest:
     built_by = mapping(document["tensorrt"])
     return Manifest(
@@ -95,13 +110,13 @@ def _manifest(document: Mapping[str, Any]) -> Manifest:
     )
 
 
-def _check_engine(manifest: Manifest, engine: Path, digest: str, flavour: str) -> None:
-    if digest not in manifest.files.values():
+def _check_engine(manifest: Manifest, engine: Path, flavour: str) -> None:
+    if manifest.digest not in manifest.files.values():
         raise UsageError(
             Problem(
                 "The manifest beside the engine is about another engine.",
                 f"{engine}, {manifest_path(engine)}",
-                f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {digest}",
+                f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {manifest.digest}",
                 "convert the model again, or move the manifest away if the engine is not trtsmith's",
             )
         )
@@ -116,9 +131,7 @@ def _check_engine(manifest: Manifest, engine: Path, digest: str, flavour: str) -
         )
 
 
-def _libraries(
-    manifest: Manifest, engine: Path, engine_digest: str, given: tuple[Path, ...]
-) -> tuple[Path, ...]:
+def _libraries(manifest: Manifest, engine: Path, given: tuple[Path, ...]) -> tuple[Path, ...]:
     """The libraries of the manifest and the user's; UsageError with all that are missing or not what they should be."""
     by_name = {path.name: path for path in given}
     folder, source = engine.parent, manifest_path(engine).name
@@ -126,7 +139,7 @@ def _libraries(
     problems = []
     for name, digest in manifest.files.items():
         path = by_name.pop(name, folder / name)
-        if digest == engine_digest or manifest.embedded:
+        if digest == manifest.digest or manifest.embedded:
             continue
         if not path.is_file():
             problems.append(

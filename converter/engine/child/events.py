@@ -4,24 +4,49 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from trtsmith.converter.model.signs_of_life import Steps
 
 
 class Events:
-    """Writes the events. A parent that is gone is not an error here: `alive` says so."""
+    """Writes the events, from any thread. A parent that is gone is not an error here: `alive` says so."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self._whole = threading.Lock()  # the lines of two threads must not mix
         self.alive = True
 
     def send(self, event: str, **values: Any) -> None:
         data = json.dumps({"event": event, **values}).encode() + b"\n"
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-        except BrokenPipeError:
-            self.alive = False
+        with self._whole:
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except BrokenPipeError:
+                self.alive = False
 
     def phase(self, phase: str) -> None:
         """A step of the work: shown to the user, and named if the process dies in it."""
         self.send("progress", phase=phase, text=phase)
+
+    def share(self, part: str, done: float, line: str) -> None:
+        """How much of the step is done, from 0 to 1; see Steps.share (converter/model/signs_of_life.py)."""
+        self.send("progress", part=part, done=round(done, 4), text=line)
+
+    def note(self, text: str) -> None:
+        """A line for the user that begins no step."""
+        self.send("progress", note=True, text=text)
+
+
+def tell(event: Mapping[str, Any], progress: Callable[[str], None]) -> None:
+    """The parent's side of a `progress` event."""
+    text = event["text"]
+    if isinstance(progress, Steps) and "part" in event:
+        progress.share(event["part"], event["done"], text)
+    elif isinstance(progress, Steps) and "note" in event:
+        progress.note(text)
+    elif text:
+        progress(text)

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.events import tell
 from trtsmith.converter.engine.child.exits import describe_exit
 from trtsmith.converter.engine.child.process import ChildDied, Progress, error_of
 from trtsmith.converter.engine.child.serve import MANY
@@ -279,11 +280,11 @@ class Pool:
         a word or its time was up.
         """
 
-        def tell(_: None, event: Mapping[str, Any]) -> None:
+        def hear(_: None, event: Mapping[str, Any]) -> None:
             if on_progress is not None and event["event"] == "progress":
-                on_progress(event["text"])
+                tell(event, on_progress)
 
-        ((_, outcome),) = self.run(deque([(None, request)]), timeout_s, on_event=tell)
+        ((_, outcome),) = self.run(deque([(None, request)]), timeout_s, on_event=hear)
         if log_path is not None:
             log_path.write_text(outcome.said)
         return outcome.get()

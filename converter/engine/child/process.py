@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.events import tell
 from trtsmith.converter.engine.child.exits import describe_exit
 from trtsmith.converter.engine.child.session import end_session, start_session
 from trtsmith.converter.model.errors import (
@@ -115,7 +116,7 @@ def _run(
                     continue
                 phase = event.get("phase", phase)
                 if event["event"] == "progress":
-                    on_progress(event["text"])
+                    tell(event, on_progress)
             if last:  # what is left to do in the child is to tear TensorRT down
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(timeout=10)

@@ -31,9 +31,11 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     device = Device()
     events.phase("loading TensorRT")
     flavour = load_flavour(request.run.flavour)
-    return run(
-        request, device, flavour, TensorrtLog(make_logger(flavour, messages), messages, events.phase), events
-    )
+    log = TensorrtLog(make_logger(flavour, messages), messages, events.phase)
+    try:
+        return run(request, device, flavour, log, events)
+    finally:
+        messages.flush()
 
 
 def run(

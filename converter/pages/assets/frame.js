@@ -121,5 +121,13 @@ const Frame = (() => {
   }
   startTheme();
 
+  // Paper is white: canvases, too, are drawn in the light colours while the page is printed.
+  let chosen = null;
+  addEventListener("beforeprint", () => { chosen = document.documentElement.dataset.theme ?? ""; document.documentElement.dataset.theme = "light"; tell(); });
+  addEventListener("afterprint", () => {
+    if (chosen) document.documentElement.dataset.theme = chosen; else delete document.documentElement.dataset.theme;
+    tell();
+  });
+
   return { data, shown, element, number, bytes, seconds, badge, colour, dark, onTheme: (listener) => listeners.push(listener) };
 })();

@@ -4,7 +4,7 @@
 const Table = (() => {
   const ROW = 28; // px; table.css gives rows of a windowed table this height
   const WINDOWED = 400; // rows from which on a table is a window
-  const PRINTED = 500; // rows of a long table that go to paper
+  const PRINTED = 150; // rows of a long table that go to paper
   const element = Frame.element;
 
   // columns: {title, value(row): text or number to sort and search by, cell(row): what to show (default: the value),

@@ -20,6 +20,8 @@ import pytest
 from tests.converter.batch.driving import MACHINE, Told, drive, known
 from tests.converter.batch.workers import left_in, task
 from tests.processes import ROOT, checkout_environment, has_ended
+from trtsmith.converter.batch.driver import BatchOptions, run_batch
+from trtsmith.converter.batch.execution import Executor
 from trtsmith.converter.batch.output_folder import OutputFolder
 from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
 from trtsmith.converter.batch.run.local_pool import LocalPool
@@ -28,6 +30,7 @@ from trtsmith.converter.batch.task import Needs
 from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
 
 PAGES = {"results.json", "junit.xml", "index.html", ".lock"}
 
@@ -175,6 +178,20 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         drive(tmp_path, [known(tmp_path, "a")])
 
 
+def test_a_batch_that_cannot_begin_leaves_the_pages_as_they_are(tmp_path: Path) -> None:
+    tasks = [known(tmp_path, name) for name in "ab"]
+    drive(tmp_path, tasks)
+    before = (tmp_path / "out/results.json").read_bytes()
+
+    def no_cluster(scratch: Path) -> Executor:
+        raise UsageError(Problem("there is no cluster", "--on", "one", "start it"))
+
+    with pytest.raises(UsageError, match="no cluster"):
+        run_batch(tasks, BatchOptions(tmp_path / "out", no_cluster), Told())
+    assert (tmp_path / "out/results.json").read_bytes() == before
+    assert not (tmp_path / "out/.work").exists()
+
+
 def fail_with_full_disk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     publish = OutputFolder.publish
 
@@ -196,6 +213,8 @@ def test_a_full_disk_ends_the_batch_and_what_is_done_stays(tmp_path: Path) -> No
         with pytest.raises(UsageError, match="No space left"):
             drive(tmp_path, tasks)
     assert {*left_in(tmp_path / "out")} == {"a/model.plan", "a/record.json", *PAGES}
+    document = json.loads((tmp_path / "out/results.json").read_text())
+    assert [row["name"] for row in document["tasks"]] == ["a"] and document["summary"]["planned"] == 3
     assert sources(tmp_path, tasks) == ["kept", "run", "run"]
 
 

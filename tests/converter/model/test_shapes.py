@@ -27,12 +27,55 @@ from trtsmith.converter.model.shapes import (
         ("x=1x3", "x", "1x3"),
         ("x=1X3", "x", "1x3"),
         ("a=b:0=0x3", "a=b:0", "0x3"),
+        ("a,b:0=2x3", "a,b:0", "2x3"),
+        ("c,=2", "c,", "2"),
         ("scalar=", "scalar", ""),
     ],
 )
 def test_shapes(text: str, name: str, written: str) -> None:
     ranges = parse_shapes([text])
     assert list(ranges) == [name] and str(ranges[name]) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("images:1x3x640x640,mask:1x1", {"images": "1x3x640x640", "mask": "1x1"}),
+        ("x:2", {"x": "2"}),
+        ("images:0:1x3,b:1:2x4", {"images:0": "1x3", "b:1": "2x4"}),
+        ("x:1X3", {"x": "1x3"}),
+    ],
+)
+def test_shapes_of_several_inputs_as_trtexec_writes_them(text: str, written: dict[str, str]) -> None:
+    ranges = parse_shapes([text, "other=1:2:3"])
+    assert {name: str(given) for name, given in ranges.items()} == {**written, "other": "1:2:3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("images=1x3,mask=1x1", "--shapes images=1x3 --shapes mask=1x1"),
+        ("images=1x3:2x3:4x3,mask=1x1", "--shapes images=1x3:2x3:4x3 --shapes mask=1x1"),
+        ("images=1x3,mask:1x1", "--shapes images=1x3 --shapes mask=1x1"),
+        ("images:1x3,mask=1x1", "--shapes images=1x3 --shapes mask=1x1"),
+        ("images:1x3:2x3:4x3", "--shapes images=1x3:2x3:4x3"),
+        ("n:1:2:4", "--shapes n=1:2:4"),
+        ("images:1x3:2x3", "--shapes NAME=MIN:OPT:MAX"),
+        ("images:1x3:2x3:4x3,mask:1x1", "--shapes images=1x3:2x3:4x3 --shapes mask=1x1"),
+        ("images:0:1x3:2x3:4x3", "--shapes images:0=1x3:2x3:4x3"),
+    ],
+)
+def test_a_mix_of_the_two_forms_is_explained(text: str, fix: str) -> None:
+    with pytest.raises(UsageError, match="mixes two ways") as error:
+        parse_shapes([text])
+    assert error.value.problems[0].fix == fix
+
+
+@pytest.mark.parametrize("text", ["x:", ":1x3", "x:1x3,", "x:ax3", "x:1x3,y", "x:1 x 3", "a,b:c"])
+def test_malformed_shapes_of_several_inputs(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a shape") as error:
+        parse_shapes([text])
+    assert error.value.problems[0].where == f"--shapes {text}"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +122,7 @@ def test_malformed_trtexec_shapes(text: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(["x=1", "x=2"],), ([], "x:1,x:2"), (["x=1"], "x:1")],
+    [(["x=1", "x=2"],), ([], "x:1,x:2"), (["x=1"], "x:1"), (["x:1,x:2"],), (["x:1", "x=1"],)],
 )
 def test_shapes_given_twice(arguments: tuple[object, ...]) -> None:
     with pytest.raises(UsageError, match="shapes of 'x' are given twice"):

@@ -35,7 +35,7 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_build_is_tried_and_nothing_written(capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(os.listdir())
     ran = trtsmith(
-        capsys, "check", "plain.onnx", "--build", *SHAPES, "--target", "sm89", "--report", "r.json"
+        capsys, "check", "plain.onnx", "--build", *SHAPES, "--target", "rtx-4090", "--report", "r.json"
     )
     last = ran.out.splitlines()[-1]
     assert ran.code == 0 and "; convertible: tensorrt_rtx 1." in last and " builds it for sm89, in " in last

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
 from tests.converter.cli.commands.running import refused, snapshot, trtsmith
 from trtsmith.converter.cli.commands import run as run_command
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.build.gpu import find_gpu
+from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 
@@ -81,6 +84,61 @@ y       bfloat16  1x3    2         6
 bad     float32   2      1         inf      1 are not finite
 read 'y' with numpy.load(FILE)['y'].view(ml_dtypes.bfloat16)
 """
+
+
+BUILT = """\
+built by tensorrt_rtx 1.7.1.116 for sm86, says the manifest; there is no NVIDIA GPU here to load it on
+        name  type and shape
+input   x     float16[?, 4]   float32 in the model
+output  y     float16[?, 4]   float32 in the model
+profile 0: x=1x4:2x4:8x4
+"""
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_command, "find_gpu", lambda: None)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_list_without_a_gpu_is_the_manifests(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = '<ir_version: 10, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,4] y) { y = Relu (x) }'
+    onnx.save(onnx.parser.parse_model(model), "m.onnx")
+    flags = (
+        "--shapes",
+        "x=1x4:2x4:8x4",
+        "--precision",
+        "fp16",
+        "--io-precision",
+        "--flavour",
+        "tensorrt_rtx",
+    )
+    built = trtsmith(capsys, "convert", "m.onnx", "-o", "m.plan", "--target", "sm86", "--no-verify", *flags)
+    assert built.code == 0, built
+    ran = trtsmith(capsys, "run", "m.plan", "--list")
+    assert (ran.code, ran.out, ran.err) == (0, BUILT, "")
+    refused(
+        trtsmith(capsys, "run", "m.plan", "--list", "--flavour", "tensorrt"), 2, "tensorrt cannot load it"
+    )
+    (folder / "m.plan").write_bytes(b"another")
+    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "is about another engine")
+    (folder / "m.manifest.json").write_text("{}")
+    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "The engine's manifest cannot be read")
+    refused(trtsmith(capsys, "run", "none.plan", "--list"), 2, "There is no such file")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = {
+        "tensorrt": {"flavour": "tensorrt", "version": "10.16"},
+        "targets": ["sm90"],
+        "inputs": [{"name": "x\ny", "dtype": "float32", "shape": [2]}],
+        "outputs": [],
+        "files": {"p.so": "sha256:0", "m.plan": file_digest(folder / "m.plan")},
+    }
+    (folder / "m.manifest.json").write_text(json.dumps(facts))
+    ran = trtsmith(capsys, "run", "m.plan", "--list")
+    assert ran.code == 0 and "input  x\\ny  float32[2]" in ran.out and "profile" not in ran.out
 
 
 def test_list(asked: list[RunRequest], capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,6 +150,30 @@ def test_rtx_targets() -> None:
         targets.plan_targets(rtx, ("sm86", "sm90"), None)
 
 
+@pytest.mark.parametrize(
+    ("target", "names"), [("sm90", "H100, H200"), ("sm100", "B200"), ("sm87", "Jetson Orin")]
+)
+def test_for_gpus_that_rtx_does_not_build_for_the_way_is_told_and_no_other_gpu(
+    target: str, names: str
+) -> None:
+    rtx, trt = wrapped("tensorrt_rtx", "1.7.1"), wrapped("tensorrt", "10.16.1")
+    for flavour, asked in ((rtx, (target,)), (rtx, ("sm86", target)), (trt, (target,))):
+        with pytest.raises(UsageError) as error:
+            targets.plan_targets(flavour, asked, None)
+        (problem,) = error.value.problems
+        assert f"An engine for {target} (" in problem.fix and names in problem.fix
+        assert "on a machine with such a GPU: there pip install 'tensorrt" in problem.fix
+        assert f"--flavour tensorrt --target {target}" in problem.fix and "--target sm120" not in problem.fix
+        assert ("Leave it out here." in problem.fix) is (len(asked) > 1)
+    _, warnings = targets.plan_targets(rtx, (), HOPPER)
+    assert "An engine for sm90 (H100" in warnings[0]
+
+
+def test_a_target_that_is_none_is_said_to_be_none() -> None:
+    with pytest.raises(UsageError, match="No GPU of the compute capability sm1 is known"):
+        targets.plan_targets(wrapped("tensorrt_rtx", "1.7.1"), ("sm1",), None)
+
+
 def test_older_rtx_builds_for_a_gpu_that_it_does_not_list() -> None:
     older, newer = wrapped("tensorrt_rtx", "1.6.1.120"), wrapped("tensorrt_rtx", "1.7.1")
     for asked in ((), ("sm90",)):

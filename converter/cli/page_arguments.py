@@ -1,0 +1,50 @@
+"""The options --html and --model-explorer, of every command that has something to show."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trtsmith.converter.cli.console import Console
+
+if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
+    from trtsmith.converter.pages.conversion_document import PageContent
+
+Content = Callable[[Any, tuple[str, ...]], "PageContent"]
+
+
+def add_page(parser: argparse.ArgumentParser) -> None:
+    """The options."""
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page to look at: what was done and why, the network, errors, times; it needs no network",
+    )
+    parser.add_argument(
+        "--model-explorer",
+        type=Path,
+        metavar="DIR",
+        help="write overlays for Google's Model Explorer: route, rule, type, error and time by node",
+    )
+
+
+def check_page(options: argparse.Namespace, others: Iterable[object]) -> None:
+    """UsageError for files that cannot be written, or would replace one of the others that are paths."""
+    if options.html is not None or options.model_explorer is not None:
+        from trtsmith.converter.pages.writing import PageFiles
+
+        PageFiles(options.html, options.model_explorer).check((*others, getattr(options, "report", None)))
+
+
+def write_page(options: argparse.Namespace, console: Console, content: Content) -> None:
+    """content: asked, if anything is to be written, with trtsmith.converter.pages.contents and the command line."""
+    if options.html is not None or options.model_explorer is not None:
+        from trtsmith.converter.pages import contents  # brings what verifies, searches and times
+        from trtsmith.converter.pages.writing import PageFiles
+
+        console.progress("writing the page")
+        words = ("trtsmith", *options.words)
+        PageFiles(options.html, options.model_explorer).write(lambda: content(contents, words))

@@ -1,0 +1,123 @@
+"""The parser of a command: errors in four parts, which say what was meant where that can be told."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.parsing.help_text import HelpText
+from trtsmith.converter.cli.parsing.near import nearest
+from trtsmith.converter.cli.parsing.other_tools import foreign_flag
+from trtsmith.converter.cli.terminal.colors import MODES
+from trtsmith.converter.model.errors import EXIT_USAGE
+from trtsmith.importers.problem import Problem
+
+MOST_COLUMNS = 100
+
+
+def color_of(words: Sequence[str]) -> str:
+    """What --color says, of a command line that cannot be parsed, or has not been yet."""
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
+        name, _, value = word.partition("=")
+        if name == "--color" and (value or following) in MODES:
+            return value or following
+    return "auto"
+
+
+class CommandParser(argparse.ArgumentParser):
+    """argparse's, with our errors, and help that is no wider than one reads."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._words: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        self.refuse([Problem(message, self._where(), self._brief_usage(), f"{self.prog} --help")])
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """All flags that there are not are told at once, before anything that is missing."""
+        self._words = sys.argv[1:] if args is None else list(args)
+        unknown = [word for word in self._own_words() if self._is_unknown_flag(word)]
+        if unknown:
+            self.refuse([self._unknown_flag(word) for word in unknown])
+        return super().parse_known_args(args, namespace)
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        columns = shutil.get_terminal_size().columns - 2
+        return HelpText(self.prog, width=max(min(columns, MOST_COLUMNS), 40))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError:
+            name = "/".join(action.option_strings) or action.metavar or action.dest
+            choices = [str(choice) for choice in action.choices or ()]
+            near = nearest(str(value), choices)
+            self.refuse(
+                [
+                    Problem(
+                        f"argument {name}: invalid choice: {value!r}",
+                        self._where(),
+                        f"one of {', '.join(choices)}",
+                        (f"did you mean {near!r}? " if near else "") + f"{self.prog} --help",
+                    )
+                ]
+            )
+
+    def _where(self) -> str:
+        return f"the command line of `{self.prog}`"
+
+    def _brief_usage(self) -> str:
+        """The command with what it cannot do without."""
+        given, needed = [], []
+        for action in self._actions:
+            if not action.option_strings:
+                given.append(
+                    str(action.metavar or action.dest) + (" ..." if action.nargs in ("+", "*") else "")
+                )
+            elif action.required:
+                needed.append(f"{action.option_strings[0]} {action.metavar or action.dest.upper()}")
+        options = [] if self._subparsers is not None else ["[OPTIONS]"]
+        return " ".join([self.prog, *given, *needed, *options])
+
+    def refuse(self, problems: Sequence[Problem]) -> NoReturn:
+        """Ends the command with what is wrong with its command line."""
+        Console(color=color_of(self._words)).problems(problems)
+        raise SystemExit(EXIT_USAGE)
+
+    def _own_words(self) -> Sequence[str]:
+        """Those that this parser reads itself, in front of a command of its own if it has any."""
+        words = self._words
+        end = words.index("--") if "--" in words else len(words)
+        if self._subparsers is not None:
+            end = next((index for index, word in enumerate(words[:end]) if not word.startswith("-")), end)
+        return words[:end]
+
+    def _is_unknown_flag(self, word: str) -> bool:
+        """As argparse decides it: a word with a blank in it is a value."""
+        name = word.partition("=")[0]
+        return (
+            word.startswith("--")
+            and len(word) > 2
+            and " " not in word
+            and name not in self._option_string_actions
+        )
+
+    def _unknown_flag(self, word: str) -> Problem:
+        name, _, value = word.partition("=")
+        what = f"there is no flag {name}"
+        flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+        foreign = foreign_flag(self.prog, name, value, flags)
+        if foreign is not None:
+            return Problem(f"{what}; it is one of {foreign.tool}", self._where(), foreign.here, foreign.fix)
+        near = nearest(name, flags)
+        expected = f"one of the flags of `{self.prog}`"
+        fix = f"did you mean {near}? " if near else "leave it out; "
+        return Problem(what, self._where(), expected, f"{fix}{'' if near else 'see '}{self.prog} --help")

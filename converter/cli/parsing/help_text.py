@@ -1,0 +1,51 @@
+"""Lays out the help of a command: paragraphs are filled, commands of examples are broken where a shell allows it."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import textwrap
+
+_CONTINUED = " \\"
+
+
+class HelpText(argparse.RawDescriptionHelpFormatter):
+    """argparse's, for descriptions with paragraphs and examples: an indented line is an example."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return filled(text, width, indent)
+
+
+def filled(text: str, width: int, indent: str = "") -> str:
+    """The text in lines of at most `width` characters, as far as words allow."""
+    lines: list[str] = []
+    for kind, group in itertools.groupby(text.splitlines(), _kind):
+        if kind == "example":
+            for line in group:
+                lines += _broken(line, width - len(indent))
+        elif kind == "paragraph":
+            lines += textwrap.wrap(" ".join(group), width - len(indent), break_on_hyphens=False)
+        else:
+            lines += [""] * len(list(group))
+    return "".join(f"{indent}{line}".rstrip() + "\n" for line in lines)
+
+
+def _kind(line: str) -> str:
+    if not line.strip():
+        return "blank"
+    return "example" if line.startswith(" ") else "paragraph"
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A command as lines that a shell takes for one."""
+    if len(line) <= width:
+        return [line]
+    margin = line[: len(line) - len(line.lstrip())]
+    parts = textwrap.wrap(
+        line,
+        width - len(_CONTINUED),
+        subsequent_indent=margin + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*(part + _CONTINUED for part in parts[:-1]), parts[-1]]

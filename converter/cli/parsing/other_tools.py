@@ -1,0 +1,51 @@
+"""Says which flag of ours does what a flag of trtexec or Polygraphy does, for those who type what they are used to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, Way
+
+
+@dataclass(frozen=True)
+class ForeignFlag:
+    """tool: whose it is. here: what there is of it here. fix: what to write."""
+
+    tool: str
+    here: str
+    fix: str
+
+
+def foreign_flag(prog: str, name: str, value: str, flags: Sequence[str]) -> ForeignFlag | None:
+    """What is known of the flag `name` that `prog` ("trtsmith convert") lacks; None if nothing is.
+
+    value: what stood behind its "=", if anything did. flags: those of `prog`, as `other_flags` writes them.
+    """
+    other = FLAGS.get(name)
+    if other is None:
+        return None
+    if not other.ways:
+        return ForeignFlag(other.tool, other.note, f"leave {name} out")
+    command = prog.partition(" ")[2]
+    way = next((way for way in other.ways if command in way.commands and _has(way, flags)), other.ways[0])
+    words = _with_value(way.words, other, value)
+    here = command in way.commands and _has(way, flags)
+    form = words if here else f"trtsmith {way.commands[0]} ... {words}"
+    note = f"; {other.note}" if other.note else ""
+    return ForeignFlag(
+        other.tool, f"{form}{note}", f"write {form} in place of {name}{'=' + value if value else ''}"
+    )
+
+
+def _has(way: Way, flags: Sequence[str]) -> bool:
+    """Whether the command still has the flag; an argument without a name it always has."""
+    return not way.words.startswith("--") or way.words.split()[0] in flags
+
+
+def _with_value(words: str, other: Other, value: str) -> str:
+    """VALUE in the words is what was given; without anything given it is other.value, the kind of thing that it is."""
+    found = re.match(other.take, value) if value and other.take else None
+    given = value if not other.take else found[1] if found else ""
+    return words.replace("VALUE", given or other.value)

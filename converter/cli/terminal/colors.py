@@ -1,0 +1,69 @@
+"""Colours the words of ours that say how something ended, where that is wanted: --color, NO_COLOR, FORCE_COLOR, TERM."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TextIO
+
+MODES = ("auto", "always", "never")
+
+_RED, _YELLOW, _GREEN, _CYAN = "1;31", "1;33", "1;32", "36"
+_OF_WORDS = {
+    "error": _RED,
+    "warning": _YELLOW,
+    "note": _CYAN,
+    "agree": _GREEN,
+    "disagree": _RED,
+    "not comparable": _YELLOW,
+    "convertible": _GREEN,
+    "not convertible": _RED,
+}
+"""SGR parameters (ECMA-48, 8.3.117) by word."""
+
+_SAID = re.compile(r"(error|warning|note)(?=:)")
+_VERDICT = re.compile(r"(?<=^verdict: )(agree|disagree|not comparable)(?=:)", re.MULTILINE)
+_OUTCOME = re.compile(r"(?<=; )(not convertible|convertible)(?=:)")
+_NOTED = re.compile(r"^(warning|note)(?=: )", re.MULTILINE)
+
+
+def is_colored(stream: TextIO, mode: str = "auto", environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether text on the stream has colours.
+
+    auto: on a terminal that has them, unless NO_COLOR is set (no-color.org); FORCE_COLOR (force-color.org) gives them to
+    files, too. Both count if they are not empty, and NO_COLOR wins, as for Python itself.
+    """
+    if mode != "auto":
+        return mode == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR"):
+        return True
+    return is_terminal(stream, environment)
+
+
+def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the stream is a terminal that can do more than print lines."""
+    try:
+        there = stream is not None and stream.isatty()
+    except ValueError:  # it is closed
+        return False
+    return there and environment.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def said(text: str) -> str:
+    """A message with its first word in colour: error, warning or note. Nothing else in it is looked at."""
+    return _SAID.sub(_painted, text, count=1) if _SAID.match(text) else text
+
+
+def result(text: str) -> str:
+    """A result with its verdict in colour, and the words before its warnings and notes."""
+    head, newline, last = text.rpartition("\n")
+    return _NOTED.sub(
+        _painted, _VERDICT.sub(_painted, head + newline + _OUTCOME.sub(_painted, last, count=1))
+    )
+
+
+def _painted(found: re.Match[str]) -> str:
+    return f"\x1b[{_OF_WORDS[found[1]]}m{found[1]}\x1b[0m"

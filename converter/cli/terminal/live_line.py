@@ -1,0 +1,148 @@
+"""Shows on one line of a terminal what is being done: stage, step, how much of it is done, and for how long."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from trtsmith.converter.cli.text import one_line
+from trtsmith.converter.model.signs_of_life import Steps
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
+_PER_SECOND = 8
+
+
+class LiveLine(Steps):
+    """The line on stderr, from the first step until `end`. Every other line is to be printed while it is `paused`.
+
+    tell:    prints a line that stays.
+    verbose: whether steps stay as lines, too.
+    colored: whether the line may have colours.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        *,
+        verbose: bool = False,
+        colored: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tell, self._verbose, self._colored, self._clock = tell, verbose, colored, clock
+        self._lock = threading.RLock()
+        self._live: Live | None = None
+        self._ended = False
+        self._stage = self._step = self._part = ""
+        self._share: float | None = None
+        self._since = clock()
+
+    def __call__(self, text: str) -> None:
+        """A step that begins."""
+        if self._verbose:
+            self.note(text)
+        self.step(text)
+
+    def step(self, text: str) -> None:
+        """A step that begins. The time is the stage's, where there is one."""
+        if not self._stage:
+            self._since = self._clock()
+        self._step, self._part, self._share = text, "", None
+        self._show()
+
+    def note(self, text: str) -> None:
+        """A line that stays, above."""
+        with self.paused():
+            self._tell(text)
+
+    def done(self, text: str) -> None:
+        """A line that stays, and nothing below it until the next step."""
+        self.clear()
+        self._tell(text)
+
+    def share(self, part: str, done: float, text: str) -> None:
+        """From 0 to 1. The text says the same again."""
+        del text
+        self._part, self._share = part, done
+
+    def stage(self, name: str) -> None:
+        self._stage, self._since = name, self._clock()
+
+    def clear(self) -> None:
+        """No line until the next step."""
+        with self._lock:
+            self._hide()
+            self._step = self._stage = ""
+
+    def end(self) -> None:
+        """No line any more."""
+        with self._lock:
+            self._ended = True
+            self._hide()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The line is away in the block, so that others can be printed."""
+        with self._lock:
+            self._hide()
+            try:
+                yield
+            finally:
+                self._show()
+
+    def _show(self) -> None:
+        with self._lock:
+            if self._live is None and self._step and not self._ended:
+                self._live = self._new_live()
+                self._live.start(refresh=True)
+
+    def _hide(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _new_live(self) -> Live:
+        from rich.console import Console  # here: in a pipe nobody waits for its import
+        from rich.live import Live
+
+        console = Console(
+            file=sys.stderr,
+            force_terminal=True,
+            force_jupyter=False,
+            color_system="standard" if self._colored else None,
+            no_color=not self._colored,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+        return Live(
+            get_renderable=lambda: self._line(console.width),
+            console=console,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def _line(self, width: int) -> Text:
+        """What is shown: names are cut, and figures never."""
+        from rich.cells import cell_len, set_cell_size
+        from rich.text import Text
+
+        head = ": ".join(part for part in (self._stage, self._step) if part)
+        head = one_line(f"{head}, {self._part}" if self._part else head)
+        share = "" if self._share is None else f"{self._share:.0%}  "
+        seconds = f"{max(self._clock() - self._since, 0):.0f} s"
+        room = max(width - 1 - len(f"    {share}{seconds}"), 0)
+        if cell_len(head) > room:
+            head = set_cell_size(head, max(room - 3, 0)) + "..."[:room]
+        line = Text(f"  {head}  ", no_wrap=True, overflow="crop", end="")
+        line.append(share, "cyan")
+        line.append(seconds, "cyan")
+        return line

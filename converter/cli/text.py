@@ -1,0 +1,36 @@
+"""Writes text for a terminal: nothing in it that one could act on, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def printable(text: str) -> str:
+    """The text with what a terminal could act on, or an encoding refuse, written out: \\x1b for an escape.
+
+    Names come from files that others wrote. Newlines stay: messages have lines of their own.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """A name from a file, for a place where a newline would look like a line of ours."""
+    return printable(text).replace("\n", "\\n")
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as aligned columns, two blanks apart; the last column is not padded."""
+    if not rows:
+        return ""
+    rows = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    return "\n".join(lines)

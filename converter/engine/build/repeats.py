@@ -1,0 +1,58 @@
+"""Tells messages that differ in names and numbers only a few times, and how many more there were."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SHOWN = 3
+"""Of a kind so many are told: what changes from one to the next can be seen."""
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\([^)]*\)")
+_NAME = re.compile(r"\S*[/\d]\S*")  # of a node or a tensor, or a number
+_LISTED = re.compile(r"§(?:\W*§)*")
+
+
+@dataclass
+class _Kind:
+    """Messages of one kind. last: that was not told."""
+
+    count: int = 0
+    last: str = ""
+
+
+class Repeats:
+    """Call it with each message, from any thread; `flush` at the end of what they are about."""
+
+    def __init__(self, tell: Callable[[str], None], shown: int = SHOWN) -> None:
+        self._tell, self._shown = tell, shown
+        self._kinds: dict[str, _Kind] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, message: str) -> None:
+        with self._lock:
+            kind = self._kinds.setdefault(kind_of_message(message), _Kind())
+            kind.count += 1
+            if kind.count <= self._shown:
+                self._tell(message)
+            else:
+                kind.last = message
+
+    def flush(self) -> None:
+        """Tell of the kinds of which there were more, and begin anew."""
+        with self._lock:
+            for kind in self._kinds.values():
+                more = kind.count - self._shown
+                if more == 1:
+                    self._tell(kind.last)
+                elif more > 1:
+                    self._tell(f"... {more:,} more like this: {kind.last}")
+            self._kinds.clear()
+
+
+def kind_of_message(message: str) -> str:
+    """The message without what differs from node to node: names in quotes or with a slash or a digit, and lists."""
+    without = _NAME.sub("§", _QUOTED.sub("§", message))
+    return _LISTED.sub("§", without)

@@ -1,0 +1,101 @@
+"""Knows the compute capability of GPUs by their names, so that a target can be called as people call it.
+
+Source: NVIDIA's lists of CUDA GPUs and their compute capability, https://developer.nvidia.com/cuda-gpus and, for 7.0 and
+7.2, https://developer.nvidia.com/cuda-legacy-gpus. Variants that are on no list of their own (SUPER, laptops) have the
+capability of the GPU whose name they carry.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+GPUS: dict[str, tuple[str, ...]] = {
+    "sm121": ("GB10", "DGX Spark"),
+    "sm120": (
+        "RTX 5090", "RTX 5080", "RTX 5070 Ti", "RTX 5070", "RTX 5060 Ti", "RTX 5060", "RTX 5050",
+        "RTX PRO 6000", "RTX PRO 5000", "RTX PRO 4500", "RTX PRO 4000", "RTX PRO 2000",
+        "RTX PRO 6000 Blackwell", "RTX PRO 5000 Blackwell", "RTX PRO 4500 Blackwell", "RTX PRO 4000 Blackwell",
+        "RTX PRO 2000 Blackwell",
+    ),
+    "sm110": ("Jetson T5000", "Jetson T4000", "Jetson Thor", "Jetson AGX Thor"),
+    "sm103": ("GB300", "B300"),
+    "sm100": ("GB200", "B200"),
+    "sm90": ("H100", "H200", "GH200"),
+    "sm89": (
+        "RTX 4090", "RTX 4080", "RTX 4070 Ti", "RTX 4070", "RTX 4060 Ti", "RTX 4060", "RTX 4050", "L4", "L40", "L40S",
+        "RTX 6000 Ada", "RTX 5000 Ada", "RTX 4500 Ada", "RTX 4000 Ada", "RTX 4000 SFF Ada", "RTX 2000 Ada",
+    ),
+    "sm87": ("Jetson Orin", "Jetson AGX Orin", "Jetson Orin NX", "Jetson Orin Nano"),
+    "sm86": (
+        "RTX 3090 Ti", "RTX 3090", "RTX 3080 Ti", "RTX 3080", "RTX 3070 Ti", "RTX 3070", "RTX 3060 Ti", "RTX 3060",
+        "RTX 3050 Ti", "RTX 3050", "A40", "A10", "A16", "A2",
+        "RTX A6000", "RTX A5500", "RTX A5000", "RTX A4500", "RTX A4000", "RTX A3000", "RTX A2000",
+        "A6000", "A5500", "A5000", "A4500", "A4000", "A2000",
+    ),
+    "sm80": ("A100", "A30"),
+    "sm75": (
+        "T4", "RTX 2080 Ti", "RTX 2080", "RTX 2070", "RTX 2060", "TITAN RTX", "GTX 1660 Ti", "GTX 1660", "GTX 1650 Ti",
+        "GTX 1650", "Quadro RTX 8000", "Quadro RTX 6000", "Quadro RTX 5000", "Quadro RTX 4000", "Quadro RTX 3000",
+        "T1000", "T600", "T500",
+    ),
+    "sm72": ("Jetson Xavier", "Jetson AGX Xavier", "Jetson Xavier NX"),
+    "sm70": ("V100", "TITAN V", "Quadro GV100"),
+}  # fmt: skip
+"""Names by target, the best known first."""
+
+_MAKERS = ("nvidia", "geforce", "tesla", "jetson")
+_VARIANTS = (
+    "tensorcoregpu",
+    "laptopgpu",
+    "gpu",
+    "laptop",
+    "maxq",
+    "super",
+    "generation",
+    "edition",
+    "server",
+    "workstation",
+)
+_BUILT_AS = re.compile(r"(?<=[\s_-])(?:sxm\d*|pcie|nvl|\d+gb|hbm\d?e?)(?=$|[\s_-])")
+
+
+def _plain(name: str) -> str:
+    """Without what people leave out, or put in."""
+    text = re.sub(r"[\s_./-]+", "", _BUILT_AS.sub("", name.lower()))
+    while (
+        shorter := next((text[len(m) :] for m in _MAKERS if text.startswith(m) and text != m), None)
+    ) is not None:
+        text = shorter
+    for variant in _VARIANTS:
+        text = text if text == variant else text.removesuffix(variant)
+    return text
+
+
+_BY_NAME = {_plain(name): target for target, names in GPUS.items() for name in names}
+
+
+def target_of_gpu(name: str) -> str | None:
+    """ "sm89" for "RTX 4090", "rtx-4090" or "rtx4090"; None for a name that is not known. A target stands for itself."""
+    text = _plain(name)
+    return text if re.fullmatch(r"sm\d+", text, re.ASCII) else _BY_NAME.get(text)
+
+
+def as_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """The targets of GPUs, each once, in their order. What is not known stays as it is."""
+    return tuple(dict.fromkeys(target_of_gpu(name) or name for name in names))
+
+
+def nearest_gpus(name: str, count: int = 3) -> list[str]:
+    """Names that are like it: of more than one GPU, if it is short for several."""
+    text = _plain(name)
+    shown = {_plain(known): known for names in GPUS.values() for known in names}
+    inside = [known for plain, known in shown.items() if len(text) >= 4 and text in plain]
+    close = difflib.get_close_matches(text, list(shown), n=count, cutoff=0.7)
+    return list(dict.fromkeys([*inside, *(shown[plain] for plain in close)]))[:count]
+
+
+def gpus_of(target: str, count: int = 3) -> str:
+    """Names for a message: "H100, H200, GH200"; "" for a target that has none here."""
+    return ", ".join(GPUS.get(target, ())[:count])

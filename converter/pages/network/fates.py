@@ -1,0 +1,153 @@
+"""Tells what became of each node of the original model: its route into TensorRT, the rule, the type that it computes in.
+
+Nodes are matched by their names, and those without a name, or with one that several have, by the values that they make.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx
+
+from trtsmith.converter.convert.plan import Plan, PlannedNode, Route
+from trtsmith.converter.graph.infer import value_dtypes
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.pages.network.entries import NODE, Entry, op_name
+from trtsmith.converter.rewrite.engine.records import Rewrite
+from trtsmith.converter.rewrite.rewrite import Rewritten
+
+GONE = "gone"
+"""The route of a node that has none: constants decide it, another covers it, or nothing reads it."""
+
+_WHY_GONE = "no node of the engine's graph: constants decide it, it is part of a pattern, or nothing reads it"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a node.
+
+    route: of convert.plan.Route, GONE, or "" where it is not known. rule: what rewrote it, "" for nothing.
+    dtype: of its first output in the engine's graph, "" where it is not known. kept: why it kept float32 in a precision.
+    stand: names of the nodes of the engine's graph that stand for it.
+    """
+
+    route: str = ""
+    rule: str = ""
+    how: str = ""
+    dtype: str = ""
+    kept: str = ""
+    stand: tuple[str, ...] = ()
+
+
+def fates_of(entries: Sequence[Entry], rewritten: Rewritten | None, plan: Plan | None) -> list[Fate]:
+    """One for each entry, in order; empty ones for inputs and outputs, and where nothing is known."""
+    if rewritten is None or plan is None:
+        return [Fate()] * len(entries)
+    known = _Known(rewritten, plan, _shared_names(entries))
+    return [known.fate(entry) if entry.role == NODE else Fate() for entry in entries]
+
+
+def _shared_names(entries: Iterable[Entry]) -> frozenset[str]:
+    """Names that say nothing, since several nodes have them."""
+    counts = Counter(entry.name for entry in entries if entry.role == NODE)
+    return frozenset(name for name, count in counts.items() if count > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What is known of the engine's graph, by names."""
+
+    rewritten: Rewritten
+    plan: Plan
+    shared: frozenset[str]
+
+    @cached_property
+    def nodes(self) -> Mapping[str, onnx.NodeProto]:
+        """Nodes of the engine's graph that have a name of their own."""
+        return {n.name: n for g in all_graphs(self.rewritten.model.proto.graph) for n in g.node if n.name}
+
+    @cached_property
+    def makers(self) -> Mapping[str, onnx.NodeProto]:
+        """The node of the engine's graph that makes a value."""
+        graphs = all_graphs(self.rewritten.model.proto.graph)
+        return {name: n for g in graphs for n in g.node for name in n.output if name}
+
+    @cached_property
+    def planned(self) -> Mapping[str, PlannedNode]:
+        return {node.name: node for node in self.plan.nodes if node.name}
+
+    @cached_property
+    def by_kind(self) -> Mapping[str, PlannedNode]:
+        """Nodes that are left as they are have one route for each operator."""
+        return {node.op_type: node for node in self.plan.nodes if node.route is not Route.REWRITTEN}
+
+    @cached_property
+    def records(self) -> Mapping[str, Rewrite]:
+        return {record.node: record for record in self.rewritten.rewrites if record.node}
+
+    @cached_property
+    def standing(self) -> Mapping[str, Rewrite]:
+        """The record of each node that a rule or pass made."""
+        return {
+            name: record
+            for record in self.rewritten.rewrites
+            for name in (*record.made, record.plugin_node)
+            if name
+        }
+
+    @cached_property
+    def dtypes(self) -> Mapping[str, str]:
+        return value_dtypes(self.rewritten.model.proto)
+
+    @cached_property
+    def kept(self) -> Mapping[str, str]:
+        precision = self.rewritten.precision
+        return {one.node: one.reason for one in precision.kept} if precision is not None else {}
+
+    def fate(self, entry: Entry) -> Fate:
+        named = entry.name if entry.name and entry.name not in self.shared else ""
+        record = self.records.get(named) if named else None
+        if record is not None and record.op_type != entry.op:
+            record = None
+        maker = self.nodes.get(named) if named else None
+        if record is None and maker is None:
+            maker = next((self.makers[name] for name in entry.outputs if name in self.makers), None)
+            record = self.standing.get(maker.name) if maker is not None else None
+            if record is not None and record.op_type != entry.op:
+                record = None  # the value is made by what stands for another node
+        if record is not None:
+            return self._rewritten(record)
+        if maker is None or op_name(maker) != entry.op:
+            held = self.planned.get(named)
+            if held is not None and held.route is Route.UNSUPPORTED:
+                return Fate(held.route.value, "", held.how)
+            return Fate(GONE, "", _WHY_GONE)
+        held = self.planned.get(named) or self.by_kind.get(entry.op)
+        return self._made(Fate(held.route.value, "", held.how) if held is not None else Fate(), (maker,))
+
+    def _rewritten(self, record: Rewrite) -> Fate:
+        held = self.planned.get(record.node)
+        route = held.route.value if held is not None else Route.REWRITTEN.value
+        names = (record.plugin_node, *record.made)
+        made = [self.nodes[name] for name in names if name in self.nodes]
+        how = "; ".join((record.what, *record.notes, *record.numerics))
+        if held is not None and held.route is Route.PLUGIN:
+            how = f"{held.how}: {how}"
+        return self._made(Fate(route, record.pass_name, how), made)
+
+    def _made(self, fate: Fate, nodes: Sequence[onnx.NodeProto]) -> Fate:
+        """With what is known of the nodes that stand for it."""
+        dtypes = (self.dtypes.get(n.output[0], "") for n in reversed(nodes) if n.output)
+        kept = (self.kept.get(n.name, "") for n in nodes if n.name)
+        stand = tuple(n.name for n in nodes if n.name)
+        return Fate(
+            fate.route,
+            fate.rule,
+            fate.how,
+            next(filter(None, dtypes), ""),
+            next(filter(None, kept), ""),
+            stand,
+        )

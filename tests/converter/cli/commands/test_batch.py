@@ -1,0 +1,220 @@
+"""trtsmith batch, with real conversions of small models."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import helper as oh
+
+from tests.converter.models import inverse, relu, save, value
+from tests.processes import checkout_environment
+from trtsmith.converter.batch.task_record import TaskRecord
+from trtsmith.converter.cli.main import main
+from trtsmith.converter.engine.bundle.bundle import file_digest
+
+ZOO = """
+[matrix]
+precision = ["default", "fp16"]
+
+[[model]]
+path = "models/fine.onnx"
+
+[[model]]
+path = "models/gate.onnx"
+precision = "fp16"
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRTSMITH_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def gate(path: Path) -> Path:
+    """A model that cannot be converted."""
+    node = oh.make_node("Gate", ["x"], ["y"], name="g", domain="acme")
+    return save(path, [node], [value("x", (1, 3))], [value("y", (1, 3))])
+
+
+@pytest.fixture
+def zoo(home: Path) -> Path:
+    (home / "models").mkdir()
+    inverse(home / "models/fine.onnx")
+    gate(home / "models/gate.onnx")
+    (home / "zoo.toml").write_text(ZOO)
+    return home / "zoo.toml"
+
+
+def tasks_in(folder: Path) -> dict[str, dict[str, Any]]:
+    document = json.loads((folder / "results.json").read_text())
+    return {task["name"]: task for task in document["tasks"]}
+
+
+@pytest.mark.usefixtures("zoo")
+def test_a_zoo_is_converted_and_the_second_time_kept(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "zoo.toml"]) == 1
+    shown = capsys.readouterr()
+    assert "3 tasks in" in shown.out and "2 agree, 1 refused (3 done now)" in shown.out
+    assert f"results: {home / 'zoo-results/index.html'}" in shown.out
+    assert "[3/3] " in shown.err and "error: no importer for operator acme::Gate" in shown.err
+    assert "where:    gate: node 'g' (acme::Gate)" in shown.err
+    out = home / "zoo-results"
+    statuses = {name: task["status"] for name, task in tasks_in(out).items()}
+    assert statuses == {"fine/default": "agree", "fine/fp16": "agree", "gate": "refused"}
+    for name, task in tasks_in(out).items():
+        record = TaskRecord.from_json(json.loads((out / name / "record.json").read_text()))
+        assert (
+            record.key
+            and record.status.value == task["status"]
+            and record.command[:2] == ("trtsmith", "convert")
+        )
+        for file, facts in record.files.items():
+            assert file_digest(out / name / file) == f"sha256:{facts.sha256}"
+    assert main(["batch", "zoo.toml", "-q"]) == 1
+    shown = capsys.readouterr()
+    assert "(3 kept)" in shown.out and shown.err == ""
+    assert main(["batch", "diff", "zoo-results", "zoo-results"]) == 0
+    assert "3 same" in capsys.readouterr().out
+    assert main(["batch", "zoo.toml", "-o", "other", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["summary"]["sources"] == {"cache": 3}
+    assert main(["batch", "zoo.toml", "-q", "--retry-failed", "--only", "gate"]) == 1
+    assert "(1 done now)" in capsys.readouterr().out and len(tasks_in(out)) == 3
+
+
+@pytest.mark.usefixtures("zoo")
+def test_the_command_of_a_record_does_the_same_by_hand(home: Path) -> None:
+    assert main(["batch", "zoo.toml", "-q", "--only", "fine*", "--no-cache"]) == 0
+    assert not (home / "cache").exists()
+    record = json.loads((home / "zoo-results/fine/fp16/record.json").read_text())
+    assert main(record["command"][1:]) == 0
+    assert (home / "model.plan").stat().st_size > 0
+    manifest, own = (
+        json.loads(path.read_text())
+        for path in (home / "model.manifest.json", home / "zoo-results/fine/fp16/model.manifest.json")
+    )
+    assert manifest["files"].keys() == own["files"].keys()
+    assert str(home / "zoo-results") not in json.dumps(own) and ".work" not in json.dumps(record)
+
+
+@pytest.mark.usefixtures("zoo")
+def test_a_list_does_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "zoo.toml", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[2].startswith("gate")
+    assert "1 cpu  trtsmith convert " in lines[0] and not (home / "zoo-results").exists()
+    assert main(["batch", "zoo.toml", "--list", "--json", "--only", "gate"]) == 0
+    (task,) = json.loads(capsys.readouterr().out)
+    assert task["name"] == "gate" and task["command"][-2:] == ["--precision", "fp16"]
+
+
+def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "nets").mkdir()
+    relu(home / "nets/<script>alert(1)<_script>.onnx")
+    relu(home / "nets/two words.onnx", ("n", 3))
+    assert main(["batch", "--init", "nets", "-o", "zoo.toml"]) == 0
+    assert "2 models" in capsys.readouterr().out
+    assert main(["batch", "--init", "nets", "-o", "zoo.toml"]) == 2
+    assert main(["batch", "--init", "nets", "-o", "zoo.toml", "--force"]) == 0
+    assert main(["batch", "zoo.toml", "-q"]) == 0
+    assert "<script>alert" not in (home / "zoo-results/index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "nothing given"),
+        (["a.toml", "b.toml"], "2 given"),
+        (["diff", "old"], "trtsmith batch diff OLD NEW"),
+        (["diff", "old", "new", "--jobs", "2"], "--jobs does not go with"),
+        (["zoo.toml", "--fail-on", "worse"], "--fail-on does not go with"),
+        (["--init", "nets"], "--init needs a file to write"),
+        (["--init", "nets", "zoo.toml", "-o", "x"], "1 given"),
+        (["zoo.toml", "--only", "nothing*"], "no task has such a name"),
+        (["zoo.toml", "--jobs", "2", "--on", "10.0.0.1:6379"], "as many tasks as it has cores"),
+        (["zoo.toml", "--jobs", "0"], "not a whole number"),
+        (["none.toml"], "cannot be read"),
+        (["zoo.toml", "-o", "zoo.toml"], "cannot be written"),
+    ],
+)
+@pytest.mark.usefixtures("zoo")
+def test_usage(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(["batch", *words])
+    except SystemExit as ended:  # of argparse
+        code = int(str(ended.code))
+    shown = capsys.readouterr()
+    assert code == 2 and shown.out == "" and says in shown.err
+    assert all(f"\n  {part}:" in shown.err for part in ("where", "expected", "fix"))
+
+
+@pytest.mark.usefixtures("zoo")
+def test_what_is_not_asked_for_is_not_imported() -> None:
+    code = """
+import sys
+from trtsmith.converter.cli.main import main
+assert main(["batch", "zoo.toml", "-q", "--only", "gate"]) == 1
+print(*[name for name in ("ray", "rich", "torch", "tensorrt_rtx") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=checkout_environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'trtsmith[fleet]'")
+@pytest.mark.usefixtures("zoo")
+def test_a_ray_gives_the_same(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    here = ["batch", "zoo.toml", "-q", "--no-cache", "--jobs", "1"]
+    assert main([*here, "-o", "here"]) == main([*here, "-o", "there", "--on", "local"]) == 1
+    one, other = tasks_in(home / "here"), tasks_in(home / "there")
+    assert one.keys() == other.keys()
+    for name in one:
+        same = ("status", "key", "command", "variant", "routes", "problems", "warnings")
+        assert {part: one[name].get(part) for part in same} == {part: other[name].get(part) for part in same}
+        assert sorted(os.listdir(home / "here" / name)) == sorted(os.listdir(home / "there" / name))
+    assert main([*here, "-o", "there"]) == 1
+    assert {task["source"] for task in tasks_in(home / "there").values()} == {"kept"}
+
+
+def test_an_interrupt_ends_it_in_order_and_a_second_call_does_the_rest(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first task is done, the second has begun: its line is read on stderr."""
+    (home / "models").mkdir()
+    for number in range(6):
+        relu(home / f"models/m{number}.onnx", (number + 1, 3))
+    (home / "zoo.toml").write_text('[[model]]\npath = "models/*.onnx"\n')
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "trtsmith", "batch", "zoo.toml", "--jobs", "1", "-v"],
+        env=checkout_environment(TRTSMITH_CACHE=home / "cache"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert driver.stderr is not None
+    seen = ""
+    for line in driver.stderr:
+        seen += line
+        if "m1: " in line:
+            break
+    os.kill(driver.pid, signal.SIGINT)
+    said, errors = driver.communicate()
+    assert driver.returncode == 130, (seen, errors)
+    assert "Traceback" not in errors and "cancelled" in said
+    tasks = tasks_in(home / "zoo-results")
+    done = [name for name, task in tasks.items() if task["status"] == "agree"]
+    assert "m0" in done and len(tasks) == 6 and len(done) < 6
+    assert not list((home / "zoo-results").glob(".work*"))
+    assert main(["batch", "zoo.toml", "--jobs", "1"]) == 0
+    assert f"{len(done)} kept" in capsys.readouterr().out

@@ -1,0 +1,104 @@
+"""Mistakes on the command line: all at once, with what was meant; and help that fits."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.converter.cli.commands.running import refused, trtsmith
+from trtsmith.converter.cli.main import build_parser
+from trtsmith.converter.cli.parsing.command_parser import color_of
+from trtsmith.converter.cli.parsing.help_text import filled
+from trtsmith.converter.cli.parsing.near import nearest
+from trtsmith.converter.cli.parsing.overview import GROUPS, overview
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                yield from parsers(child)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["convrt", "m.onnx"], "'convert'"),
+        (["Check", "m.onnx"], "'check'"),
+        (["build_plugins"], "'build-plugins'"),
+        (["plugin", "insepct"], "'inspect'"),
+        (["convert", "m.onnx", "--shape", "x=1"], "--shapes"),
+        (["convert", "m.onnx", "--workspce=1"], "--workspace"),
+        (["convert", "m.onnx", "--keepFp32=a"], "--keep-fp32"),
+        (["convert", "m.onnx", "--precision", "FP16"], "'fp16'"),
+        (["convert", "m.onnx", "--precision", "pf16"], "'fp16'"),
+        (["convert", "m.onnx", "--flavour", "rtx"], "'tensorrt_rtx'"),
+        (["check", "m.onnx", "--color=allways"], "'always'"),
+    ],
+)
+def test_what_was_meant(words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(trtsmith(capsys, *words), 2, f"did you mean {meant}?")
+
+
+def test_nothing_is_guessed_that_is_not_near(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (
+        ["frobnicate"],
+        ["convert", "m.onnx", "--frobnicate"],
+        ["check", "m.onnx", "--flavour=gpu"],
+    ):
+        ran = trtsmith(capsys, *words)
+        refused(ran, 2)
+        assert "did you mean" not in ran.err
+    assert nearest("", ["a", "bb"]) is None and nearest("x", []) is None
+
+
+def test_all_unknown_flags_are_told_before_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = trtsmith(capsys, "convert", "--bogus", "--more=1", "-q")
+    refused(ran, 2, "there is no flag --bogus", "there is no flag --more")
+    assert "required" not in ran.err
+    refused(trtsmith(capsys, "convert"), 2, "required: MODEL", "trtsmith convert MODEL", "[OPTIONS]")
+
+
+def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["check", "--", "--bogus"], ["check", "--bogus of a file"], ["check", "--shapes=--x"]):
+        assert "there is no flag" not in trtsmith(capsys, *words).err
+    refused(
+        trtsmith(capsys, "--bogus", "check", "--else"), 2, "no flag --bogus", "the command line of `trtsmith`"
+    )
+
+
+def test_the_command_alone_shows_all_commands_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = trtsmith(capsys)
+    assert ran.code == 2 and ran.out == "" and "error" not in ran.err
+    shown = re.findall(r"^  ([a-z-]+)  +\S", ran.err, re.MULTILINE)
+    (commands,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    assert sorted(shown) == sorted(commands.choices)
+    assert "others:" not in overview(build_parser()) and set(commands.choices) <= {
+        name for names in GROUPS.values() for name in names
+    }
+    assert max(map(len, ran.err.splitlines())) <= 100
+
+
+def test_help_stays_within_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, most in (("250", 100), ("80", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        for parser in parsers(build_parser()):
+            wide = [line for line in parser.format_help().splitlines() if len(line) > most]
+            assert wide == [], parser.prog
+
+
+def test_help_is_filled_and_examples_stay_commands() -> None:
+    text = "one two three\nfour five\n\nexamples:\n  trtsmith convert m.onnx -o m.plan --shapes x=1\n  trtsmith check"
+    assert filled(text, 27) == (
+        "one two three four five\n\nexamples:\n"
+        "  trtsmith convert m.onnx \\\n      -o m.plan --shapes \\\n      x=1\n  trtsmith check\n"
+    )
+
+
+def test_the_colour_is_known_before_the_line_is_parsed() -> None:
+    assert color_of(["check", "--color", "never"]) == color_of(["--color=never"]) == "never"
+    assert color_of(["check", "--color"]) == color_of(["--color", "what"]) == color_of([]) == "auto"

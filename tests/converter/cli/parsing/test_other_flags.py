@@ -1,0 +1,87 @@
+"""What is said of flags of trtexec and Polygraphy: every way that is named exists."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+from tests.converter.cli.commands.running import refused, trtsmith
+from trtsmith.converter.cli.main import build_parser
+from trtsmith.converter.cli.parsing.other_flags import FLAGS, POLYGRAPHY, TRTEXEC
+
+COMMANDS = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+
+
+@pytest.mark.parametrize("name", sorted(FLAGS))
+def test_every_flag_of_ours_that_is_named_exists(name: str) -> None:
+    other = FLAGS[name]
+    assert other.ways or other.note
+    for way in other.ways:
+        for command in way.commands:
+            parser = COMMANDS[command]
+            first = way.words.split()[0]
+            if first.startswith("-"):
+                assert first in parser._option_string_actions, command
+                takes_value = parser._option_string_actions[first].nargs != 0
+                assert takes_value is (len(way.words.split()) == 2), (command, way)
+            else:
+                count = sum(1 for action in parser._actions if not action.option_strings)
+                assert 1 <= len(way.words.split()) <= count, command
+
+
+@pytest.mark.parametrize("name", sorted(FLAGS))
+def test_every_flag_is_explained_where_it_is_not_ours(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, parser in COMMANDS.items():
+        if command in ("plugin", "new") or name in parser._option_string_actions:
+            continue
+        ran = trtsmith(capsys, command, f"{name}=7")
+        refused(ran, 2, f"there is no flag {name}; it is one of {FLAGS[name].tool}")
+        assert "VALUE" not in ran.err
+
+
+def test_polygraphys_flags_are_polygraphys() -> None:
+    pytest.importorskip("polygraphy")
+    said = ""
+    for tool in ("run", "convert"):
+        command = [sys.executable, "-m", "polygraphy", tool, "--help"]
+        program = (
+            "import sys; from polygraphy.tools import main; sys.argv = ['polygraphy', *sys.argv[1:]]; main()"
+        )
+        command = [sys.executable, "-c", program, tool, "--help"]
+        said += subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    words = {word.strip(",.[]()'") for word in said.split()}
+    assert {name for name, other in FLAGS.items() if POLYGRAPHY in other.tool} - words == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["convert", "--onnx=a b.onnx"], ()),
+        (["convert", "--onnx=m.onnx"], ("write m.onnx in place of --onnx=m.onnx",)),
+        (["convert", "m.onnx", "--saveEngine=a.plan", "--fp16"], ("-o a.plan", "--precision fp16")),
+        (["convert", "m.onnx", "--saveEngine", "a.plan"], ("write -o ENGINE in place of --saveEngine",)),
+        (["convert", "m.onnx", "--memPoolSize=workspace:2048"], ("--workspace 2048",)),
+        (["convert", "m.onnx", "--memPoolSize=workspace:2048M"], ("--workspace 2048",)),
+        (["convert", "m.onnx", "--memPoolSize=workspace:2G"], ("--workspace MIB",)),
+        (["convert", "m.onnx", "--memPoolSize=tacticSharedMem:9"], ("--workspace MIB",)),
+        (["convert", "m.onnx", "--pool-limit=workspace:2G"], ("--workspace MIB",)),
+        (["check", "m.onnx", "--memPoolSize=workspace:1"], ("trtsmith convert ... --workspace 1",)),
+        (["convert", "m.onnx", "--loadEngine=m.plan"], ("trtsmith run ... m.plan",)),
+        (["verify", "--loadEngine=m.plan"], ("MODEL m.plan",)),
+        (["convert", "m.onnx", "--stronglyTyped"], ("leave --stronglyTyped out",)),
+        (["run", "m.plan", "--warmUp=5", "--iterations=3"], ("bench ... --warmup-ms 5", "bench ... --iterations 3")),
+    ],
+)  # fmt: skip
+def test_what_was_given_is_in_the_answer(
+    words: list[str], told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(trtsmith(capsys, *words), 2, *told)
+
+
+def test_each_table_has_its_tool() -> None:
+    tools = {other.tool for other in FLAGS.values()}
+    assert {TRTEXEC, POLYGRAPHY} < tools and len(tools) == 3
+    assert all(name.startswith("--") for name in FLAGS)

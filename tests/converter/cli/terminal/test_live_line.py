@@ -1,0 +1,191 @@
+"""The line on a terminal that shows what is being done: seen on a terminal."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import psutil
+import pytest
+
+from tests.converter.cli.terminal.screen import COLUMNS, Shown, on_a_terminal, screen_of
+from tests.converter.models import relu
+from tests.processes import checkout_environment
+from trtsmith.converter.cli.terminal.live_line import LiveLine
+
+STAGES = ["load", "rewrite and plan", "build", "verify", "bundle"]
+
+
+def convolutions(path: Path, count: int) -> Path:
+    """A model whose build takes a while."""
+    weights = np.full((8, 8, 3, 3), 0.01, np.float32)
+    names = ["x", *(f"v{i}" for i in range(2 * count))]
+    nodes, initializers = [], []
+    for i in range(count):
+        initializers.append(onnx.numpy_helper.from_array(weights, f"w{i}"))
+        a, b, c = names[2 * i : 2 * i + 3]
+        nodes.append(onnx.helper.make_node("Conv", [a, f"w{i}"], [b], name=f"/b{i}/conv", pads=[1] * 4))
+        nodes.append(onnx.helper.make_node("Relu", [b], [c], name=f"/b{i}/relu"))
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes,
+        "g",
+        [value("x", onnx.TensorProto.FLOAT, [1, 8, 32, 32])],
+        [value(names[-1], onnx.TensorProto.FLOAT, [1, 8, 32, 32])],
+        initializers,
+    )
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10), path
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    folder = tmp_path_factory.mktemp("live")
+    convolutions(folder / "m.onnx", 100)
+    return on_a_terminal("convert", "m.onnx", "-o", "m.plan", "--no-verify", folder=folder)
+
+
+def test_finished_stages_stay_and_the_line_goes(converted: Shown) -> None:
+    assert converted.code == 0 and converted.out.startswith("engine:   m.plan")
+    assert [line.split(":")[0].strip() for line in converted.screen.splitlines()] == [
+        stage for stage in STAGES if stage != "verify"
+    ]
+    assert converted.raw.count("\x1b[?25l") == converted.raw.count("\x1b[?25h") > 0  # the cursor is back
+
+
+def test_the_line_has_stage_step_share_and_time(converted: Shown) -> None:
+    shown = [frame.strip() for frame in converted.frames]
+    assert any(re.fullmatch(r"load: loading the model  \d+ s", frame) for frame in shown), shown
+    shares = [
+        found for frame in shown if (found := re.fullmatch(r"build: (.+), (.+)  (\d+)%  (\d+) s", frame))
+    ]
+    assert shares, shown
+    assert all(step[1] == "building the engine" and step[2] for step in shares)
+    assert [int(found[3]) for found in shares] == sorted(int(found[3]) for found in shares)
+    assert all(len(frame) <= COLUMNS for frame in converted.frames)
+
+
+def test_warnings_are_whole_above_the_line(tmp_path: Path) -> None:
+    """They come while a step is going on: from a stage of their own that says so, as commands do."""
+    program = """
+import sys, time
+from trtsmith.converter.cli.console import Console, on_terminal
+from trtsmith.importers.problem import Problem
+with on_terminal(Console(color="never")) as console:
+    console.progress("a step [bold]of[/bold] \\x1b[31m" + "long " * 40)
+    time.sleep(0.3)
+    console.say("warning: " + "w" * 200)
+    time.sleep(0.3)
+    console.progress.share("part", 0.5, "")
+    time.sleep(0.3)
+    console.problems([Problem("what", "where", "expected", "fix")])
+    console.result("the result")
+"""
+    shown = on_a_terminal(program, folder=tmp_path, piped=False, command=("-c",))
+    assert shown.code == 0
+    assert shown.screen.splitlines() == [
+        "warning: " + "w" * 200,
+        "error: what",
+        "  where:    where",
+        "  expected: expected",
+        "  fix:      fix",
+        "the result",
+    ]
+    live = [frame for frame in shown.frames if frame.startswith("  a step [bold]of[/bold] \\x1b[31mlong")]
+    assert live and all(len(frame) < COLUMNS and frame.endswith(" s") for frame in live)
+    assert any("...  50%  0 s" in frame or "...  50%  1 s" in frame for frame in live)
+
+
+@pytest.mark.parametrize(("flags", "environment"), [(["-q"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""})])
+def test_there_is_none_where_nobody_wants_it(
+    tmp_path: Path, flags: list[str], environment: dict[str, str]
+) -> None:
+    relu(tmp_path / "m.onnx")
+    shown = on_a_terminal(
+        "convert", "m.onnx", "-o", "m.plan", "--no-verify", *flags, folder=tmp_path, environment=environment
+    )
+    assert shown.code == 0 and "\x1b" not in shown.raw
+    assert ("  building the engine\n" in shown.raw) is (not flags)
+
+
+def test_no_color_keeps_the_line(tmp_path: Path) -> None:
+    relu(tmp_path / "m.onnx")
+    words = ("convert", "m.onnx", "-o", "m.plan")
+    plain = on_a_terminal(*words, folder=tmp_path, environment={"NO_COLOR": "1"}, piped=False)
+    colored = on_a_terminal(*words, folder=tmp_path, piped=False)
+    assert plain.code == colored.code == 0
+    assert "build" in plain.raw and "\x1b[?25l" in plain.raw and not re.search(r"\x1b\[[\d;]+m", plain.raw)
+    assert "verdict: \x1b[1;32magree\x1b[0m:" in colored.raw
+    assert "verdict: agree:" in plain.screen and "verdict: agree:" in colored.screen
+
+
+def test_a_build_ends_soon_after_ctrl_c(tmp_path: Path) -> None:
+    convolutions(tmp_path / "m.onnx", 1500)
+    pressed: list[float] = []
+    children: list[psutil.Process] = []
+
+    def press(raw: str, process: int) -> None:
+        if not pressed and "%" in raw:
+            children.extend(psutil.Process(process).children(recursive=True))
+            pressed.append(time.monotonic())
+            psutil.Process(process).send_signal(signal.SIGINT)
+
+    shown = on_a_terminal(
+        "convert", "m.onnx", "-o", "m.plan", "--no-verify", folder=tmp_path, meanwhile=press
+    )
+    took = time.monotonic() - pressed[0]
+    assert shown.code == 130 and took < 5, (took, shown.raw)
+    assert shown.screen.splitlines()[-1] == "interrupted"
+    assert children and not any(child.is_running() for child in children)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_in_a_pipe_rich_is_not_imported(tmp_path: Path) -> None:
+    relu(tmp_path / "m.onnx")
+    program = (
+        "import sys; from trtsmith.converter.cli.main import main\n"
+        "assert main(['check', 'm.onnx']) == 0\n"
+        "print([name for name in sys.modules if name.split('.')[0] == 'rich'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=checkout_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_names_are_cut_and_figures_are_not() -> None:
+    line = LiveLine(print, clock=lambda: 0.0)
+    line._stage, line._step = "build", "step\x1b\n" + "名" * 100
+    line.share("part", 0.257, "")
+    for width in range(0, 300, 7):
+        text = line._line(width)
+        assert text.plain.endswith("26%  0 s")
+        assert width < 20 or text.cell_len < width
+    assert line._line(400).plain.startswith("  build: step\\x1b\\n名名")
+
+
+def test_nothing_is_shown_after_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+    line = LiveLine(said.append, verbose=True)
+    line.end()
+    line("step")
+    line.note("note")
+    line.done("done")
+    assert said == ["step", "note", "done"] and capsys.readouterr() == ("", "")
+
+
+def test_the_screen_of_the_tests_is_one() -> None:
+    assert screen_of("ab\ncd\x1b[2K\x1b[1A\x1b[2K\rxy\n") == "xy"
+    assert screen_of("abc\r\x1b[1;31mx\x1b[0m") == "xbc"

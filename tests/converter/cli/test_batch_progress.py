@@ -1,0 +1,153 @@
+"""What a batch shows while it runs: lines, and on a terminal those of the tasks that run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import sys
+
+import pytest
+
+from trtsmith.converter.batch.batch_result import BatchResult
+from trtsmith.converter.batch.execution import Event
+from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.cli.batch_progress import BatchProgress, LiveBatch, ProgressLines, batch_progress
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.reports.batch_lines import problems_of, seconds_text, summary
+from trtsmith.importers.problem import Problem
+
+HOSTILE = "[red]net[/]\n[2/2] other: agree\x1b[2J"
+
+
+def record(name: str, status: Status = Status.AGREE, *problems: Problem) -> TaskRecord:
+    return TaskRecord(name, name, {}, status, seconds={"total": 3.21}, problems=problems)
+
+
+def refused(name: str, count: int = 1) -> TaskRecord:
+    problems = [Problem(f"what {n}", "node 'x'", "expected", "fix") for n in range(count)]
+    return record(name, Status.REFUSED, *problems)
+
+
+def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BatchProgress(Console())
+    progress.planned(4)
+    progress.event(Event("a", "loading"))
+    progress.ended(record("a"), "run")
+    progress.ended(record("b"), "kept")
+    progress.ended(refused("c/x"), "run")
+    progress.ended(refused("d"), "cache")
+    progress.warn("the cache is full")
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/4] a: agree (3.2 s)",
+        "[2/4] b: agree (kept)",
+        "[3/4] c/x: refused (3.2 s)",
+        "error: what 0",
+        "  where:    c/x: node 'x'",
+        "  expected: expected",
+        "  fix:      fix",
+        "[4/4] d: refused (from the cache)",
+        "warning: the cache is full",
+    ]
+
+
+def test_quiet_shows_problems_alone_and_verbose_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = BatchProgress(Console(quiet=True))
+    quiet.ended(record("a"), "run")
+    quiet.ended(refused("b"), "run")
+    assert capsys.readouterr().err.startswith("error: what 0\n")
+    BatchProgress(Console(verbose=True)).event(Event("a", "loading"))
+    assert capsys.readouterr().err == "a: loading\n"
+
+
+def test_a_name_is_one_line_and_acts_on_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BatchProgress(Console())
+    progress.ended(refused(HOSTILE), "run")
+    said = capsys.readouterr().err
+    assert said.splitlines()[0] == r"[1/0] [red]net[/]\n[2/2] other: agree\x1b[2J: refused (3.2 s)"
+    assert "\x1b" not in said and len(said.splitlines()) == 5
+
+
+def test_many_problems_of_a_task_are_counted() -> None:
+    shown = problems_of(refused("a", 5))
+    assert len(shown) == 3 and "and 2 more" in shown[-1].what
+
+
+def test_the_function_gets_the_same_lines() -> None:
+    lines: list[str] = []
+    progress = ProgressLines(lines.append)
+    progress.planned(1)
+    progress.ended(record("a"), "run")
+    assert lines == ["[1/1] a: agree (3.2 s)"]
+
+
+def test_live_lines() -> None:
+    now = [100.0]
+    live = LiveBatch(Console(quiet=True), clock=lambda: now[0])
+    live.planned(10)
+    assert live.lines() == ["0 of 10 ended, 0 running"]
+    live.event(Event("a", "building", step="building the engine", share=0.37))
+    live.event(Event(HOSTILE, "loading"))
+    now[0] += 20
+    live.event(Event("a", "verifying"))
+    live.ended(record("c"), "kept")
+    live.ended(record("d"), "run")
+    assert live.lines() == [
+        "a: verifying (20 s)",
+        r"[red]net[/]\n[2/2] other: agree\x1b[2J: loading (20 s)",
+        "2 of 10 ended (2 agree), 2 running, about 2 min 40 s left",
+    ]
+    live.event(Event("a", "building", step="building", share=0.37))
+    assert live.lines()[0] == "a: building 37% (20 s)"
+    live.ended(record("a"), "run")
+    assert len(live.lines()) == 2
+    for number in range(30):
+        live.event(Event(f"n{number}", "x"))
+    assert "... and 19 more" in live.lines()
+
+
+def drained(master: int) -> str:
+    """What was written to a terminal that is closed now."""
+    shown = b""
+    with contextlib.suppress(OSError):  # at its end
+        while part := os.read(master, 1 << 16):
+            shown += part
+    os.close(master)
+    return shown.decode()
+
+
+def test_on_a_terminal_lines_are_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    master, slave = pty.openpty()
+    with os.fdopen(slave, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with batch_progress(Console()) as progress:
+            assert isinstance(progress, LiveBatch)
+            progress.planned(2)
+            progress.event(Event("[b]running", "at work"))
+            progress.ended(record("[b]ended"), "run")
+        with batch_progress(Console(quiet=True)) as progress:
+            assert not isinstance(progress, LiveBatch)
+    shown = drained(master)
+    assert "[1/2] [b]ended: agree (3.2 s)\r\n" in shown
+    assert "[b]running: at work (0 s)" in shown and "1 of 2 ended" in shown
+
+
+def test_seconds() -> None:
+    assert [seconds_text(s) for s in (0.04, 59.9, 60, 250, 7500)] == [
+        "0.0 s",
+        "59.9 s",
+        "1 min 0 s",
+        "4 min 10 s",
+        "2 h 5 min",
+    ]
+
+
+def test_summary() -> None:
+    from pathlib import Path
+
+    statuses = {"a": Status.AGREE, "b": Status.AGREE, "c": Status.REFUSED}
+    result = BatchResult(Path("out"), statuses, {"a": "run", "b": "cache", "c": "run"}, 12.34)
+    assert summary(result) == (
+        "3 tasks in 12.3 s: 2 agree, 1 refused (2 done now, 1 from the cache)\nresults: out/index.html"
+    )
