@@ -42,7 +42,7 @@ class FleetBatch:
 
 
 @dataclass
-class _Call:
+class _StationCall:
     task: BatchTask
     said: queue.SimpleQueue[Event | Ended | BaseException] = field(default_factory=queue.SimpleQueue)
 
@@ -62,14 +62,14 @@ class NodeStation:
         self.files = NodeFiles(self._folder.path)
         self._batch = batch
         self._gpu = gpu
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_StationCall | None] = queue.SimpleQueue()
         self._runner: TaskRunner | None = None
         self._thread = threading.Thread(target=self._serve, name="trtsmith batch", daemon=True)
         self._thread.start()
 
     def run(self, task: BatchTask) -> Iterator[Event | Ended]:
         """Events while the task runs, and how it ended."""
-        call = _Call(task)
+        call = _StationCall(task)
         self._calls.put(call)
         while True:
             try:
