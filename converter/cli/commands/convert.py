@@ -24,7 +24,7 @@ from trtsmith.converter.cli.arguments import (
 )
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -158,7 +158,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except TrtsmithError as error:
         report = failure_report("convert", error)
         write_report(options.report, report)
-        write_page(options, console, lambda pages, words: pages.of_conversion(words, asked, report, None))
+        write_page_of_failure(
+            options, console, lambda pages, words: pages.of_conversion(words, asked, report, None)
+        )
         raise
     for warning in done.warnings:
         console.say(f"warning: {warning}")
