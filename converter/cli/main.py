@@ -40,6 +40,7 @@ _COMMANDS = (
     "new",
     "build-plugins",
     "doctor",
+    "completion",
 )
 
 
