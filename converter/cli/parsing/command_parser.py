@@ -44,9 +44,14 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """All flags that there are not are told at once, before anything that is missing."""
         self._words = sys.argv[1:] if args is None else list(args)
-        unknown = [word for word in self._own_words() if self._is_unknown_flag(word)]
+        words = self._own_words()
+        unknown = [
+            self._unknown_flag(word, following)
+            for word, following in itertools.zip_longest(words, words[1:], fillvalue="")
+            if self._is_unknown_flag(word)
+        ]
         if unknown:
-            self.refuse([self._unknown_flag(word) for word in unknown])
+            self.refuse(unknown)
         return super().parse_known_args(args, namespace)
 
     def _get_formatter(self) -> argparse.HelpFormatter:
@@ -110,11 +115,13 @@ class CommandParser(argparse.ArgumentParser):
             and name not in self._option_string_actions
         )
 
-    def _unknown_flag(self, word: str) -> Problem:
-        name, _, value = word.partition("=")
+    def _unknown_flag(self, word: str, following: str) -> Problem:
+        """following: the next word, which may be the flag's value."""
+        name, sign, value = word.partition("=")
         what = f"there is no flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        foreign = foreign_flag(self.prog, name, value, flags)
+        value = value if sign or following.startswith("-") else following
+        foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
         if foreign is not None:
             return Problem(f"{what}; it is one of {foreign.tool}", self._where(), foreign.here, foreign.fix)
         near = nearest(name, flags)

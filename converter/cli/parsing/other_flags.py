@@ -134,6 +134,17 @@ FLAGS: dict[str, Other] = {
     "--hardware-compatibility-level": Other(
         POLYGRAPHY, (Way("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
     ),
+    "--inputIOFormats": Other(
+        TRTEXEC, (Way("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+    ),
+    "--outputIOFormats": Other(
+        TRTEXEC, (Way("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+    ),
+    "--device": Other(TRTEXEC, note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
+    "--useDLACore": Other(TRTEXEC, note="no engines for DLA are built"),
+    "--use-dla": Other(POLYGRAPHY, note="no engines for DLA are built"),
+    "--versionCompatible": Other(TRTEXEC, note="an engine is for the TensorRT that built it"),
+    "--version-compatible": Other(POLYGRAPHY, note="an engine is for the TensorRT that built it"),
     "--skipInference": Other(TRTEXEC, note="`trtsmith convert` times nothing; `trtsmith bench` does"),
     "--buildOnly": Other(TRTEXEC, note="`trtsmith convert` times nothing; `trtsmith bench` does"),
     "--loadInputs": Other(
