@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -16,8 +15,6 @@ from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.model.errors import EXIT_USAGE
 from trtsmith.importers.problem import Problem
-
-MOST_COLUMNS = 100
 
 
 def color_of(words: Sequence[str]) -> str:
@@ -33,7 +30,7 @@ class CommandParser(argparse.ArgumentParser):
     """argparse's, with our errors, and help that is no wider than one reads."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**{**options, "formatter_class": HelpText})
         self._words: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
@@ -53,10 +50,6 @@ class CommandParser(argparse.ArgumentParser):
         if unknown:
             self.refuse(unknown)
         return super().parse_known_args(args, namespace)
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        columns = shutil.get_terminal_size().columns - 2
-        return HelpText(self.prog, width=max(min(columns, MOST_COLUMNS), 40))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -123,7 +116,9 @@ class CommandParser(argparse.ArgumentParser):
         value = value if sign or following.startswith("-") else following
         foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
         if foreign is not None:
-            return Problem(f"{what}; it is one of {foreign.tool}", self._where(), foreign.here, foreign.fix)
+            return Problem(
+                f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix
+            )
         near = nearest(name, flags)
         expected = f"one of the flags of `{self.prog}`"
         fix = f"did you mean {near}? " if near else "leave it out; "

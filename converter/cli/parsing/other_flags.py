@@ -50,7 +50,7 @@ def _precision(name: str, tool: str = BOTH, note: str = "") -> Other:
 _ENGINE_IN = Other(
     TRTEXEC,
     (Way("VALUE", ("run", "bench")), Way("MODEL VALUE", ("verify",))),
-    "the engine has no flag",
+    "an argument without a flag",
     "ENGINE",
 )
 _ENGINE_OUT = (Way("-o VALUE", _CONVERT),)
@@ -65,7 +65,10 @@ _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest b
 
 FLAGS: dict[str, Other] = {
     "--onnx": Other(
-        TRTEXEC, (Way("VALUE", _MODEL_READERS), Way("VALUE", ("bench",))), "the model has no flag", "MODEL"
+        TRTEXEC,
+        (Way("VALUE", _MODEL_READERS), Way("VALUE", ("bench",))),
+        "an argument without a flag",
+        "MODEL",
     ),
     "--saveEngine": Other(TRTEXEC, _ENGINE_OUT, value="ENGINE"),
     "--save-engine": Other(POLYGRAPHY, _ENGINE_OUT, value="ENGINE"),
