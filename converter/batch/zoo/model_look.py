@@ -50,7 +50,7 @@ class ModelLook:
             self._open(source.path)
 
     def check(self, checked: CheckedOptions, layer: OptionLayer, checker: OptionChecker, keys: Keys) -> None:
-        """ZooFindings for inputs and outputs that the model has not, and for shapes and values that do not fit.
+        """Findings for inputs and outputs that the model has not, and for shapes and values that do not fit.
 
         Not for a model that TensorRT could not have whatever its options: converting it says why. keys: of its [[model]].
         """
