@@ -115,6 +115,8 @@ def _glob(pattern: str, keys: Keys, findings: ZooFindings) -> list[Path]:
     )
     while len(parts) > 1 and not _GLOB.search(parts[0]):
         root, parts = root / parts[0], parts[1:]
+    if parts[-1] == "**":  # folders alone to some Pythons, files too to others
+        parts = (*parts, "*")
     odd = next((part for part in parts if "**" in part and part != "**"), None)
     if odd is not None:
         fix = f"write {odd.replace('**', '**/*', 1)!r}"
