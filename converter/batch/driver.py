@@ -71,7 +71,7 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         OutputFolder(options.folder, tasks) as output,
         Interrupts() as interrupts,
     ):
-        batch = _Batch(tasks, options, listener, output, interrupts)
+        batch = _BatchRun(tasks, options, listener, output, interrupts)
         try:
             batch.run()
         except OSError as error:
@@ -85,7 +85,7 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         return batch.result()
 
 
-class _Batch:
+class _BatchRun:
     """One run. Of each task that has ended it holds what the pages show of it, and not its record, which can be large."""
 
     def __init__(

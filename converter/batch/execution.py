@@ -24,7 +24,8 @@ class Ended:
 
 @dataclass(frozen=True)
 class Event:
-    """Of a task that is running: a line for people. step: the stage; share: of it, from 0 to 1, None if nobody knows."""
+    """Of a task that is running. text: a line for people, "" for none; step: what it is doing; share: how much of that is
+    done, from 0 to 1, None if nobody knows."""
 
     task: str
     text: str

@@ -94,9 +94,10 @@ class TaskRecord:
     attempts: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for JSON; "schema" is the version of this form."""
-        document = {"schema": SCHEMA} | asdict(self)
+        """Plain data for JSON, parts of which are the record's own; "schema" is the version of this form."""
+        document: dict[str, Any] = {"schema": SCHEMA} | vars(self)
         document["status"] = self.status.value
+        document["files"] = {name: asdict(facts) for name, facts in self.files.items()}
         document["problems"] = [problem.to_json() for problem in self.problems]
         return document
 

@@ -16,6 +16,7 @@ from trtsmith.converter.batch.results.task_row import RUN
 from trtsmith.converter.batch.task_record import Status, TaskRecord
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.reports.batch_lines import ended_line, problems_of, seconds_text, totals
+from trtsmith.converter.cli.terminal.colors import is_terminal
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -62,7 +63,7 @@ class BatchProgress:
         self._total = total
 
     def event(self, event: Event) -> None:
-        if self._console.verbose:
+        if self._console.verbose and event.text:
             self._console.say(f"{one_line(event.task)}: {event.text}")
 
     def ended(self, record: TaskRecord, source: str) -> None:
@@ -131,7 +132,7 @@ class LiveBatch(BatchProgress):
             self._begun = now if self._begun is None else self._begun
             task = self._running.setdefault(event.task, _Running(now))
             task.step, task.share, task.place = event.step or event.text, event.share, event.place
-        if self._console.verbose:
+        if self._console.verbose and event.text:
             with self._above():
                 super().event(event)
 
@@ -196,7 +197,7 @@ def _running_line(name: str, task: _Running, now: float) -> str:
 @contextmanager
 def batch_progress(console: Console) -> Iterator[BatchProgress]:
     """What shows a batch on this console: live lines where stderr is a terminal and progress is wanted."""
-    if console.quiet or not sys.stderr.isatty():
+    if console.quiet or not is_terminal(sys.stderr):
         yield BatchProgress(console)
         return
     with LiveBatch(console).shown() as progress:

@@ -29,6 +29,7 @@ from typing import Any
 
 import psutil
 
+from trtsmith.converter.batch.results.task_row import PAGE
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import build_parser, operators_of, problem_of
@@ -38,6 +39,7 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
+from trtsmith.converter.model.signs_of_life import Steps
 from trtsmith.importers.problem import Problem
 
 SPENT_MIB = 1024.0
@@ -47,6 +49,39 @@ what conversions need holds about 300."""
 _WARNING = "warning: "
 _PACKAGES = ("numpy", "onnx", "onnxruntime", "torch")
 _spent = False  # this process has loaded what the next task must not find
+
+
+class EventSteps(Steps):
+    """Tells what is being done as events: text for lines, stage and step for a line that is written anew, share."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._stage = self._step = ""
+
+    def __call__(self, text: str) -> None:
+        self._step = text
+        self._send(text)
+
+    def step(self, text: str) -> None:
+        self._step = text
+        self._send("")
+
+    def note(self, text: str) -> None:
+        self._send(text)
+
+    def done(self, text: str) -> None:
+        self._send(text)
+
+    def share(self, part: str, done: float, text: str) -> None:
+        self._send(text, share=round(done, 4))
+
+    def stage(self, name: str) -> None:
+        self._stage, self._step = name, ""
+
+    def _send(self, text: str, **more: float) -> None:
+        doing = ": ".join(filter(None, (self._stage, self._step)))
+        phase = {"phase": self._step} if self._step else {}  # named if the process dies in it
+        self._events.send("progress", text=text, step=doing, **phase, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +97,12 @@ class EventConsole(Console):
     def json(self, document: Any) -> None:
         del document
 
-    def progress(self, text: str) -> None:
-        self.events.phase(text)
+    @property
+    def progress(self) -> EventSteps:
+        return EventSteps(self.events)
+
+    def note(self, text: str) -> None:
+        self.events.note(text)
 
     def detail(self, text: str) -> None:
         print(text, flush=True)  # into the log
@@ -95,13 +134,14 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     engine, reports = Path(asked["folder"]) / ENGINE, Path(asked["reports"])
     console = EventConsole(events=events)
     report, times = reports / "convert.json", reports / "bench.json"
-    done = _run(
-        console, ["convert", asked["source"], "-o", str(engine), *asked["words"], "--report", str(report)]
-    )
+    words = ["convert", asked["source"], "-o", str(engine), *asked["words"]]
+    page = engine.with_name(PAGE)
+    done = _run(console, [*words, "--report", str(report), "--html", str(page)])
+    _forget_folder(page, engine.parent)
     seconds = {}
     if done.exit_code == EXIT_OK and asked["bench"] is not None:
         started = time.monotonic()
-        events.phase("timing the engine")
+        console.progress("timing the engine")
         done = _run(console, ["bench", str(engine), *asked["bench"], "--json", str(times)])
         seconds["bench"] = round(time.monotonic() - started, 3)
     return {
@@ -127,6 +167,7 @@ def _run(console: Console, words: Sequence[str]) -> _CommandOutcome:
         where = f"the command line of `trtsmith {words[0]}`"
         fix = f"trtsmith {words[0]} --help"
         return _CommandOutcome(EXIT_USAGE, (Problem(what, where, "options that the command has", fix),))
+    options.words = words[: words.index("--report")] if "--report" in words else words  # pages show them
     return _run_command(options, console)
 
 
@@ -167,6 +208,15 @@ def _read(path: Path) -> Any:
         return None
     finally:
         path.unlink(missing_ok=True)
+
+
+def _forget_folder(page: Path, folder: Path) -> None:
+    """The folder is not where the page's files stay: paths in it are relative."""
+    with contextlib.suppress(FileNotFoundError):
+        text = page.read_text(encoding="utf-8")
+        for form in {f"{folder}/", json.dumps(f"{folder}/")[1:-1]}:
+            text = text.replace(form, "")
+        page.write_text(text, encoding="utf-8")
 
 
 @cache

@@ -150,9 +150,10 @@ class TaskRunner:
         listener(Event(task.name, STARTING, step=STARTING, place=host))
 
         def tell(_: None, event: Mapping[str, Any]) -> None:
-            text = str(event.get("text", ""))
-            if text:
-                listener(Event(task.name, text, step=text, place=host))
+            if event["event"] == "progress":
+                text = str(event.get("text", ""))
+                step, share = str(event.get("step", text)), event.get("share")
+                listener(Event(task.name, text, step=step, share=share, place=host))
 
         request = json.dumps(self._request(task, folder))
         try:

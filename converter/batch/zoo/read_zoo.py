@@ -49,12 +49,12 @@ def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
     file = read_zoo_file(path)
     findings = ZooFindings(file)
     defaults = read_defaults(file.document, commands, findings)
-    models, entries = read_models(file.document, commands, findings)
+    entries = read_models(file.document, commands, findings)
     reader = _TaskReader(defaults, commands, findings)
-    for settings in (defaults, *entries):
+    for settings in (defaults, *entries.settings):
         reader.check(settings)
-    tasks = [task for model in models for task in reader.tasks(model)]
-    reader.finish()
+    tasks = [task for model in entries.models for task in reader.tasks(model)]
+    reader.finish(complete=entries.complete)
     findings.raise_any()
     return tuple(tasks)
 
@@ -97,9 +97,9 @@ class _TaskReader:
                 what = f"{shown(same[0].value)} and {shown(one.value)} of the axis {axis.name} are the same"
                 self._findings.add(one.keys, what, "each value once", "remove one")
 
-    def finish(self) -> None:
-        """What only shows when all models were read."""
-        self._variants.finish()
+    def finish(self, *, complete: bool) -> None:
+        """What only shows when all models were read. complete: whether all were found."""
+        self._variants.finish(complete=complete)
 
     def _task(
         self,

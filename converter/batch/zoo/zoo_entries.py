@@ -42,6 +42,15 @@ class ZooModel:
     keys: Keys
 
 
+@dataclass(frozen=True)
+class ZooEntries:
+    """settings: of each [[model]], also of those that find no model. complete: whether all find some."""
+
+    models: list[ZooModel]
+    settings: list[ZooSettings]
+    complete: bool
+
+
 def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings) -> ZooSettings:
     """[defaults], [matrix], [needs] and [bench]; the last three may stand in [defaults] instead."""
     check_keys(document, (), TOP, "a zoo's file", findings)
@@ -71,19 +80,18 @@ def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: 
     return _settings(options, tables, commands, findings, of_model=False)
 
 
-def read_models(
-    document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings
-) -> tuple[list[ZooModel], list[ZooSettings]]:
-    """The models of all entries, with their names; and what each entry says, also those that find no model."""
+def read_models(document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings) -> ZooEntries:
+    """All entries, and the models that they name."""
     entries = document.get("model", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         findings.add(("model",), f"model is {shown(entries)}", "[[model]], once for each", "write [[model]]")
-        return [], []
+        return ZooEntries([], [], complete=False)
     if not entries:
         what, fix = "the zoo has no model", '[[model]] and below it path = "nets/*.onnx"'
         findings.add((), what, "at least one [[model]]", fix)
     found: list[tuple[str, ModelSource, ZooSettings, Keys]] = []
     said = []
+    complete = True
     for position, entry in enumerate(entries):
         keys: Keys = ("model", position)
         tables = {name: (entry[name], (*keys, name)) for name in _SHARED if name in entry}
@@ -95,9 +103,10 @@ def read_models(
             sources = find_models(entry["path"], (*keys, "path"), findings)
         else:
             findings.add(keys, "the model has no path", "path, of a file or of several", 'path = "a.onnx"')
+        complete = complete and bool(sources)
         name = _name(entry.get("name"), (*keys, "name"), len(sources), findings)
         found += [(name, source, settings, keys) for source in sources]
-    return _named(found, findings), said
+    return ZooEntries(_named(found, findings), said, complete)
 
 
 def _settings(

@@ -22,7 +22,6 @@ from tests.converter.batch.workers import left_in, task
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
 from trtsmith.converter.batch.execution import Executor
-from trtsmith.converter.batch.output_folder import OutputFolder
 from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.run.pending_tasks import PendingTasks
@@ -193,17 +192,16 @@ def test_a_batch_that_cannot_begin_leaves_the_pages_as_they_are(tmp_path: Path) 
 
 
 def fail_with_full_disk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    publish = OutputFolder.publish
+    """The record of one task cannot be written to its end."""
+    write = Path.write_text
 
-    def full(self: OutputFolder, record: TaskRecord, made: Path | None) -> None:
-        if record.name == name:
-            monkeypatch.setattr("os.fsync", refuse)
-        publish(self, record, made)
+    def full(self: Path, text: str, **options: Any) -> int:
+        if self.name != RECORD or json.loads(text)["name"] != name:
+            return write(self, text, **options)
+        write(self, text[:100], **options)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
 
-    def refuse(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(OutputFolder, "publish", full)
+    monkeypatch.setattr(Path, "write_text", full)
 
 
 def test_a_full_disk_ends_the_batch_and_what_is_done_stays(tmp_path: Path) -> None:

@@ -173,20 +173,24 @@ def real(name: str, source: Path, *words: str) -> BatchTask:
 def test_the_worker_runs_convert(tmp_path: Path, scratch: Path) -> None:
     fine, refused = relu(tmp_path / "fine.onnx"), tmp_path / "no.onnx"
     refused.write_bytes(b"no model")
-    steps: list[str] = []
+    events: list[Event] = []
     with TaskRunner(scratch) as runner:
-        done = runner.run(real("fine", fine), lambda event: steps.append(event.text))
+        done = runner.run(real("fine", fine), events.append)
         plain = runner.run(real("plain", inverse(tmp_path / "plain.onnx"), "--no-verify"), silent)
         wrong = runner.run(real("wrong", refused), silent)
         usage = runner.run(real("usage", fine, "--no-such-flag"), silent)
     assert done.record.status is Status.AGREE and done.folder is not None
-    assert {"model.plan", "model.manifest.json"} <= done.record.files.keys()
+    assert {"model.plan", "model.manifest.json", "report.html"} <= done.record.files.keys()
+    page = (done.folder / "report.html").read_text()
+    assert "model.plan" in page and str(scratch) not in page and "--report" not in page
     assert done.record.report is not None and done.record.report["converted"]
-    assert {"load", "build", "verify", "total"} <= done.record.seconds.keys() and steps
+    assert {"load", "build", "verify", "total"} <= done.record.seconds.keys()
+    assert "build: building the engine" in {event.step for event in events}
+    assert any(event.share is not None and 0 < event.share <= 1 for event in events)
     assert {"trtsmith", "onnx", "tensorrt_rtx"} <= done.record.versions.keys()
     assert plain.record.status is Status.CONVERTED
     assert plain.record.place["pid"] == done.record.place["pid"]
-    assert wrong.record.status is Status.INVALID and wrong.folder is None
+    assert wrong.record.status is Status.INVALID and wrong.record.files.keys() == {"report.html"}
     assert "no.onnx" in wrong.record.problems[0].where
     assert usage.record.status is Status.INVALID and "--no-such-flag" in usage.record.problems[0].what
     for ended in (done, plain):

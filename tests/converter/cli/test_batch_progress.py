@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import sys
@@ -105,6 +106,16 @@ def test_live_lines() -> None:
     assert "... and 19 more" in live.lines()
 
 
+def drained(master: int) -> str:
+    """What was written to a terminal that is closed now."""
+    shown = b""
+    with contextlib.suppress(OSError):  # at its end
+        while part := os.read(master, 1 << 16):
+            shown += part
+    os.close(master)
+    return shown.decode()
+
+
 def test_on_a_terminal_lines_are_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     master, slave = pty.openpty()
@@ -115,10 +126,9 @@ def test_on_a_terminal_lines_are_live(monkeypatch: pytest.MonkeyPatch) -> None:
             progress.planned(2)
             progress.event(Event("[b]running", "at work"))
             progress.ended(record("[b]ended"), "run")
-        shown = os.read(master, 1 << 16).decode()
         with batch_progress(Console(quiet=True)) as progress:
             assert not isinstance(progress, LiveBatch)
-    os.close(master)
+    shown = drained(master)
     assert "[1/2] [b]ended: agree (3.2 s)\r\n" in shown
     assert "[b]running: at work (0 s)" in shown and "1 of 2 ended" in shown
 

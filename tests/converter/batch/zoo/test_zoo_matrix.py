@@ -60,6 +60,14 @@ def test_values_that_are_sets_of_options(folder: Path) -> None:
     assert (second.name, second.words, second.needs.gpu) == ("a/any", ("--target", "sm80,sm86"), "")
 
 
+def test_gpus_by_their_names_are_targets_in_words_and_names_in_variants(folder: Path) -> None:
+    tasks = tasks_of(folder, f'[matrix]\ntarget = ["rtx4090", ["SM80", "l4"]]\n{A}')
+    assert [(task.name, task.words) for task in tasks] == [
+        ("a/rtx4090", ("--target", "sm89")),
+        ("a/SM80+l4", ("--target", "sm80,sm89")),
+    ]
+
+
 def test_switches_are_axes_too(folder: Path) -> None:
     text = f'[matrix]\nio-precision = [true, false]\nprecision = ["fp16"]\n{A}'
     assert variants(folder, text) == {
@@ -139,6 +147,7 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ("target = ['sm86', 'SM86']", "twice, but for the case of letters"),
         ("target = ['sm86,sm89', ' sm86,sm89']", "cannot be part of a folder's name"),
         ("target = { a = 'sm86,sm89', b = 'SM86,sm89' }", "are the same"),
+        ("target = ['rtx4090', 'sm89']", '"rtx4090" and "sm89" of the axis target are the same'),
         ("precision = ['fp17']", '"fp17" is no value of precision'),
         ("precison = ['fp16']", "'precison' is neither an option nor"),
         ("output = ['a']", "a zoo cannot give output"),
@@ -147,6 +156,9 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ("shapes = [{ x = '1x3' }]", "the value of the axis shapes is"),
         ("calibration = ['a/b.npz']", "cannot be part of a folder's name"),
         ("reference = { '../x' = 'm:f' }", "axis reference"),
+        ("needs = { memory = '8GiB' }", "an axis cannot be called 'needs'"),
+        ("model = { a = { precision = 'fp16' } }", "an axis cannot be called 'model'"),
+        ('"a\\nb" = { a = { precision = "fp16" } }', r"an axis cannot be called 'a\nb'"),
         ("how = { a = 3 }", "a is 3, and no table"),
         ("how = { a = { precison = 'fp16' } }", "unknown key 'precison'"),
         ("how = { a = { precision = 'fp17' } }", '"fp17" is no value'),
@@ -191,6 +203,15 @@ def test_matrices_that_cannot_be(folder: Path, matrix: str, said: str) -> None:
 def test_matrices_of_models_that_cannot_be(folder: Path, own: str, said: str) -> None:
     problems = problems_of(folder, f"[matrix]\ntarget = ['sm86', 'sm80']\n{A}{own}\n")
     assert any(said in problem.what for problem in problems)
+
+
+def test_an_exclude_of_models_that_were_not_found_is_not_told_beside_them(folder: Path) -> None:
+    text = "[matrix]\ntarget = ['sm86', 'sm80']\nexclude = [{ model = 'z*', target = 'sm86' }, { target = 'sm87' }]\n"
+    problems = problems_of(folder, f"{text}[[model]]\npath = 'z*.onnx'\n")
+    assert [problem.what for problem in problems] == [
+        "the axis target has no value 'sm87'",
+        "'z*.onnx' matches no model",
+    ]
 
 
 def test_two_variants_with_one_name(folder: Path) -> None:
