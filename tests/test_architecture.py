@@ -43,6 +43,12 @@ ABOVE_THE_API = {"polygraphy_extension"}
 OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "onnxscript", "torch", "torchvision"}
 """What importers may import of other projects. The last three inside functions only, but for torch_ops and torch."""
 
+LIBRARIES_OF_EXTRAS = {
+    "polygraphy": ({"verify.polygraphy_files"}, {"polygraphy_extension"}),
+    "ray": ({f"batch.fleet.{name}" for name in ("node_facts", "node_task", "ray_connection")}, set[str]()),
+}
+"""By library: the modules that import it inside functions, and the packages that may at the top."""
+
 ONE_STRUCTURE = tuple(
     f"trtsmith.converter.graph.{name}" for name in ("graph", "infer_new", "node", "scope", "write_back")
 )
@@ -182,9 +188,10 @@ def test_a_package_imports_only_what_comes_before_it(package: str) -> None:
     assert sorted(pair for pair in ours if package_of(pair[1]) not in allowed) == []
 
 
-@pytest.mark.parametrize("library", ["polygraphy"])
+@pytest.mark.parametrize("library", LIBRARIES_OF_EXTRAS)
 def test_a_library_of_an_extra_is_imported_where_it_is_asked_for(library: str) -> None:
-    """At the top of a module only in the extension, which that library loads."""
+    """At the top of a module only in what that library itself loads."""
+    inside, loaded_by_it = LIBRARIES_OF_EXTRAS[library]
     users = {
         module for module, names in imports().items() if library in {name.split(".")[0] for name in names}
     }
@@ -198,8 +205,8 @@ def test_a_library_of_an_extra_is_imported_where_it_is_asked_for(library: str) -
             )
         )
     }
-    assert {package_of(module) for module in at_the_top} == {"polygraphy_extension"}
-    assert users - at_the_top == {"trtsmith.converter.verify.polygraphy_files"}
+    assert {package_of(module) for module in at_the_top} == loaded_by_it
+    assert users - at_the_top == {f"trtsmith.converter.{module}" for module in inside}
 
 
 def test_no_module_imports_relatively() -> None:

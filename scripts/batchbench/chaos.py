@@ -67,8 +67,13 @@ def local_nodes(count: int, folder: Path, **node: Any) -> Iterator[Any]:
 
     folder: for the files of Ray and of its tasks; its path must be short. node: options of every node.
     """
-    variables = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-    with environment(TMPDIR=str(folder), PYTHONPATH=os.pathsep.join([str(ROOT), *sys.path]), **variables):
+    variables = {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "TMPDIR": str(folder),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+    }
+    with environment(**variables):
         from ray.cluster_utils import Cluster
 
         one = {"num_cpus": 1, "object_store_memory": _STORE, "include_dashboard": False, **node}

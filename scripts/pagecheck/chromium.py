@@ -158,7 +158,7 @@ class Chromium:
 
     def press(self, key: str) -> None:
         """A key that is no character: Enter, Escape, ArrowLeft."""
-        text = {"text": "\r"} if key == "Enter" else {}
+        text: dict[str, Any] = {"text": "\r"} if key == "Enter" else {}
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 

@@ -17,6 +17,7 @@ NEEDS = {
     "gpu": "an NVIDIA GPU",
     "network": "a package index: it installs packages",
     "triton": "Triton, which is a gigabyte: it is run where that is installed",
+    "cluster": "several machines",
     "checkout": "the repository itself, and minutes: make targets that .ci/run and the scripts' own tests call",
 }
 SHELLS = ("console", "bash", "sh", "shell")

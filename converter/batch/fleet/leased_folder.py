@@ -1,8 +1,9 @@
 """Folders that are gone when no process uses them any more, however the processes ended.
 
 Each user holds a lock on a file in the folder. A process of its own waits until nobody does, and removes the folder: the
-system gives a lock back also where its holder was killed. Where that process is killed, too, or the machine stops, the
-next folder of the same kind that is made in the same place removes what was left.
+system gives a lock back also where its holder was killed. Before, it ends what still runs with TMPDIR in the folder, or with
+a file in it open for writing: that was started by a user who is gone. Where that process is killed, too, or the machine
+stops, the next folder of the same kind that is made in the same place removes what was left.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LOCK = "lock"
 
 # Forks, so that it belongs to no process whose end could end it. TRIES: processes that are about to die may still write.
 _SWEEPER = """
-import fcntl, os, shutil, sys, time
+import fcntl, glob, os, shutil, signal, sys, time
 TRIES = 20
 if os.fork():
     os._exit(0)
@@ -33,6 +34,26 @@ try:
     os.rename(folder, gone)
 except OSError:
     os._exit(0)
+inside = (os.fsencode(folder) + b"/", os.fsencode(gone) + b"/")
+
+def is_of_it(process):
+    with open(process + "/environ", "rb") as file:
+        if b"\\0TMPDIR=" + inside[0] in b"\\0" + file.read():
+            return True
+    for link in glob.glob(os.fsencode(process) + b"/fd/*"):
+        try:
+            if os.lstat(link).st_mode & 0o200 and os.readlink(link).startswith(inside):
+                return True
+        except OSError:
+            pass
+    return False
+
+for process in glob.glob("/proc/[0-9]*"):
+    try:
+        if int(process[6:]) != os.getpid() and is_of_it(process):
+            os.kill(int(process[6:]), signal.SIGKILL)
+    except OSError:
+        pass
 for _ in range(TRIES):
     shutil.rmtree(gone, ignore_errors=True)
     if not os.path.exists(gone):

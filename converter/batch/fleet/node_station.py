@@ -21,6 +21,10 @@ IDLE_S = 30.0
 """After which a process that converts is ended: Ray keeps its own as long as the driver has a use for the cluster."""
 
 
+WAKE_S = 0.2
+"""Between two moments at which Ray can interrupt a task that waits."""
+
+
 @dataclass(frozen=True)
 class FleetBatch:
     """What is the same for all tasks of a batch on a cluster.
@@ -38,7 +42,7 @@ class FleetBatch:
 
 
 @dataclass
-class _Call:
+class _StationCall:
     task: BatchTask
     said: queue.SimpleQueue[Event | Ended | BaseException] = field(default_factory=queue.SimpleQueue)
 
@@ -58,21 +62,34 @@ class NodeStation:
         self.files = NodeFiles(self._folder.path)
         self._batch = batch
         self._gpu = gpu
-        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_StationCall | None] = queue.SimpleQueue()
+        self._runner: TaskRunner | None = None
         self._thread = threading.Thread(target=self._serve, name="trtsmith batch", daemon=True)
         self._thread.start()
 
     def run(self, task: BatchTask) -> Iterator[Event | Ended]:
         """Events while the task runs, and how it ended."""
-        call = _Call(task)
+        call = _StationCall(task)
         self._calls.put(call)
         while True:
-            said = call.said.get()
+            try:
+                said = call.said.get(timeout=WAKE_S)
+            except queue.Empty:
+                continue
             if isinstance(said, BaseException):
                 raise said
             yield said
             if isinstance(said, Ended):
                 return
+
+    def stop(self) -> None:
+        """End the task that runs, with every process of it, and the station."""
+        self.closed = True
+        self._calls.put(None)
+        while self._thread.is_alive():
+            if self._runner is not None:
+                self._runner.stop()
+            self._thread.join(WAKE_S)
 
     def close(self) -> None:
         """End the process, and wait for it."""
@@ -92,6 +109,7 @@ class NodeStation:
                 paths=[path for path in batch.paths if path.is_dir()],
                 cwd=cwd,
             ) as runner:
+                self._runner = runner
                 while not self.closed:
                     self._serve_one(runner)
         finally:
@@ -103,7 +121,7 @@ class NodeStation:
             call = self._calls.get(timeout=IDLE_S)
         except queue.Empty:
             with self.lock:
-                self.closed = not self.busy
+                self.closed = self.closed or not self.busy
             return
         if call is None:
             self.closed = True

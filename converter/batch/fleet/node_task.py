@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ from trtsmith.converter.batch.fleet.node_files import task_in_view, without_view
 from trtsmith.converter.batch.fleet.node_station import FleetBatch, NodeStation, station_for
 from trtsmith.converter.batch.fleet.shipped_files import PART, FileContent, Parts
 from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.task_record import FileFacts
 from trtsmith.importers.problem import Problem
+
+
+_TEXTS = (".html", ".json")
 
 
 @dataclass(frozen=True)
@@ -111,18 +116,31 @@ def _run(ray: Any, order: TaskOrder, station: NodeStation, node: str) -> Iterato
                 yield said
             else:
                 folder = said.folder
-                yield _record(said, view)
+                yield said.record.to_json() if view is None else _record_without(view, said)
         if folder is not None:
             yield from _parts(folder)
+    except (KeyboardInterrupt, GeneratorExit):  # Ray cancels the task
+        station.stop()
+        raise
     finally:
         for path in (view, folder):
             if path is not None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _record(ended: Ended, view: Path | None) -> Mapping[str, Any]:
-    document = ended.record.to_json()
-    return document if view is None else without_view(document, view)
+def _record_without(view: Path, ended: Ended) -> Mapping[str, Any]:
+    """The record with the driver's paths in the place of those here, and pages and reports among its files likewise."""
+    files = dict(ended.record.files)
+    folder, here = ended.folder, str(view).encode()
+    for name in [name for name in files if name.endswith(_TEXTS)] if folder is not None else ():
+        path = Path(folder or "", name)
+        data = path.read_bytes()
+        if here in data:
+            data = data.replace(here, b"")
+            path.write_bytes(data)
+            files[name] = FileFacts(hashlib.sha256(data).hexdigest(), len(data))
+    document: Mapping[str, Any] = without_view(replace(ended.record, files=files).to_json(), view)
+    return document
 
 
 def _parts(folder: Path) -> Iterator[FilePart]:

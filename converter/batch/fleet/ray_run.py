@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.execution import Ended, Event, Listener
-from trtsmith.converter.batch.fleet.node_facts import alive_nodes
 from trtsmith.converter.batch.fleet.node_station import FleetBatch
 from trtsmith.converter.batch.fleet.node_task import (
     Began,
@@ -27,28 +25,19 @@ from trtsmith.converter.batch.fleet.node_task import (
     TaskOrder,
     run_on_node,
 )
+from trtsmith.converter.batch.fleet.ray_cancel import cancel_all
 from trtsmith.converter.batch.fleet.result_intake import DamagedResult, ResultIntake
 from trtsmith.converter.batch.fleet.shipped_files import FileShelf
 from trtsmith.converter.batch.fleet.task_ends import cancelled_end, lost_end, mistake_end, without_files
 from trtsmith.converter.batch.fleet.task_resources import Cluster, TaskResources
+from trtsmith.converter.batch.fleet.waiting_tasks import WaitingTask, WaitingTasks
 from trtsmith.converter.batch.task import BatchTask
 
 POLL_S = 0.3
 """How long a wait for Ray lasts at most: the time in which a stop is seen."""
 
-NODES_S = 5.0
-"""Between two looks at which machines there are."""
-
-CANCEL_S = 10.0
-"""For tasks that were cancelled to be gone."""
-
 READY_S = 2.0
 """For what has come already when a stop is seen: tasks that run may go on to say more."""
-
-_PER_CORE = 2
-_MORE = 2
-"""Tasks that are handed to Ray: two for each core or GPU that runs them, and two more. It has the next one then before the
-last one ends."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +61,6 @@ class _Running:
     began: Began | None = None
 
 
-@dataclass
-class _Waiting:
-    """attempts: those that were made."""
-
-    task: BatchTask
-    resources: TaskResources
-    attempts: int = 0
-
-
 class RayRun:
     """One run of tasks. folder: an existing one, in which results are made."""
 
@@ -99,17 +79,13 @@ class RayRun:
         self._folder, self._settings, self._listener, self._stopped = folder, settings, listener, stopped
         self._batch = ray.put(batch)
         self._function = ray.remote(run_on_node)
-        self._waiting: dict[str, deque[_Waiting]] = {}  # by the kind of GPU
+        self._waiting = WaitingTasks(ray, [facts.node for facts in cluster.nodes])
         self._running: dict[Any, _Running] = {}
-        self._unfit: set[str] = set()
-        self._nodes = [facts.node for facts in cluster.nodes]
-        self._looked = self._fitting = time.monotonic()
 
     def run(self, tasks: Sequence[BatchTask]) -> Generator[Ended, None, None]:
         """Each task once, as it ends."""
         for task in tasks:
-            resources = self._cluster.resources(task)
-            self._queue(resources).append(_Waiting(task, resources))
+            self._waiting.add(WaitingTask(task, self._cluster.resources(task)))
         try:
             yield from self._hand_out()
             while self._running and not self._stopped.is_set():
@@ -126,40 +102,26 @@ class RayRun:
         finally:
             self._cancel()
 
-    def _queue(self, resources: TaskResources) -> deque[_Waiting]:
-        kind = "" if resources.gpu is None else f"GPU {resources.gpu.accelerator}"
-        return self._waiting.setdefault(kind, deque())
-
     def _hand_out(self) -> Iterator[Ended]:
         """Give Ray as many as it may have. Those whose files cannot be read have ended."""
-        for queue in self._waiting.values():
-            while queue and not self._stopped.is_set() and self._has_room(queue[0].resources):
-                waiting = queue.popleft()
-                try:
-                    contents = self._shelf.contents(waiting.task)
-                except OSError as error:
-                    yield self._done(without_files(waiting.task, error, waiting.attempts + 1))
-                    continue
-                parts = self._shelf.parts(contents)
-                gpu = waiting.resources.gpu
-                title = "" if gpu is None else gpu.title or gpu.accelerator or "GPU"
-                self._start(waiting, TaskOrder(waiting.task, contents, parts, title))
+        while not self._stopped.is_set():
+            waiting = self._waiting.take(running.resources for running in self._running.values())
+            if waiting is None:
+                return
+            try:
+                contents = self._shelf.contents(waiting.task)
+            except OSError as error:
+                yield self._done(without_files(waiting.task, error, waiting.attempts + 1))
+                continue
+            parts = self._shelf.parts(contents)
+            gpu = waiting.resources.gpu
+            title = "" if gpu is None else gpu.title or gpu.accelerator or "GPU"
+            self._start(waiting, TaskOrder(waiting.task, contents, parts, title))
 
-    def _has_room(self, resources: TaskResources) -> bool:
-        def same(other: TaskResources) -> bool:
-            return other.gpu == resources.gpu
-
-        if resources.gpu is None:
-            slots = sum(node.cpus for node in self._nodes)
-        else:
-            slots = sum(node.gpus for node in self._nodes if resources.fit(node))
-        held = sum(1 for running in self._running.values() if same(running.resources))
-        return held < _PER_CORE * slots + _MORE
-
-    def _start(self, waiting: _Waiting, order: TaskOrder) -> None:
+    def _start(self, waiting: WaitingTask, order: TaskOrder) -> None:
         options = waiting.resources.options()
-        if self._unfit:
-            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self._unfit))})"}
+        if unfit := ",".join(sorted(self._waiting.unfit)):
+            options["label_selector"] = {"ray.io/node-id": f"!in({unfit})"}
         generator = self._function.options(
             num_returns="streaming", max_retries=0, name="trtsmith batch", **options
         ).remote(order, self._batch)
@@ -187,7 +149,7 @@ class RayRun:
             over = self._take(running, item)
         except (OSError, DamagedResult) as error:
             del self._running[generator]
-            self._end(generator)
+            self._ray.cancel(generator)
             yield from self._unusable(running, error)
             return
         if over:
@@ -217,15 +179,15 @@ class RayRun:
         return False
 
     def _leave_out(self, item: MachineUnfit) -> None:
-        if item.node not in self._unfit:
-            self._unfit.add(item.node)
+        if item.node not in self._waiting.unfit:
+            self._waiting.unfit.add(item.node)
             for problem in item.problems:
                 text = f"the machine {problem.where} came later and is left out: {problem.what}"
                 self._listener(Event("", text, place=problem.where))
 
     def _again(self, running: _Running, attempts: int) -> None:
         running.intake.discard()
-        self._queue(running.resources).appendleft(_Waiting(running.task, running.resources, attempts))
+        self._waiting.add_again(WaitingTask(running.task, running.resources, attempts))
 
     def _finish(self, running: _Running) -> Iterator[Ended]:
         try:
@@ -262,25 +224,14 @@ class RayRun:
         yield self._done(lost_end(running.task, error, running.began, running.attempts, out_of_memory))
 
     def _without_machine(self) -> Iterator[Ended]:
-        """Tasks that no machine can run any more, once that has been so for a while."""
-        if time.monotonic() < self._looked + NODES_S:
-            return
-        self._looked = time.monotonic()
-        self._nodes = [node for node in alive_nodes(self._ray) if node.id not in self._unfit]
-        hopeless = [
-            generator
-            for generator, running in self._running.items()
-            if not any(running.resources.fit(node) for node in self._nodes)
-        ]
-        if not hopeless:
-            self._fitting = time.monotonic()
-        elif time.monotonic() > self._fitting + self._settings.patience_s:
+        """Tasks that no machine can run any more."""
+        held = [(generator, running.resources) for generator, running in self._running.items()]
+        for generator in self._waiting.hopeless(held, self._settings.patience_s):
+            running = self._running.pop(generator)
+            self._ray.cancel(generator)
+            running.intake.discard()
             error = RuntimeError("no machine is left in the cluster that can run it")
-            for generator in hopeless:
-                running = self._running.pop(generator)
-                self._end(generator)
-                running.intake.discard()
-                yield self._done(lost_end(running.task, error, running.began, running.attempts, False))
+            yield self._done(lost_end(running.task, error, running.began, running.attempts, False))
 
     def _done(self, ended: Ended) -> Ended:
         self._shelf.done(ended.task)
@@ -304,26 +255,8 @@ class RayRun:
             yield self._done(cancelled_end(running.task, running.began, running.attempts))
 
     def _cancel(self) -> None:
-        """End what Ray has of this run, and wait until it is gone."""
+        """End what Ray has of this run."""
         generators = list(self._running)
         for generator in generators:
-            self._end(generator)
             self._running.pop(generator).intake.discard()
-        until = time.monotonic() + CANCEL_S
-        for generator in generators:
-            self._drain(generator, until)
-
-    def _end(self, generator: Any) -> None:
-        """Its worker process ends at once, and with it all that it has started."""
-        self._ray.cancel(generator, force=True)
-
-    def _drain(self, generator: Any, until: float) -> None:
-        while time.monotonic() < until:
-            ready, _ = self._ray.wait(
-                [generator], timeout=max(0.0, until - time.monotonic()), fetch_local=False
-            )
-            try:
-                if ready:
-                    self._ray.get(next(generator))
-            except (StopIteration, self._ray.exceptions.RayError):
-                return
+        cancel_all(self._ray, generators)

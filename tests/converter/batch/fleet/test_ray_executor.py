@@ -169,6 +169,8 @@ def test_files_that_a_machine_lacks_are_sent_to_it_and_lie_as_they_did(
         report = ended.record.report
         assert report is not None and report["looked"] == [str(path) for path in sorted(files)]
         assert ended.folder is not None
+        assert (ended.folder / "page.html").read_text() == f"<p>{files[0]}</p>"
+        assert left_in(ended.folder) == ["none", "page.html", "weights"] == sorted(ended.record.files)
         copied = (ended.folder / "weights").read_bytes()
         assert copied == (runs.home / "models/data/weights").read_bytes()
     assert soon(lambda: not runs.nodes.left())
@@ -188,6 +190,7 @@ def work(request, events, log_path):
     assert not os.access(weights, os.W_OK) or os.getuid() == 0
     (Path(asked["folder"]) / "weights").write_bytes(weights.read_bytes())
     (Path(asked["folder"]) / "none").touch()
+    (Path(asked["folder"]) / "page.html").write_text(f"<p>{source}</p>")
     looked = sorted(str(path) for path in source.parent.rglob("*") if path.is_file())
     return {"exit_code": 0, "problems": [], "death": None, "warnings": [], "bench": None, "seconds": {}, "versions": {},
             "report": {"converted": True, "verdict": {}, "engine": {"flavour": "tensorrt_rtx"}, "looked": looked}}

@@ -1,0 +1,114 @@
+"""A cluster that is not there is said within seconds; a Ray that was started is gone in the end, even with its driver."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.converter.batch.fleet.conftest import Nodes
+from tests.processes import checkout_environment, has_ended
+from trtsmith.converter.batch.fleet import ray_address
+from trtsmith.converter.batch.fleet.ray_connection import RayConnection
+from trtsmith.converter.model.errors import UsageError
+
+LOCAL = """
+import os, sys, time
+from trtsmith.converter.batch.fleet.ray_connection import RayConnection
+import ray, psutil
+with RayConnection("local", 1) as connection:
+    print(connection.ray.get(connection.ray.remote(lambda: os.getpid()).remote()),
+          *(process.pid for process in psutil.Process().children(recursive=True)), flush=True)
+    time.sleep(float(sys.argv[1]))
+assert not ray.is_initialized() and not {"RAY_AUTH_TOKEN", "RAY_AUTH_MODE"} & os.environ.keys()
+"""
+
+
+def problem_of(on: str) -> str:
+    with pytest.raises(UsageError) as caught, RayConnection(on):
+        pass
+    (problem,) = caught.value.problems
+    assert problem.where.startswith("--on") and problem.fix and problem.expected
+    return problem.what
+
+
+def test_addresses_that_are_none() -> None:
+    for on in ("somewhere", "host:", ":1", "host:port", "host:70000", ""):
+        assert "is no address of a Ray cluster" in problem_of(on)
+    assert "the Ray client is not supported" in problem_of("ray://host:10001")
+
+
+def test_an_address_at_which_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    started = time.monotonic()
+    assert f"nothing listens at {address}" in problem_of(address)
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    assert f"nothing listens at {address}" in problem_of("auto")
+    assert time.monotonic() - started < 10
+
+
+def test_an_address_at_which_something_else_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setattr(ray_address, "_JOIN_S", 3.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert "no Ray answers at" in problem_of(f"127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError) as caught, RayConnection("local"):
+        pass
+    assert "pip install 'trtsmith[fleet]'" in caught.value.problems[0].fix
+
+
+def test_ray_is_imported_only_where_it_is_used() -> None:
+    code = "import sys; import trtsmith.converter.batch.fleet.ray_executor; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env=checkout_environment())
+
+
+def test_a_cluster_stays_as_it_was(nodes: Nodes) -> None:
+    for _ in range(2):
+        with RayConnection(nodes.address) as connection:
+            assert len(connection.ray.nodes()) == 2
+            with RayConnection("auto") as same, RayConnection(nodes.address):
+                assert same.ray.is_initialized()
+            assert connection.ray.is_initialized()
+            with pytest.raises(UsageError, match="connected to a Ray already"), RayConnection("local"):
+                pass
+        assert not connection.ray.is_initialized()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_ray_that_is_started_is_gone_with_its_driver(
+    killed: bool, short_folder: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    pytest.importorskip("ray")
+    home = short_folder / "home"
+    home.mkdir()
+    environment = checkout_environment(TMPDIR=short_folder, HOME=home)
+    driver = start(
+        [sys.executable, "-c", LOCAL, "600" if killed else "0"],
+        stdout=subprocess.PIPE,
+        env={name: value for name, value in environment.items() if not name.startswith("RAY_")},
+    )
+    assert driver.stdout is not None
+    pids = [int(pid) for pid in driver.stdout.readline().split()]
+    assert len(pids) > 3
+    if killed:
+        assert [path.name[:13] for path in short_folder.iterdir() if path != home] == ["trtsmith-ray-"]
+        driver.send_signal(signal.SIGKILL)
+    assert driver.wait() == (-signal.SIGKILL if killed else 0)
+    assert all(has_ended(pid) for pid in pids)
+    for _ in range(100):
+        if list(short_folder.iterdir()) == [home]:
+            break
+        time.sleep(0.1)
+    assert list(short_folder.iterdir()) == [home] and [*home.iterdir()] == []
