@@ -54,6 +54,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/importers/__init__.py",
         "trtsmith/api.py",
         "trtsmith/py.typed",
+        "trtsmith/converter/convert/report.schema.json",
         "trtsmith/converter/pages/assets/frame.js",
         *SDK,
     ]

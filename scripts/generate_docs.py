@@ -28,6 +28,7 @@ from docpages import (  # noqa: E402
     plugin_times,
     python_api,
     real_networks,
+    report_schema,
     rewriting,
 )
 from docpages.marks import Parts, refresh  # noqa: E402
@@ -43,6 +44,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "operators": operators.operator_reference,
         "torch operators": operators.torch_operators,
     },
+    "docs/reference/report-json.md": {"report entries": report_schema.entries},
     "docs/reference/faults.md": {"faults": rewriting.faults},
     "docs/reference/messages.md": {
         "messages of the builder": messages.builder_messages,

@@ -58,6 +58,14 @@ def gpu_count() -> int:
     return count.value
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Generator[None, None, None]:
+    """Conversions that a user's cache has would be none of this checkout's work, and ours are none of the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRTSMITH_CACHE", str(tmp_path_factory.mktemp("cache") / "batch"))
+        yield
+
+
 @pytest.fixture
 def default_signals() -> Generator[None, None, None]:
     """SIGINT, SIGHUP and SIGTERM as a terminal leaves them, here and in children, which inherit what is ignored.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,7 @@ def test_durations_are_recorded(suite: pytest.Pytester, workers: tuple[str, ...]
     assert next(iter(record["slowest"])) == "inner/test_slow.py::test_slow"
     assert record["wall_s"] >= record["folders"]["inner"] >= 0.2
     assert record["workers"] == (2 if workers else 1) and record["machine"]["cores"]
+
+
+def test_no_test_uses_the_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert Path(os.environ["TRTSMITH_CACHE"]).is_relative_to(tmp_path_factory.getbasetemp())

@@ -6,6 +6,7 @@ The examples are of a model.onnx that computes the Neg of an input x of shape (n
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +236,10 @@ def convert(
         done = pipeline.convert(options, progress or silent)
     except TrtsmithError as error:
         failed = reports.failure_report("convert", error)
-        page(lambda pages: pages.of_conversion((), options, failed, None))
+        with suppress(
+            Exception
+        ):  # what kept the model from being converted comes first, whatever becomes of its page
+            page(lambda pages: pages.of_conversion((), options, failed, None))
         raise
     page(lambda pages: pages.of_conversion((), options, reports.conversion_report(options, done), done))
     return done

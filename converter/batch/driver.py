@@ -71,9 +71,12 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         OutputFolder(options.folder, tasks) as output,
         Interrupts() as interrupts,
     ):
-        batch = _Batch(tasks, options, listener, output, interrupts)
+        batch = _BatchRun(tasks, options, listener, output, interrupts)
         try:
             batch.run()
+        except BrokenPipeError:  # whoever reads what the listener prints has gone away
+            batch.write_quietly()
+            raise
         except OSError as error:
             batch.write_quietly()
             raise cannot_write(output.folder, error) from error
@@ -85,7 +88,7 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         return batch.result()
 
 
-class _Batch:
+class _BatchRun:
     """One run. Of each task that has ended it holds what the pages show of it, and not its record, which can be large."""
 
     def __init__(

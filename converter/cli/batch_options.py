@@ -22,7 +22,7 @@ from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
-_LOUDNESS = "how much is said is an option of `trtsmith batch` itself"
+_LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
 _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
 _NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
 
@@ -30,9 +30,11 @@ REFUSED_OF_CONVERT = {
     "help": "it converts nothing",
     "quiet": _LOUDNESS,
     "verbose": _LOUDNESS,
+    "color": _LOUDNESS,
     "output": _OWN_FOLDER,
     "report": _OWN_FOLDER,
     "html": _OWN_FOLDER,
+    "model-explorer": _OWN_FOLDER,
     "json": _OWN_FOLDER,
     "refused": _OWN_FOLDER,
     "save-onnx": _OWN_FOLDER,
@@ -45,8 +47,10 @@ REFUSED_OF_BENCH = {
     "help": "it times nothing",
     "quiet": _LOUDNESS,
     "verbose": _LOUDNESS,
+    "color": _LOUDNESS,
     "json": _OWN_FOLDER,
     "html": _OWN_FOLDER,
+    "model-explorer": _OWN_FOLDER,
     "freeze": _NO_MODEL,
     "against": _NO_MODEL,
     "torch": _NO_MODEL,

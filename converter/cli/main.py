@@ -42,6 +42,7 @@ _COMMANDS = (
     "batch",
     "cache",
     "doctor",
+    "completion",
 )
 
 

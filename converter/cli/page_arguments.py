@@ -39,6 +39,16 @@ def check_page(options: argparse.Namespace, others: Iterable[object]) -> None:
         PageFiles(options.html, options.model_explorer).check((*others, getattr(options, "report", None)))
 
 
+def write_page_of_failure(options: argparse.Namespace, console: Console, content: Content) -> None:
+    """The same for a command that could not do what was asked: nothing about its page may hide what it has to say."""
+    try:
+        write_page(options, console, content)
+    except Exception as error:  # an error of ours, too
+        console.say(
+            f"warning: the page was not written: {str(error).splitlines()[0] if str(error) else error!r}"
+        )
+
+
 def write_page(options: argparse.Namespace, console: Console, content: Content) -> None:
     """content: asked, if anything is to be written, with trtsmith.converter.pages.contents and the command line."""
     if options.html is not None or options.model_explorer is not None:

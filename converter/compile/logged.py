@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.importers.problem import Problem
 
 Say = Callable[[str], None]
@@ -107,7 +108,7 @@ def run_logged(
     if code != 0:
         text = log.read_text(encoding="utf-8", errors="replace")
         raise SetupError(explain_failure(what, code, text, log), "\n".join(text.splitlines()[-TAIL_LINES:]))
-    say(f"{what}: {time.monotonic() - start:.1f} s")
+    notes_of(say)(f"{what}: {time.monotonic() - start:.1f} s")
 
 
 def explain_failure(what: str, code: int, output: str, log: Path) -> Problem:

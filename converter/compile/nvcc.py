@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.compile.logged import Say, SetupError, say
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.importers.problem import Problem
 
 # 12.0 is the first whose nvcc takes -std=c++20 and knows every architecture of the developer default.
@@ -159,7 +160,7 @@ def find(
                 )
             )
         if toolkit is not None:
-            say(f"not using {nvcc}: {why}")
+            notes_of(say)(f"not using {nvcc}: {why}")
     return None
 
 

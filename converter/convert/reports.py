@@ -1,8 +1,12 @@
-"""Writes the reports of `check`, `convert` and `verify` as the JSON of --report, and reads them back."""
+"""Writes the reports of `check`, `convert` and `verify` as the JSON of --report, and reads them back.
+
+report.schema.json says what is in them, as a JSON Schema. FORMAT is its version, the entry "format" of each: entries may be
+added under one version, and those that are there keep their meaning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +21,18 @@ if TYPE_CHECKING:  # a report of `check` does not wait for what converts and ver
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.opening import GivenModel
     from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
+    from trtsmith.converter.convert.plan import Plan, PlannedNode
+    from trtsmith.converter.rewrite.rewrite import Rewritten
     from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
 _DONE = {"check": "convertible", "convert": "converted", "verify": "verified"}
 """By kind, the entry of a report that says whether it was done."""
 
 MANIFEST = "manifest"
+
+FORMAT = 1
+
+SCHEMA = Path(__file__).with_name("report.schema.json")
 
 
 @dataclass(frozen=True)
@@ -71,19 +81,31 @@ def analysis_report(model: GivenModel, analysis: Analysis) -> dict[str, Any]:
     """
     rewritten, planned = analysis.rewritten, analysis.plan
     return {
+        "format": FORMAT,
         "model": str(model),
         "convertible": analysis.convertible,
         "build": _build_report(analysis),
         "routes": planned.routes(),
-        "nodes": [asdict(node) | {"route": node.route.value} for node in planned.nodes],
+        "nodes": _nodes(planned.nodes),
+        **_graph_report(planned, rewritten),
+        "warnings": [*rewritten.warnings(), *planned.warnings],
+        "problems": [problem.to_json() for problem in analysis.problems],
+    }
+
+
+def _nodes(nodes: Iterable[PlannedNode]) -> list[dict[str, Any]]:
+    return [asdict(node) | {"route": node.route.value} for node in nodes]
+
+
+def _graph_report(planned: Plan, rewritten: Rewritten) -> dict[str, Any]:
+    """What was done to the graph, and what was left."""
+    return {
         "plugins": [asdict(plugin) for plugin in planned.plugins],
         "rewrites": [asdict(record) for record in rewritten.rewrites],
         "declined": [asdict(record) for record in rewritten.declined],
         "frozen": [asdict(record) for record in rewritten.frozen],
         "io_types": [asdict(record) for record in rewritten.io_types],
         "precision": rewritten.precision.to_json() if rewritten.precision is not None else None,
-        "warnings": [*rewritten.warnings(), *planned.warnings],
-        "problems": [problem.to_json() for problem in analysis.problems],
     }
 
 
@@ -106,11 +128,15 @@ def _build_report(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]:
-    """The report of `convert`: the engine, its files, and the verdict."""
+    """The report of `convert`: the engine, its files, what was done, and the verdict.
+
+    "nodes" are those that TensorRT's own importers do not take as they are: of the others nothing is to be told.
+    """
     from trtsmith.converter.convert.facts import profile_facts  # only who converts has imported it
 
     bundle = done.bundle
     return {
+        "format": FORMAT,
         "converted": True,
         "trtsmith": toolkit_version(),
         "model": str(asked.model),
@@ -118,7 +144,8 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
         "libraries": [str(path) for path in done.libraries],
         "manifest": str(bundle.manifest) if bundle is not None else None,
         "routes": done.plan.routes(),
-        "precision": done.rewritten.precision.to_json() if done.rewritten.precision is not None else None,
+        "nodes": _nodes(node for node in done.plan.nodes if node.route.value != "native"),
+        **_graph_report(done.plan, done.rewritten),
         **profile_facts(done.rewritten, asked.values),
         "mended": [asdict(one) for one in done.mended],
         "warnings": list(done.warnings),
@@ -130,6 +157,7 @@ def conversion_report(asked: ConvertOptions, done: Conversion) -> dict[str, Any]
 def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
     """The report of `verify`: the verdict."""
     return {
+        "format": FORMAT,
         "verified": True,
         "trtsmith": toolkit_version(),
         "model": str(asked.model),
@@ -140,7 +168,11 @@ def verify_report(asked: VerifyOptions, verdict: Verdict) -> dict[str, Any]:
 
 def failure_report(kind: str, error: TrtsmithError) -> dict[str, Any]:
     """The report of a command that could not do what was asked. kind: "convert" or "verify"."""
-    return {_DONE[kind]: False, "problems": [problem.to_json() for problem in error.problems]}
+    return {
+        "format": FORMAT,
+        _DONE[kind]: False,
+        "problems": [problem.to_json() for problem in error.problems],
+    }
 
 
 def _report(document: Mapping[str, Any]) -> Report:

@@ -26,6 +26,7 @@ from trtsmith.converter.locate.search import Progress, Search, marked_model, sea
 from trtsmith.converter.locate.wider import ReducedNodes, fewest
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.compare import Comparison
@@ -108,7 +109,9 @@ class _FaultSearch:
         given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
         fresh = self._outputs_agree(built)
         right = fresh if given is None else self._outputs_agree(given)
-        self.progress(f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}")
+        notes_of(self.progress)(
+            f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}"
+        )
         found = self._search(self.executor, self.values)
         if found.faults:
             return self._wrong_node(found)
@@ -138,7 +141,7 @@ class _FaultSearch:
         try:
             return fewest(self.reduction, self._agrees_when) if self.reduction is not None else None
         except TrtsmithError as error:
-            self.progress(f"it could not be tried: {error.problems[0].what}")
+            notes_of(self.progress)(f"it could not be tried: {error.problems[0].what}")
             return None
 
     def _agrees_when(self, wider: Rewritten) -> bool:

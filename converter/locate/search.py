@@ -15,6 +15,7 @@ from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import region_of
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.converter.verify.compare import Comparison, compare
 
 Progress = Callable[[str], None]
@@ -102,7 +103,7 @@ def search(
                     del usable[name]
             continue
         expected = Onnxruntime().execute(marked, feeds)
-        progress(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
+        notes_of(progress)(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
         own = judge({n: expected[n] for n in view.outputs}, actual)
         found.runs.append(MarkedRun(batch, all(c.agrees for c in own)))
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)

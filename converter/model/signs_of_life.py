@@ -134,5 +134,10 @@ def steps_of(progress: Progress | None) -> Progress:
     return progress.step if isinstance(progress, Steps) else _unheard
 
 
+def notes_of(progress: Progress) -> Progress:
+    """For what was found, which stays where the steps are shown on one line."""
+    return progress.note if isinstance(progress, Steps) else progress
+
+
 def _unheard(text: str) -> None:
     pass

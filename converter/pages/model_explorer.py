@@ -17,7 +17,7 @@ from typing import Any
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import write_text
 from trtsmith.converter.pages.conversion_document import PageContent
-from trtsmith.converter.pages.network.entries import NODE, Entry
+from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
 from trtsmith.converter.pages.network.pictured import PicturedNetwork
 from trtsmith.importers.problem import Problem
 
@@ -105,7 +105,7 @@ def _valued(network: PicturedNetwork, values: Mapping[int, float]) -> Results:
     return {_key(entry): {"value": values[index]} for index, entry in _nodes(network) if index in values}
 
 
-def _nodes(network: PicturedNetwork) -> list[tuple[int, Entry]]:
+def _nodes(network: PicturedNetwork) -> list[tuple[int, NetworkEntry]]:
     return [
         (index, entry)
         for index, entry in enumerate(network.entries.all)
@@ -113,5 +113,5 @@ def _nodes(network: PicturedNetwork) -> list[tuple[int, Entry]]:
     ]
 
 
-def _key(entry: Entry) -> str:
+def _key(entry: NetworkEntry) -> str:
     return entry.name or next(filter(None, entry.outputs), "")

@@ -87,15 +87,7 @@ class Chromium:
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=self._size[0],
-            height=self._size[1],
-            deviceScaleFactor=1,
-            mobile=False,
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if self._dark else "light"}
-        self.send("Emulation.setEmulatedMedia", features=[scheme])
+        self.look(*self._size, dark=self._dark)
         return self
 
     def __exit__(
@@ -122,6 +114,18 @@ class Chromium:
         self.wait_for(
             lambda: any(event["method"] == "Page.loadEventFired" for event in self.events), patience_s
         )
+
+    def look(self, width: int, height: int, *, dark: bool = False, paper: bool = False) -> None:
+        """Show the page at another size, in CSS pixels, and as another medium."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme])
 
     def evaluate(self, expression: str, patience_s: float = 60) -> Any:
         """The value of an expression in the page, as JSON has it; a promise is waited for. PageError if it throws."""
@@ -154,7 +158,7 @@ class Chromium:
 
     def press(self, key: str) -> None:
         """A key that is no character: Enter, Escape, ArrowLeft."""
-        text = {"text": "\r"} if key == "Enter" else {}
+        text: dict[str, Any] = {"text": "\r"} if key == "Enter" else {}
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
 

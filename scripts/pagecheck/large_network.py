@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -33,12 +35,12 @@ def large_network(nodes: int) -> onnx.ModelProto:
     while len(made) < nodes:
         x = _node(made, "Relu", [x], f"/model/head/Relu_{len(made)}")
     made[-1].output[0] = "features"
-    shape = ["batch", "length", WIDTH]
+    sizes: list[str | int | None] = ["batch", "length", WIDTH]
     graph = helper.make_graph(
         made,
         "network",
-        [helper.make_tensor_value_info("tokens", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("features", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("tokens", TensorProto.FLOAT, sizes)],
+        [helper.make_tensor_value_info("features", TensorProto.FLOAT, sizes)],
         [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
@@ -46,7 +48,7 @@ def large_network(nodes: int) -> onnx.ModelProto:
 
 
 def _node(
-    made: list[onnx.NodeProto], op: str, inputs: list[str], name: str, domain: str = "", **attributes: object
+    made: list[onnx.NodeProto], op: str, inputs: list[str], name: str, domain: str = "", **attributes: Any
 ) -> str:
     output = f"{name}_output_0"
     made.append(helper.make_node(op, inputs, [output], name=name, domain=domain, **attributes))
@@ -54,7 +56,7 @@ def _node(
 
 
 def _block(made: list[onnx.NodeProto], x: str, at: str) -> str:
-    def node(op: str, *inputs: str, name: str = "", domain: str = "", **attributes: object) -> str:
+    def node(op: str, *inputs: str, name: str = "", domain: str = "", **attributes: Any) -> str:
         return _node(made, op, list(inputs), f"{at}/{name or op}", domain, **attributes)
 
     parts = []

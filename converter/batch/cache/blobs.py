@@ -48,11 +48,12 @@ def has_blob(cache: Path, facts: FileFacts) -> bool:
 
 
 def put_blob(cache: Path, source: Path, facts: FileFacts) -> None:
-    """Put a file into the cache, where it is not there yet: by a link where there can be one, so that it becomes read-only.
+    """Put a file into the cache, where it is not there yet or damaged: by a link where there can be one, so that it becomes
+    read-only.
 
     OSError where that fails; DamagedBlob where the source is no file, or has not the bytes that are said of it.
     """
-    if has_blob(cache, facts):
+    if _is_sound(cache, facts):
         return
     target, temporary = blob_path(cache, facts.sha256), temporary_path(cache)
     try:
@@ -162,6 +163,21 @@ def _link_or_copy(source: Path, target: Path) -> None:
             raise
         with os.fdopen(_opened(source), "rb") as stream, open(target, "xb") as out:
             shutil.copyfileobj(stream, out, _BLOCK)
+
+
+def _is_sound(cache: Path, facts: FileFacts) -> bool:
+    """Whether the blob is there with its bytes: one that is damaged would cost the next who wants it a conversion."""
+    if not has_blob(cache, facts):
+        return False
+    try:
+        descriptor = _opened(blob_path(cache, facts.sha256))
+        try:
+            _check(descriptor, facts)
+        finally:
+            os.close(descriptor)
+    except (DamagedBlob, FileNotFoundError):
+        return False
+    return True
 
 
 def _opened(path: Path) -> int:

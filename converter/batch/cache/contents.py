@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trtsmith.converter.batch.cache.entries import DamagedEntry, ReadEntry, read_entry
@@ -16,7 +16,8 @@ from trtsmith.converter.batch.cache.layout import all_blobs, all_entries
 class Contents:
     """A cache at one moment.
 
-    entries: that can be read, by key. damaged: what is wrong with the others, by key.
+    entries: that can be read, by key, without what was done and found: that has a few MiB for a large network.
+    damaged: what is wrong with the others, by key.
     size:    bytes of every blob, by SHA-256; -1 of what is no file.
     """
 
@@ -47,7 +48,8 @@ def read_contents(cache: Path) -> Contents:
     damaged: dict[str, str] = {}
     for key, _ in all_entries(cache):
         try:
-            entries[key] = read_entry(cache, key)
+            entry = read_entry(cache, key)
+            entries[key] = replace(entry, record=replace(entry.record, report=None, bench=None))
         except FileNotFoundError:
             continue
         except DamagedEntry as error:

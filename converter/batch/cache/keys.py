@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,19 +92,25 @@ def _files(task: BatchTask, hashes: FileHashes) -> dict[str, Any]:
     others = [
         file
         for file in task.files
-        if file != source and file not in named and not named.intersection(file.parents)
+        if file != source
+        and not named.intersection(file.parents)
+        and (file not in named or file.suffix == ".py")
     ]
     return {
         "model": [source.suffix, hashes.of(source)],
-        "files": sorted([_name_from(source.parent, file), hashes.of(file)] for file in others),
+        "files": sorted([name, hashes.of(file)] for name, file in _with_names(others, source.parent)),
         "words": canonical_words(task.words, name_of),
         "bench": None if task.bench is None else canonical_words(task.bench, name_of),
     }
 
 
-def _name_from(folder: Path, file: Path) -> str:
-    """External data is named from the model's folder on, as the model does; a file outside of it by its own name."""
-    return file.relative_to(folder).as_posix() if folder in file.parents else os.path.basename(file)
+def _with_names(files: Sequence[Path], folder: Path) -> Iterator[tuple[str, Path]]:
+    """External data is named from the model's folder on, as the model does. Other files are the modules beside a file of
+    --ops, which is why that file is among them: they are named from the folder on that has them all."""
+    outside = [file for file in files if folder not in file.parents]
+    common = os.path.commonpath([file.parent for file in outside]) if outside else ""
+    for file in files:
+        yield file.relative_to(folder if folder in file.parents else common).as_posix(), file
 
 
 def _facts(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:

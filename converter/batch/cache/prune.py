@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,26 +73,27 @@ def prune(cache: Path, order: PruneOrder, now: float | None = None) -> Pruned:
     damaged = _damaged_blobs(cache, contents) if order.damaged else {}
     kept = _kept(contents, order, damaged, now)
     going = [key for key in contents.keys if key not in kept]
-    used = {facts.sha256 for key in kept for facts in contents.entries[key].record.files.values()}
-    blobs = [digest for digest in contents.blobs if digest not in used]
     old = _left_behind(cache, now)
     failed: list[str] = []
     if not order.dry_run:
-        _remove(cache, (entry_path(cache, key) for key in going), failed)
-        blobs = _remove_blobs(cache, blobs, contents, failed)
-        _remove(cache, old, failed)
+        going = _removed(cache, {key: entry_path(cache, key) for key in going}, failed)
+        old = _removed(cache, {name: Path(name) for name in old}, failed)
+    went = set(going)
+    staying = [entry for key, entry in contents.entries.items() if key not in went]
+    used = {facts.sha256 for entry in staying for facts in entry.record.files.values()}
+    blobs = [digest for digest in contents.blobs if digest not in used]
+    if not order.dry_run:
+        blobs = _remove_blobs(cache, blobs, contents, damaged.keys(), failed)
     size = contents.size
-    kept_bytes = sum(size.get(digest, 0) for digest in used)
-    kept_bytes += sum(contents.entries[key].bytes for key in kept)
+    gone = [contents.entries[key] for key in going if key in contents.entries]
     return Pruned(
         entries=len(going),
         blobs=len(blobs),
-        bytes=sum(size[digest] for digest in blobs)
-        + sum(contents.entries[key].bytes for key in going if key in contents.entries),
+        bytes=sum(max(size[digest], 0) for digest in blobs) + sum(entry.bytes for entry in gone),
         temporary=len(old),
         damaged=(*damaged.values(), *contents.damaged.values()),
-        kept_entries=len(kept),
-        kept_bytes=kept_bytes,
+        kept_entries=len(staying),
+        kept_bytes=sum(size.get(digest, 0) for digest in used) + sum(entry.bytes for entry in staying),
         failed=tuple(failed),
     )
 
@@ -141,7 +142,9 @@ def _damaged_blobs(cache: Path, contents: Contents) -> dict[str, str]:
         return {digest: text for digest, text in said if text}
 
 
-def _remove_blobs(cache: Path, digests: list[str], contents: Contents, failed: list[str]) -> list[str]:
+def _remove_blobs(
+    cache: Path, digests: list[str], contents: Contents, damaged: Set[str], failed: list[str]
+) -> list[str]:
     """Those that are gone. Each is first put aside: one that a new entry needs, which was written meanwhile, is put back.
 
     Whoever writes an entry looks for its blobs afterwards: either the entry is seen here, or the blob is missed there.
@@ -157,11 +160,13 @@ def _remove_blobs(cache: Path, digests: list[str], contents: Contents, failed: l
         except OSError as error:
             failed.append(f"{blob_path(cache, digest)}: {error.strerror}")
     needed = _needed_by_new(cache, contents)
-    for digest in aside.keys() & needed:
+    for digest in aside.keys() & needed - damaged:
+        blob = blob_path(cache, digest)
         with contextlib.suppress(OSError):
-            os.link(aside[digest], blob_path(cache, digest), follow_symlinks=False)
-    _remove(cache, aside.values(), failed)
-    return [digest for digest in aside if digest not in needed]
+            if not os.path.lexists(blob):  # whoever needs it may have put it again
+                os.replace(aside[digest], blob)
+    gone = _removed(cache, aside, failed)
+    return [digest for digest in gone if digest not in needed]
 
 
 def _needed_by_new(cache: Path, contents: Contents) -> set[str]:
@@ -175,19 +180,23 @@ def _needed_by_new(cache: Path, contents: Contents) -> set[str]:
     return needed
 
 
-def _left_behind(cache: Path, now: float) -> list[Path]:
+def _left_behind(cache: Path, now: float) -> list[str]:
     """By the time of the last change of the file's own data, not of its content: a link has the times of what it is of."""
     old = []
     for path in all_temporaries(cache):
         with contextlib.suppress(OSError):
             if now - os.lstat(path).st_ctime > LEFT_BEHIND_S:
-                old.append(path)
+                old.append(str(path))
     return old
 
 
-def _remove(cache: Path, paths: Iterable[Path], failed: list[str]) -> None:
-    for path in paths:
+def _removed(cache: Path, paths: Mapping[str, Path], failed: list[str]) -> list[str]:
+    """The names of those that are gone; what is said of the others is added to `failed`."""
+    gone = []
+    for name, path in paths.items():
         try:
             discard(cache, path)
+            gone.append(name)
         except OSError as error:
             failed.append(f"{path}: {error.strerror}")
+    return gone

@@ -22,7 +22,7 @@ def rules_digest(package: Path = PACKAGE_ROOT / "trtsmith") -> str:
 
 
 def operators_digest(environment: str) -> str | None:
-    """SHA-256 over the operator packages that TRTSMITH_OPS names, without importing any; None: one cannot be found.
+    """SHA-256 over the operator packages that TRTSMITH_OPS names, without importing any; None: one cannot be read.
 
     environment: the value of the variable.
     """
@@ -30,7 +30,7 @@ def operators_digest(environment: str) -> str | None:
 
 
 def packages_digest() -> str | None:
-    """SHA-256 over the operator packages that entry points of installed packages name; None: one cannot be found."""
+    """SHA-256 over the operator packages that entry points of installed packages name; None: one cannot be read."""
     points = sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     return _together([point.value.partition(":")[0].strip() for point in points])
 
@@ -41,7 +41,10 @@ def _together(specs: list[str]) -> str | None:
         root = _root_of(spec)
         if root is None:
             return None
-        digests.append(_digest(root) if root.is_dir() else _file_with_libraries(root))
+        try:
+            digests.append(_digest(root) if root.is_dir() else _file_with_libraries(root))
+        except OSError:
+            return None
     return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
 
 
@@ -77,11 +80,17 @@ def _digest(folder: Path, left_out: frozenset[str] = frozenset({"__pycache__"}))
 
 def _files(folder: Path, left_out: frozenset[str]) -> Iterator[tuple[str, Path]]:
     """(name from the folder on, path); links to folders are followed, as trtsmith's own package in a checkout has two."""
+    seen = set()
     for above, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if name not in left_out]
+        seen.add(os.path.realpath(above))
+        folders[:] = [
+            name
+            for name in folders
+            if name not in left_out and os.path.realpath(os.path.join(above, name)) not in seen
+        ]
         for name in names:
-            if not name.endswith(".pyc"):
-                path = Path(above, name)
+            path = Path(above, name)
+            if not name.endswith(".pyc") and path.is_file():  # an editor's lock is a link to nothing
                 yield path.relative_to(folder).as_posix(), path
 
 

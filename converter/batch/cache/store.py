@@ -54,11 +54,12 @@ class Store:
         return record if all(has_blob(self.folder, facts) for facts in record.files.values()) else None
 
     def place(self, record: TaskRecord, folder: Path) -> bool:
-        """Put the record's files into a folder, which is made if it is not there, each verified; False: a miss, and none
-        of them is there. The files are read-only, and shared with the cache where the file system has links.
+        """Put the files of a record of `find` into a folder, which is made if it is not there, each verified; False: a miss,
+        and none of them is there. They are read-only, and shared with the cache where the file system has links.
 
-        OSError where the folder cannot be written.
+        OSError where the folder cannot be written. ValueError or TypeError for a record that no cache may hold.
         """
+        check_keepable(record)
         made = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         placed: list[Path] = []

@@ -6,13 +6,14 @@ each rule has its threshold, with the reason beside it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from trtsmith.converter.batch.results.latency import judged_latency
-from trtsmith.converter.batch.results.task_result import OutputError, TaskResult
+from trtsmith.converter.batch.results.task_result import ComparedOutput, TaskResult
 from trtsmith.converter.batch.task_record import Status
 from trtsmith.converter.verify.tolerances import TOLERANCE
 
@@ -92,7 +93,7 @@ def _comparison(old: TaskResult, new: TaskResult) -> Iterator[Change]:
         if factor > 1:
             found[WORSE].append((factor, name))
         elif factor < 1:
-            found[BETTER].append((1 / factor, name))
+            found[BETTER].append((1 / factor if factor else math.inf, name))
     for mark, outputs in found.items():
         if outputs:
             names = [name for _, name in sorted(outputs, key=lambda one: (-one[0], one[1]))]
@@ -109,10 +110,10 @@ def _comparison(old: TaskResult, new: TaskResult) -> Iterator[Change]:
         )
 
 
-def _error_factor(old: OutputError, new: OutputError) -> float:
+def _error_factor(old: ComparedOutput, new: ComparedOutput) -> float:
     """By which an error grew: 1 for no change that says anything."""
     if old.agrees != new.agrees:
-        return float("inf") if old.agrees else 0.0
+        return math.inf if old.agrees else 0.0
     if old.used is not None and new.used is not None:
         before, after, floor = old.used, new.used, ERROR_FLOOR
     elif old.relative is not None and new.relative is not None:
@@ -123,7 +124,7 @@ def _error_factor(old: OutputError, new: OutputError) -> float:
     return factor if not 1 / ERROR_FACTOR <= factor <= ERROR_FACTOR else 1.0
 
 
-def _error_text(error: OutputError) -> str:
+def _error_text(error: ComparedOutput) -> str:
     relative = "infinite" if error.relative is None else f"{error.relative:.1e}"
     used = "" if error.used is None else f", {error.used:.0%} of the tolerance"
     return f"{relative}{used}{'' if error.agrees else ', disagrees'}"

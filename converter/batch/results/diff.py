@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change, task_changes
 from trtsmith.converter.batch.results.task_result import BatchResults, TaskResult
 
 SCHEMA = 1
-"""Of the JSON of a difference."""
+"""Of the JSON of a difference. diff.schema.json, beside this file, is its published schema."""
+
+SCHEMA_FILE = Path(__file__).with_name("diff.schema.json")
 
 _ORDER = (WORSE, BETTER, DIFFERENT)
 
@@ -73,7 +76,11 @@ class ResultsDiff:
                 "same": self.same,
             },
             "tasks": [
-                {"name": task.name, "mark": task.mark, "changes": [asdict(change) for change in task.changes]}
+                {
+                    "name": task.name,
+                    "mark": task.mark,
+                    "changes": [asdict(change) | {"items": list(change.items)} for change in task.changes],
+                }
                 for task in self.changed
             ],
             "new_tasks": dict(self.added),

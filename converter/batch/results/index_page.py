@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from trtsmith.converter.pages.page import bar, page
 INDEX = "index.html"
 
 _ASSETS = Path(__file__).with_name("assets")
-_SCRIPTS = ("figures.js", "filters.js", "grid.js", "details.js", "index.js")
+_SCRIPTS = ("figures.js", "filters.js", "grid.js", "kinds.js", "details.js", "index.js")
 
 _BODY = """\
 <main>
@@ -22,22 +23,53 @@ _BODY = """\
 <section id="summary" aria-label="summary"></section>
 <section id="filters" aria-label="filters"></section>
 <section id="grid"><h2>Models by variant</h2></section>
+<section id="kinds"><h2>Problems and warnings</h2></section>
 <section id="tasks"><h2>Tasks</h2></section>
 </main>
 """
 
 
+MOST = 20
+"""Outputs, problems, warnings and plugin layers of one task that the page shows: it holds a thousand tasks, and its record
+has the rest."""
+
+
 def index_page(document: Mapping[str, Any]) -> str:
     """The HTML of a results document. Files of tasks are linked relative to the folder in which the page lies."""
     title = document["title"] or "trtsmith batch"
-    sections = {"summary": "Summary", "grid": "Grid", "tasks": "Tasks"}
+    sections = {"summary": "Summary", "grid": "Grid", "kinds": "Problems", "tasks": "Tasks"}
     return page(
         title,
         bar("trtsmith batch", sections) + _BODY,
-        document,
+        {**document, "tasks": [_shown(task) for task in document["tasks"]]},
         styles=[results_asset("results.css")],
         scripts=[results_asset(name) for name in _SCRIPTS],
     )
+
+
+def _shown(task: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page has of a task. left_out: how many of its outputs, problems, ... it has not."""
+    shown, left_out = dict(task), {}
+    del shown["nodes"]
+    for name in ("problems", "warnings"):
+        shown[name], left_out[name] = _first(task[name])
+    if task["verdict"]:
+        outputs, left_out["outputs"] = _first(sorted(task["verdict"]["outputs"], key=_badness, reverse=True))
+        shown["verdict"] = {**task["verdict"], "outputs": outputs}
+    if task["engine"]:
+        layers, left_out["plugin_layers"] = _first(task["engine"]["plugin_layers"])
+        shown["engine"] = {**task["engine"], "plugin_layers": layers}
+    return shown | {"left_out": {name: count for name, count in left_out.items() if count}}
+
+
+def _first(entries: Sequence[Any]) -> tuple[Sequence[Any], int]:
+    return entries[:MOST], max(0, len(entries) - MOST)
+
+
+def _badness(output: Mapping[str, Any]) -> tuple[bool, float, float]:
+    """The worst output is that by which a task is judged: it is never left out."""
+    used, relative = (math.inf if output[name] is None else output[name] for name in ("used", "relative"))
+    return not output["agrees"], used if not output["agrees"] or output["used"] is not None else 0.0, relative
 
 
 @cache

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.results.document import RESULTS, SCHEMA
-from trtsmith.converter.batch.results.task_result import BatchResults, OutputError, TaskResult, TimedRun
+from trtsmith.converter.batch.results.task_result import BatchResults, ComparedOutput, TaskResult, TimedRun
 from trtsmith.converter.batch.task_record import Status
 from trtsmith.converter.engine.bundle.manifest import flag, items, mapping, read_document, text
 from trtsmith.converter.model.errors import UsageError
@@ -67,10 +67,10 @@ def _task(entry: Mapping[str, Any]) -> TaskResult:
     )
 
 
-def _output(one: Mapping[str, Any]) -> tuple[str, OutputError]:
+def _output(one: Mapping[str, Any]) -> tuple[str, ComparedOutput]:
     at = _text(one["at"])
     relative, used = (None if one[name] is None else _number(one[name]) for name in ("relative", "used"))
-    error = OutputError(flag(one["agrees"]), _text(one["dtype"]), relative, used)
+    error = ComparedOutput(flag(one["agrees"]), _text(one["dtype"]), relative, used)
     return f"{_text(one['output'])}{at and ' at ' + at}", error
 
 

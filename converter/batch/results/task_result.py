@@ -9,7 +9,7 @@ from trtsmith.converter.batch.task_record import Status
 
 
 @dataclass(frozen=True)
-class OutputError:
+class ComparedOutput:
     """How one output compares. relative: ratio of norms, None where infinite. used: share of the tolerance, if known."""
 
     agrees: bool
@@ -45,7 +45,7 @@ class TaskResult:
     status: Status
     verdict: str = ""
     engine_run: bool = False
-    errors: Mapping[str, OutputError] = field(default_factory=dict)
+    errors: Mapping[str, ComparedOutput] = field(default_factory=dict)
     bytes: int | None = None
     routes: Mapping[str, float] = field(default_factory=dict)
     nodes: Mapping[str, str] | None = None

@@ -18,6 +18,10 @@ RUN, CACHE, KEPT = SOURCES = ("run", "cache", "kept")
 PAGE = "report.html"
 """The page of one conversion, where a task's folder has one."""
 
+MOST_NODES = 100
+"""Of a task, whose routes an entry tells: a network may have thousands of nodes that are written otherwise, a zoo a thousand
+networks, and the file is written every few seconds. The record beside the engine has all."""
+
 LATENCY = ("count", "min", "median", "mean", "p90", "p99", "max", "variation")
 """Figures of a timed run (trtsmith.converter.bench.figures.Summary) that an entry keeps."""
 
@@ -81,12 +85,13 @@ def _engine(engine: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _nodes(nodes: Any) -> dict[str, str] | None:
-    """The route of every node that is not native, by the node's name, where a report tells it."""
+    """The route of every node that is not native, by the node's name; None where a report does not tell, or of too many."""
     if not isinstance(nodes, list | tuple):
         return None
     found = (_mapping(node) for node in nodes)
     routes = {_text(node.get("name") or node.get("node")): _text(node.get("route")) for node in found}
-    return {name: route for name, route in routes.items() if name and route not in ("", "native")}
+    told = {name: route for name, route in routes.items() if name and route not in ("", "native")}
+    return told if len(told) <= MOST_NODES else None
 
 
 def _verdict(verdict: Mapping[str, Any]) -> dict[str, Any]:

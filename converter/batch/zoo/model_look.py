@@ -3,71 +3,83 @@
 from __future__ import annotations
 
 import zipfile
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
 from trtsmith.converter.batch.zoo.model_sources import ModelSource
-from trtsmith.converter.batch.zoo.option_checks import OptionChecker, as_in_a_zoo
+from trtsmith.converter.batch.zoo.option_checks import CheckedOptions, OptionChecker, as_in_a_zoo
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer
+from trtsmith.converter.batch.zoo.option_words import one_line
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.convert.freezing import parse_freeze
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import parse_values, value_profile
-from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, input_problems, profile_for
+from trtsmith.converter.model.shapes import graph_inputs, input_problems, profile_for
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
+
+_SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
+_READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol")
+"""The options that are looked at."""
 
 
 class ModelLook:
     """One model, loaded once. What is wrong with the file is a finding at the path that names it."""
 
-    def __init__(self, source: ModelSource, commands: ZooCommands, findings: Findings) -> None:
+    def __init__(self, source: ModelSource, commands: ZooCommands, findings: ZooFindings) -> None:
         self._source, self._commands, self._findings = source, commands, findings
         self._model: Model | None = None
+        self._seen: set[tuple[object, ...]] = set()
         self.files: tuple[Path, ...] = ()
         if source.path is not None:
             self.files = (source.path,)
             self._open(source.path)
 
-    def check(self, options: Namespace, layer: OptionLayer, checker: OptionChecker, keys: Keys) -> None:
-        """Findings for inputs and outputs that the model has not, and for shapes and values that do not fit.
+    def check(self, checked: CheckedOptions, layer: OptionLayer, checker: OptionChecker, keys: Keys) -> None:
+        """ZooFindings for inputs and outputs that the model has not, and for shapes and values that do not fit.
 
         Not for a model that TensorRT could not have whatever its options: converting it says why. keys: of its [[model]].
         """
         model = self._model
+        seen = (checked.wrong, *(layer[name].keys for name in _READ if name in layer))
+        if seen in self._seen:
+            return
+        self._seen.add(seen)
         if model is None or any(True for _ in input_problems(model.proto)):
             return
+        options = checked.read
         specs = graph_inputs(model.proto)
         outputs = [value.name for value in model.proto.graph.output]
         frozen: Mapping[str, object] = {}
+        # What --inputs has may be frozen, if TensorRT wants it constant: such an input needs no shapes.
+        whole = options.inputs is None and not checked.wrong & {"inputs", "freeze"}
         try:
             frozen = parse_freeze(options.freeze, model.proto)
         except UsageError as error:
             self._take(error, checker.place(layer, ("freeze",), keys))
-            return
-        shapes = self._commands.shapes(options)
+            whole = False
         left = [spec for spec in specs if spec.name not in frozen]
-        unfrozen = {name: sizes for name, sizes in shapes.items() if name not in frozen}
-        places = ("shapes", "optShapes", "maxShapes", "minShapes")
-        try:
-            # What --inputs has may be frozen, if TensorRT wants it constant: such an input needs no shapes.
-            profile_for(left, unfrozen, whole=options.inputs is None)
-        except UsageError as error:
-            self._take(error, checker.place(layer, places, keys), shapes)
-        try:
-            value_profile(left, frozenset(), parse_values(options.values), {})
-        except UsageError as error:
-            self._take(error, checker.place(layer, ("values",), keys))
-        try:
-            parse_tolerances(options.rtol, options.atol).check_outputs(outputs)
-        except UsageError as error:
-            self._take(error, checker.place(layer, ("rtol", "atol"), keys))
+        if not checked.wrong & set(_SHAPES):
+            try:
+                given = self._commands.shapes(options)
+                profile_for(left, {n: s for n, s in given.items() if n not in frozen}, whole=whole)
+            except UsageError as error:
+                self._take(error, checker.place(layer, _SHAPES, keys))
+        if "values" not in checked.wrong:
+            try:
+                value_profile(left, frozenset(), parse_values(options.values), {})
+            except UsageError as error:
+                self._take(error, checker.place(layer, ("values",), keys))
+        if not checked.wrong & {"rtol", "atol"}:
+            try:
+                parse_tolerances(options.rtol, options.atol).check_outputs(outputs)
+            except UsageError as error:
+                self._take(error, checker.place(layer, ("rtol", "atol"), keys))
 
     def _open(self, path: Path) -> None:
         if path.suffix == PROGRAM_SUFFIX:
@@ -91,10 +103,10 @@ class ModelLook:
         external = (name for name, file in model.files.items() if file.path != path)
         self.files = (path, *(path.parent / name for name in sorted(external)))
 
-    def _take(self, error: TrtsmithError, keys: Keys, shapes: Mapping[str, ShapeRange] | None = None) -> None:
+    def _take(self, error: TrtsmithError, keys: Keys) -> None:
         for problem in error.problems:
             self._take_one(problem, keys)
 
     def _take_one(self, problem: Problem, keys: Keys) -> None:
-        about = "" if self._source.text in problem.where else self._source.text
+        about = "" if self._source.text in problem.where else one_line(self._source.text)
         self._findings.take(keys, as_in_a_zoo(problem), about)

@@ -10,7 +10,7 @@ from typing import Any
 
 from trtsmith.converter.batch.zoo.option_words import absolute, shown
 from trtsmith.converter.batch.zoo.toml_lines import Keys
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchFactory, source_of_text
 
 SUFFIXES = (".onnx", PROGRAM_SUFFIX)
@@ -34,11 +34,12 @@ class ModelSource:
     keys: Keys
 
 
-def find_models(value: Any, keys: Keys, findings: Findings) -> tuple[ModelSource, ...]:
+def find_models(value: Any, keys: Keys, findings: ZooFindings) -> tuple[ModelSource, ...]:
     """The models of an entry's path, each once; "!pattern" in an array takes some out again. A finding where none is."""
     several = isinstance(value, list)
     patterns = value if several else [value]
     found: dict[str, ModelSource] = {}
+    before = len(findings)
     if not patterns:
         findings.add(keys, "path is an empty array", _FORM, "name a model")
     for position, pattern in enumerate(patterns):
@@ -58,16 +59,23 @@ def find_models(value: Any, keys: Keys, findings: Findings) -> tuple[ModelSource
             found |= {
                 source.text: source for source in _found(pattern, place, findings) if source.text not in found
             }
+    if patterns and not found and len(findings) == before:
+        findings.add(
+            keys,
+            "path takes everything out again that it finds",
+            "at least one model",
+            "correct the patterns",
+        )
     return tuple(found.values())
 
 
-def _found(pattern: str, keys: Keys, findings: Findings) -> list[ModelSource]:
+def _found(pattern: str, keys: Keys, findings: ZooFindings) -> list[ModelSource]:
     folder = findings.file.folder
     path = absolute(pattern, folder)
-    if isinstance(source_of_text(pattern), TorchFactory) and not path.exists():
-        return [_factory(pattern, keys)]
     try:
-        if _GLOB.search(pattern) and not path.exists():
+        if isinstance(source_of_text(pattern), TorchFactory) and not os.path.exists(path):
+            return [_factory(pattern, keys)]
+        if _GLOB.search(pattern) and not os.path.exists(path):
             return [_file(one, folder, keys) for one in _glob(pattern, keys, findings)]
         if path.is_dir():
             fix = f'path = "{pattern.rstrip("/")}/**/*.onnx"'
@@ -84,7 +92,7 @@ def _found(pattern: str, keys: Keys, findings: Findings) -> list[ModelSource]:
     return []
 
 
-def _glob(pattern: str, keys: Keys, findings: Findings) -> list[Path]:
+def _glob(pattern: str, keys: Keys, findings: ZooFindings) -> list[Path]:
     """The model files that match, sorted; files and folders whose names begin with a dot are not among them."""
     given = Path(os.path.expanduser(pattern))
     root, parts = (

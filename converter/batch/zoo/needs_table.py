@@ -11,7 +11,7 @@ from trtsmith.converter.batch.task import Needs
 from trtsmith.converter.batch.zoo.option_tables import check_keys, is_table
 from trtsmith.converter.batch.zoo.option_words import shown
 from trtsmith.converter.batch.zoo.toml_lines import Keys
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 
 KEYS = ("cpus", "memory", "gpu", "timeout")
 
@@ -27,7 +27,7 @@ NeedsLayer = Mapping[str, Any]
 """Some of KEYS with what was read: float cpus, int MiB or None, str, float seconds or None."""
 
 
-def read_needs(value: Any, keys: Keys, findings: Findings) -> NeedsLayer:
+def read_needs(value: Any, keys: Keys, findings: ZooFindings) -> NeedsLayer:
     """The needs in a table; what is wrong is left out, and a finding."""
     if not is_table(value, keys, findings):
         return {}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from argparse import Namespace
+from argparse import Action, Namespace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trtsmith.converter.batch.zoo.option_tables import GivenOption, OptionLayer, did_you_mean
-from trtsmith.converter.batch.zoo.option_words import OptionError, shown, words_of
+from trtsmith.converter.batch.zoo.option_words import COMMAS, OptionError, shown, words_of
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
@@ -18,31 +21,45 @@ _OF_ARGPARSE = re.compile(r"argument [^:]*: ")
 _PASTED = re.compile(r"--([a-z][\w-]*) (\S+)$")
 
 
+@dataclass(frozen=True, eq=False)
+class CheckedOptions:
+    """Options as a command reads them, without those that are wrong. wrong: these, by dest, and those that go with them.
+
+    sound: whether all is right.
+    """
+
+    read: Namespace
+    wrong: frozenset[str]
+    sound: bool
+
+
 class OptionChecker:
     """Of one command; every option and every set of options is looked at once. Files are looked for, too."""
 
-    def __init__(self, command: ZooCommand, findings: Findings) -> None:
+    def __init__(self, command: ZooCommand, findings: ZooFindings) -> None:
         self.command, self._findings = command, findings
         self._actions = command.options()
         self._order = {action.dest: place for place, action in enumerate(command.parser._actions)}
         self._words: dict[Keys, tuple[str, ...] | None] = {}
-        self._checked: dict[tuple[Keys, ...], Namespace | None] = {}
+        self._values: dict[Keys, object] = {}
+        self._checked: dict[tuple[Keys, ...], CheckedOptions | None] = {}
 
-    def words(self, layer: OptionLayer) -> tuple[str, ...] | None:
-        """The words for options, in the parser's order; None where one of them is wrong, which is a finding then."""
-        parts = [self._one(given) for given in self._sorted(layer)]
-        if any(part is None for part in parts):
-            return None
-        return tuple(word for part in parts for word in part or ())
+    def words(self, layer: OptionLayer) -> tuple[str, ...]:
+        """The words for options, in the parser's order; of one that is wrong there are none, but a finding."""
+        return tuple(word for given in self._sorted(layer) for word in self._one(given) or ())
 
-    def options(self, layer: OptionLayer, keys: Keys) -> Namespace | None:
-        """The options as the command reads them; None where they are wrong. keys: of the model, for messages."""
+    def options(self, layer: OptionLayer, keys: Keys) -> CheckedOptions | None:
+        """The options, checked; None where they cannot stand beside each other. keys: of the model, for messages."""
         given = self._sorted(layer)
         key = tuple(one.keys for one in given)
         if key not in self._checked:
-            words = self.words(layer)
-            self._checked[key] = None if words is None else self._checked_options(layer, words, keys)
+            self._checked[key] = self._checked_options(layer, keys)
         return self._checked[key]
+
+    def value(self, given: GivenOption) -> object:
+        """What the command reads of one option; None where it is wrong."""
+        self._one(given)
+        return self._values.get(given.keys)
 
     def place(self, layer: OptionLayer, names: tuple[str, ...], otherwise: Keys) -> Keys:
         """Where the first of some options stands that is given."""
@@ -73,23 +90,20 @@ class OptionChecker:
             for problem in error.problems:
                 self._say(given, problem)
             return None
-        missing = False
-        for path in paths_in(getattr(read, given.dest)) if action.type is Path else ():
-            if not path.is_file():
-                what = f"{given.name} names a folder" if path.is_dir() else f"{given.name} names no file"
-                self._findings.add(
-                    given.keys,
-                    f"{what}: {path}",
-                    f"a file; paths are relative to {folder}",
-                    "correct the path",
-                )
-                missing = True
-        return None if missing else words
+        self._values[given.keys] = getattr(read, given.dest)
+        missing = [
+            path for path in named_paths(given.name, getattr(read, given.dest)) if not _is_there(path, given)
+        ]
+        for path in missing:
+            kind = "a folder" if os.path.isdir(path) else "no file"
+            what = f"{given.name} names {kind}: {shown(str(path), 200)}"
+            expected = f"a file; paths are relative to {folder}"
+            self._findings.add(given.keys, what, expected, "correct the path")
+        return None if missing else _in_the_parsers_words(given.name, words, self._values[given.keys])
 
     def _say(self, given: GivenOption, problem: Problem) -> None:
         """What argparse says of one option, without its prefix."""
         action = self._actions[given.name]
-        expected, fix = f"what `trtsmith {self.command.name} --help` says of --{given.name}", problem.fix
         if action.choices is not None:
             choices = [str(choice) for choice in action.choices if choice != ""]
             what = f"{shown(given.value)} is no value of {given.name}"
@@ -97,27 +111,37 @@ class OptionChecker:
             self._findings.add(given.keys, what, f"one of {', '.join(choices)}", fix)
             return
         what = f"{given.name}: {_OF_ARGPARSE.sub('', problem.what, count=1)}"
-        self._findings.add(given.keys, what, expected, fix)
+        self._findings.add(given.keys, what, self._help(action), problem.fix)
 
-    def _checked_options(self, layer: OptionLayer, words: tuple[str, ...], keys: Keys) -> Namespace | None:
+    def _help(self, action: Action) -> str:
+        """What `--help` says of an option."""
+        formatter = self.command.parser.formatter_class(prog=self.command.parser.prog)
+        return f"{action.metavar or action.dest}: {formatter._expand_help(action)}"
+
+    def _checked_options(self, layer: OptionLayer, keys: Keys) -> CheckedOptions | None:
         found = len(self._findings)
+        wrong = frozenset(dest for dest, given in layer.items() if self._one(given) is None)
+        names = {given.name for dest, given in layer.items() if dest in wrong}
         try:
-            options = self.command.parse(words)
+            options = self.command.parse(self.words(layer))
         except UsageError as error:  # options that cannot stand beside each other
-            names = ", ".join(given.name for given in layer.values())
+            together = ", ".join(given.name for given in layer.values())
             for problem in error.problems:
                 self._findings.add(
-                    keys, problem.what, f"options that go together; given are {names}", problem.fix
+                    keys, problem.what, f"options that go together; given are {together}", problem.fix
                 )
             return None
         for check in self.command.checks:
+            if names & set(check.options):
+                continue  # there is a finding for it, and what it would be is not known
             try:
                 check.check(options)
             except UsageError as error:
                 place = self.place(layer, check.options, keys)
                 for problem in error.problems:
                     self._findings.take(place, as_in_a_zoo(problem))
-        return options if len(self._findings) == found else None
+                wrong |= {self._actions[name].dest for name in check.options}
+        return CheckedOptions(options, wrong, not wrong and len(self._findings) == found)
 
 
 def as_in_a_zoo(problem: Problem) -> Problem:
@@ -128,7 +152,23 @@ def as_in_a_zoo(problem: Problem) -> Problem:
     return Problem(problem.what, problem.where, problem.expected, f"{pasted[1]} = ['{pasted[2]}']")
 
 
-def paths_in(value: object) -> tuple[Path, ...]:
-    """The paths that a parsed option has: none, one, or several."""
+def named_paths(name: str, value: Any) -> tuple[Path, ...]:
+    """The files, and with `ops` folders, that an option names. value: as the command reads it; paths in it are absolute."""
     several = value if isinstance(value, (list, tuple)) else [value]
+    if name == "ops":
+        return tuple(Path(spec) for spec in several if os.path.isabs(spec))
+    if name == "freeze":
+        files = (text.partition("=@") for text in several)
+        return tuple(Path(file) for _, found, file in files if found)
     return tuple(one for one in several if isinstance(one, Path))
+
+
+def _in_the_parsers_words(name: str, words: tuple[str, ...], value: object) -> tuple[str, ...]:
+    """The words, with a list as the command reads it: GPUs by their names are targets, which tasks are placed by."""
+    if name in COMMAS and isinstance(value, tuple) and value:
+        return (f"--{name}", ",".join(map(str, value)))
+    return words
+
+
+def _is_there(path: Path, given: GivenOption) -> bool:
+    return os.path.isfile(path) or (given.name == "ops" and os.path.isdir(path))

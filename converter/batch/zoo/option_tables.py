@@ -10,7 +10,7 @@ from typing import Any
 from trtsmith.converter.batch.zoo.option_words import shown
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ def read_options(
     table: Mapping[str, Any],
     keys: Keys,
     command: ZooCommand,
-    findings: Findings,
+    findings: ZooFindings,
     others: Collection[str] = (),
 ) -> OptionLayer:
     """The options in a table; keys of `others` are not options, and for someone else to read."""
@@ -63,7 +63,7 @@ def merged(command: ZooCommand, *layers: OptionLayer) -> OptionLayer:
 
 
 def check_keys(
-    table: Mapping[str, Any], keys: Keys, known: Collection[str], of: str, findings: Findings
+    table: Mapping[str, Any], keys: Keys, known: Collection[str], of: str, findings: ZooFindings
 ) -> None:
     """A problem for each key that is none of the known ones. of: what has these keys, for messages."""
     for name in table:
@@ -76,11 +76,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A fix for a name that is not known: the nearest that is."""
     folded = {one.casefold(): one for one in known}
     tried = name.strip().lstrip("-").replace("_", "-").casefold()
-    near = difflib.get_close_matches(tried, folded, 1)
+    near = difflib.get_close_matches(tried, folded, 1, cutoff=0.7)
     return f"did you mean {folded[near[0]]!r}?" if near else "correct it, or remove it"
 
 
-def is_table(value: Any, keys: Keys, findings: Findings) -> bool:
+def is_table(value: Any, keys: Keys, findings: ZooFindings) -> bool:
     """Whether it is one; a problem if not."""
     if isinstance(value, dict):
         return True
@@ -91,7 +91,9 @@ def is_table(value: Any, keys: Keys, findings: Findings) -> bool:
     return False
 
 
-def _unknown(name: str, keys: Keys, command: ZooCommand, findings: Findings, others: Collection[str]) -> None:
+def _unknown(
+    name: str, keys: Keys, command: ZooCommand, findings: ZooFindings, others: Collection[str]
+) -> None:
     if name in command.refused:
         expected = f"options of `trtsmith {command.name}` that are a task's own"
         what = f"a zoo cannot give {name}: {command.refused[name]}"

@@ -120,7 +120,7 @@ def is_path_of_operators(spec: str, folder: Path) -> bool:
         or os.sep in spec
         or spec in (".", "..")
         or spec.startswith("~")
-        or (folder / spec).exists()
+        or os.path.exists(folder / spec)
     )
 
 
@@ -214,6 +214,11 @@ def _form(action: Action) -> str:
     if action.choices is not None:
         return "one of " + ", ".join(str(choice) for choice in action.choices if choice != "")
     return str(action.metavar or action.dest.upper())
+
+
+def one_line(text: str) -> str:
+    """A path or a name, quoted if it has a newline or the like in it."""
+    return text if text.isprintable() else repr(text)
 
 
 def shown(value: Any, most: int = 60) -> str:

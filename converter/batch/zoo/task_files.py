@@ -7,15 +7,15 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trtsmith.converter.batch.zoo.option_checks import paths_in
+from trtsmith.converter.batch.zoo.option_checks import named_paths
 
 _NOT_READ = ("__pycache__",)
 _COMPILED = "lib"
 
 
-def files_of(*commands: Namespace) -> tuple[Path, ...]:
-    """The files that parsed options name, absolute, each once; of folders all that is in them."""
-    return tuple(dict.fromkeys(file for options in commands for file in _files(options)))
+def files_of(options: Namespace) -> tuple[Path, ...]:
+    """The files that parsed options name, absolute; of folders all that is in them."""
+    return tuple(_files(options))
 
 
 def depends_on_modules(options: Namespace) -> bool:
@@ -42,15 +42,9 @@ def operator_files(spec: Path) -> Iterator[Path]:
 
 def _files(options: Namespace) -> Iterator[Path]:
     for name, value in vars(options).items():
-        if name not in ("output", "report", "model", "target"):
-            yield from paths_in(value)
-    for spec in getattr(options, "ops", ()):
-        if os.path.isabs(spec):
-            yield from operator_files(Path(spec))
-    for text in getattr(options, "freeze", ()):
-        _, found, file = text.partition("=@")
-        if found:
-            yield Path(file)
+        if name not in ("output", "report", "model", "target"):  # no file, or one that every task has
+            for path in named_paths(name, value):
+                yield from operator_files(path) if name == "ops" else (path,)
 
 
 def _tree(folders: Iterable[Path]) -> Iterator[Path]:

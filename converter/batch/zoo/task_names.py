@@ -46,7 +46,7 @@ def safe_name(text: str) -> str:
     while len(name.encode(errors="replace")) > MOST_BYTES:
         name = name[:-1]
     name = name.rstrip(" .") or "model"
-    return name if not name_fault(name) else f"{name[: MOST_CHARACTERS - 1].rstrip(' .')}_"
+    return name if not name_fault(name) else f"_{name}"  # a device's name, or one of TAKEN: these are short
 
 
 def unique_names(candidates: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:

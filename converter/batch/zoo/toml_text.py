@@ -11,7 +11,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 def toml_string(text: str) -> str:
     """A basic string. UnicodeEncodeError for what TOML cannot hold: names of files that are not UTF-8."""
     text.encode()
-    return json.dumps(text, ensure_ascii=False).translate({0x7F: "\\u007F"})
+    # As JSON, but for what JSON leaves as it is and an editor would not show.
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in json.dumps(text, ensure_ascii=False))
 
 
 def toml_key(text: str) -> str:

@@ -68,7 +68,8 @@ def _models_in(folder: Path) -> list[Path]:
 
 def _text(folder: Path, entries: list[WrittenEntry]) -> str:
     head = [
-        comment(f"The models in {folder}. docs/reference/zoo-files.md describes this file."),
+        comment(f"Written by: trtsmith batch --init {folder}"),
+        "# docs/reference/zoo-files.md describes this file.",
         "",
         "# Options of all models: long flags of `trtsmith convert` without their dashes.",
         "[defaults]",

@@ -9,11 +9,11 @@ from typing import Any
 from trtsmith.converter.batch.zoo.model_sources import ModelSource, find_models
 from trtsmith.converter.batch.zoo.needs_table import NeedsLayer, read_needs
 from trtsmith.converter.batch.zoo.option_tables import OptionLayer, check_keys, is_table, read_options
-from trtsmith.converter.batch.zoo.option_words import shown
+from trtsmith.converter.batch.zoo.option_words import one_line, shown
 from trtsmith.converter.batch.zoo.task_names import name_fault, safe_name, unique_names
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.batch.zoo.zoo_matrix import ZooMatrix, read_matrix
 
 TOP = ("defaults", "matrix", "needs", "bench", "model")
@@ -42,7 +42,16 @@ class ZooModel:
     keys: Keys
 
 
-def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: Findings) -> ZooSettings:
+@dataclass(frozen=True)
+class ZooEntries:
+    """settings: of each [[model]], also of those that find no model. complete: whether all find some."""
+
+    models: list[ZooModel]
+    settings: list[ZooSettings]
+    complete: bool
+
+
+def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings) -> ZooSettings:
     """[defaults], [matrix], [needs] and [bench]; the last three may stand in [defaults] instead."""
     check_keys(document, (), TOP, "a zoo's file", findings)
     given = document.get("defaults", {})
@@ -66,23 +75,23 @@ def read_defaults(document: Mapping[str, Any], commands: ZooCommands, findings: 
                     "remove one",
                 )
             tables[name] = (given[name], ("defaults", name))
-    options = read_options(given, ("defaults",), commands.convert, findings, _OF_MODEL)
+    given = {name: value for name, value in given.items() if name not in ("path", "name")}
+    options = read_options(given, ("defaults",), commands.convert, findings, _SHARED)
     return _settings(options, tables, commands, findings, of_model=False)
 
 
-def read_models(
-    document: Mapping[str, Any], commands: ZooCommands, findings: Findings
-) -> tuple[list[ZooModel], list[ZooSettings]]:
-    """The models of all entries, with their names; and what each entry says, also those that find no model."""
+def read_models(document: Mapping[str, Any], commands: ZooCommands, findings: ZooFindings) -> ZooEntries:
+    """All entries, and the models that they name."""
     entries = document.get("model", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         findings.add(("model",), f"model is {shown(entries)}", "[[model]], once for each", "write [[model]]")
-        return [], []
+        return ZooEntries([], [], complete=False)
     if not entries:
         what, fix = "the zoo has no model", '[[model]] and below it path = "nets/*.onnx"'
         findings.add((), what, "at least one [[model]]", fix)
     found: list[tuple[str, ModelSource, ZooSettings, Keys]] = []
     said = []
+    complete = True
     for position, entry in enumerate(entries):
         keys: Keys = ("model", position)
         tables = {name: (entry[name], (*keys, name)) for name in _SHARED if name in entry}
@@ -94,16 +103,17 @@ def read_models(
             sources = find_models(entry["path"], (*keys, "path"), findings)
         else:
             findings.add(keys, "the model has no path", "path, of a file or of several", 'path = "a.onnx"')
+        complete = complete and bool(sources)
         name = _name(entry.get("name"), (*keys, "name"), len(sources), findings)
         found += [(name, source, settings, keys) for source in sources]
-    return _named(found, findings), said
+    return ZooEntries(_named(found, findings), said, complete)
 
 
 def _settings(
     options: OptionLayer,
     tables: Mapping[str, tuple[Any, Keys]],
     commands: ZooCommands,
-    findings: Findings,
+    findings: ZooFindings,
     *,
     of_model: bool,
 ) -> ZooSettings:
@@ -119,7 +129,7 @@ def _settings(
     return ZooSettings(options, matrix, needs, bench)
 
 
-def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: Findings) -> OptionLayer | bool | None:
+def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: ZooFindings) -> OptionLayer | bool | None:
     if isinstance(value, bool):
         return {} if value else False
     if isinstance(value, dict):
@@ -129,7 +139,7 @@ def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: Findings) ->
     return None
 
 
-def _name(value: Any, keys: Keys, models: int, findings: Findings) -> str:
+def _name(value: Any, keys: Keys, models: int, findings: ZooFindings) -> str:
     """The name, with {stem} in it perhaps; "" for none, and for one that cannot be."""
     if value is None:
         return ""
@@ -147,7 +157,7 @@ def _name(value: Any, keys: Keys, models: int, findings: Findings) -> str:
     return ""
 
 
-def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: Findings) -> list[ZooModel]:
+def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: ZooFindings) -> list[ZooModel]:
     candidates = []
     for name, source, _, _ in found:
         if name:
@@ -155,17 +165,16 @@ def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: Fi
         else:
             candidates.append([safe_name(one) for one in source.names])
     names, clashes = unique_names(candidates)
-    for group in clashes:
-        lines = sorted({findings.file.line(found[position][3]) for position in group})
-        called = sorted({names[position] for position in group})
-        for position in group[1:]:
-            _, source, _, keys = found[position]
-            what = f"{source.text} would be called {names[position]!r}, as another model is"
-            if called[1:]:
-                what += " on a file system that takes no account of the case of letters"
-            expected = (
-                f"a folder for each model; these are of the entries in line {', '.join(map(str, lines))}"
-            )
+    for first, *others in clashes:
+        source, line = found[first][1], findings.file.line(found[first][3])
+        for other in others:
+            _, again, _, keys = found[other]
+            if again.text == source.text:
+                what = f"{one_line(again.text)} is a model of the entry in line {line}, too, and has one name in both"
+            else:
+                called = f"{one_line(source.text)} {names[first]!r} (line {line})"
+                what = f"{one_line(again.text)} would be called {names[other]!r}, and {called}"
+            expected = "a folder for each model, also where the case of letters does not count"
             fix = 'give one another name: name = "..."; or take it out of a glob: path = ["nets/*.onnx", "!nets/a.onnx"]'
             findings.add((*keys, "name"), what, expected, fix)
     return [

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.zoo.toml_lines import Keys, key_lines, nearest_line
+from trtsmith.converter.batch.zoo.toml_text import toml_key
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
@@ -40,12 +41,12 @@ class ZooFile:
 
     def where(self, keys: Keys) -> str:
         """For messages: the file, the line, and the key without positions in arrays."""
-        names = ".".join(name for name in keys if isinstance(name, str))
+        names = ".".join(toml_key(name) for name in keys if isinstance(name, str))
         return f"{self.path}, line {self.line(keys)}" + (f": {names}" if names else "")
 
 
 @dataclass
-class Findings:
+class ZooFindings:
     """The problems of a file, each once, to be sorted by their lines."""
 
     file: ZooFile
@@ -74,14 +75,20 @@ def read_zoo_file(path: Path) -> ZooFile:
     """UsageError for a file that cannot be read, or is no TOML."""
     text = _text(path)
     try:
-        document = tomllib.loads(text)
+        document = _parsed(path, text)
         lines = key_lines(text)
     except RecursionError:
         raise _no_zoo(path, 1, "it is nested too deeply", "tables and arrays a few levels deep") from None
+    return ZooFile(path, Path(os.path.abspath(path.parent)), document, lines)
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and int() for numbers of thousands of digits
         what, line = _said(str(error), text)
         raise _no_zoo(path, line, what, "TOML, as https://toml.io describes it") from None
-    return ZooFile(path, Path(os.path.abspath(path.parent)), document, lines)
+    return document
 
 
 def _text(path: Path) -> str:

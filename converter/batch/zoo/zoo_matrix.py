@@ -20,7 +20,7 @@ from trtsmith.converter.batch.zoo.option_words import NAMED, shown
 from trtsmith.converter.batch.zoo.task_names import folded, name_fault
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 
 DEFAULT = "default"
 """The value of an axis with which it says nothing: what holds without the axis holds."""
@@ -78,7 +78,7 @@ class ZooMatrix:
 
 
 def read_matrix(
-    value: Any, keys: Keys, command: ZooCommand, findings: Findings, *, of_model: bool = False
+    value: Any, keys: Keys, command: ZooCommand, findings: ZooFindings, *, of_model: bool = False
 ) -> ZooMatrix:
     """The zoo's matrix, or that of a model (or of all models that an entry names)."""
     if of_model and value is False:
@@ -96,7 +96,7 @@ def read_matrix(
 
 
 def _read_axis(
-    name: str, given: Any, keys: Keys, command: ZooCommand, findings: Findings, *, of_model: bool
+    name: str, given: Any, keys: Keys, command: ZooCommand, findings: ZooFindings, *, of_model: bool
 ) -> MatrixAxis | None:
     if of_model and given is False:
         return MatrixAxis(name, "", (), keys)
@@ -121,12 +121,12 @@ def _read_axis(
         if value is not None:
             values.append(value)
             places.append(place)
-    _check_labels(name, values, places, findings)
+    values = _once(name, values, places, findings)
     option = "" if action is None else action.dest
     return MatrixAxis(name, option, tuple(values), keys) if values else None
 
 
-def _no_axis(name: str, keys: Keys, command: ZooCommand, findings: Findings) -> None:
+def _no_axis(name: str, keys: Keys, command: ZooCommand, findings: ZooFindings) -> None:
     if name in command.refused:
         what = f"a zoo cannot give {name}: {command.refused[name]}"
         findings.add(keys, what, "options that are a task's own", "remove it")
@@ -136,7 +136,9 @@ def _no_axis(name: str, keys: Keys, command: ZooCommand, findings: Findings) -> 
     findings.add(keys, what, expected, did_you_mean(name, [*command.options(), "exclude"]))
 
 
-def _bundle(label: str, table: Any, keys: Keys, command: ZooCommand, findings: Findings) -> AxisValue | None:
+def _bundle(
+    label: str, table: Any, keys: Keys, command: ZooCommand, findings: ZooFindings
+) -> AxisValue | None:
     """A value of an axis that is no option's: a set of options, with needs."""
     if not is_table(table, keys, findings):
         return None
@@ -145,7 +147,7 @@ def _bundle(label: str, table: Any, keys: Keys, command: ZooCommand, findings: F
     return AxisValue(label, options, needs)
 
 
-def _value(label: str, given: GivenOption, findings: Findings) -> AxisValue | None:
+def _value(label: str, given: GivenOption, findings: ZooFindings) -> AxisValue | None:
     """A value of an option's axis."""
     if label == "" or (
         given.name in NAMED and isinstance(given.keys[-1], str) and isinstance(given.value, str)
@@ -168,19 +170,22 @@ def _label(axis: str, value: Any) -> str:
     return "+".join(value) if plain else ""
 
 
-def _check_labels(axis: str, values: list[AxisValue], places: list[Keys], findings: Findings) -> None:
-    seen: dict[str, str] = {}
+def _once(axis: str, values: list[AxisValue], places: list[Keys], findings: ZooFindings) -> list[AxisValue]:
+    """The values, each label once; findings for those that come again, and that cannot be part of a folder's name."""
+    seen: dict[str, AxisValue] = {}
     for value, keys in zip(values, places, strict=True):
         if fault := name_fault(value.label):
             what = f"the value {value.label!r} of the axis {axis} cannot be part of a folder's name: {fault}"
             findings.add(keys, what, "a name", f"give it one: {axis} = {{ NAME = {shown(value.label)} }}")
         if folded(value.label) in seen:
             what = f"the axis {axis} has the value {value.label!r} twice"
-            findings.add(keys, what, f"each once; {seen[folded(value.label)]!r} is there", "remove one")
-        seen[folded(value.label)] = value.label
+            what += "" if seen[folded(value.label)].label == value.label else ", but for the case of letters"
+            findings.add(keys, what, "each once", "remove one")
+        seen.setdefault(folded(value.label), value)
+    return list(seen.values())
 
 
-def _check_overlap(axes: Mapping[str, MatrixAxis], findings: Findings) -> None:
+def _check_overlap(axes: Mapping[str, MatrixAxis], findings: ZooFindings) -> None:
     """Two axes that set one option would each undo the other."""
     owner: dict[str, str] = {}
     for axis in axes.values():
@@ -191,7 +196,9 @@ def _check_overlap(axes: Mapping[str, MatrixAxis], findings: Findings) -> None:
             owner[dest] = axis.name
 
 
-def _read_exclusions(value: Any, keys: Keys, findings: Findings, *, of_model: bool) -> tuple[Exclusion, ...]:
+def _read_exclusions(
+    value: Any, keys: Keys, findings: ZooFindings, *, of_model: bool
+) -> tuple[Exclusion, ...]:
     if not isinstance(value, list):
         expected = 'an array of tables, as exclude = [{ target = "sm86", precision = "bf16" }]'
         findings.add(keys, f"exclude is {shown(value)}", expected, "write it so")
@@ -216,7 +223,7 @@ def _read_exclusions(value: Any, keys: Keys, findings: Findings, *, of_model: bo
     return tuple(found)
 
 
-def _labels(axis: str, given: Any, keys: Keys, findings: Findings) -> tuple[str, ...]:
+def _labels(axis: str, given: Any, keys: Keys, findings: ZooFindings) -> tuple[str, ...]:
     """One label, or several of which each matches."""
     labels = tuple(_label(axis, one) for one in (given if isinstance(given, list) else [given]))
     if not labels or "" in labels:

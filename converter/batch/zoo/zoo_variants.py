@@ -13,11 +13,13 @@ from trtsmith.converter.batch.zoo.option_tables import OptionLayer, merged
 from trtsmith.converter.batch.zoo.task_names import MOST_BYTES, folded
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
 from trtsmith.converter.batch.zoo.zoo_entries import ZooModel, ZooSettings
-from trtsmith.converter.batch.zoo.zoo_file import Findings
+from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 from trtsmith.converter.batch.zoo.zoo_matrix import AxisValue, Exclusion, MatrixAxis
 
 MOST_TASKS = 100_000
 """Of one zoo: more are a mistake in a matrix."""
+
+_UNUSED = "exclude matches nothing"
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,18 @@ class ModelVariant:
 class VariantMaker:
     """Makes the variants of models, and knows at the end which exclusions matched none."""
 
-    def __init__(self, defaults: ZooSettings, command: ZooCommand, findings: Findings) -> None:
+    def __init__(self, defaults: ZooSettings, command: ZooCommand, findings: ZooFindings) -> None:
         self._defaults, self._command, self._findings = defaults, command, findings
         self._count = 0
-        self._exclusions: dict[Exclusion, bool] = {}
-        self._labels: dict[str, dict[str, None]] = {}
+        self._exclusions: dict[Exclusion, bool] = dict.fromkeys(defaults.matrix.exclusions, False)
+        self._labels = {axis.name: _labels(axis) for axis in defaults.matrix.axes.values()}
 
     def variants(self, model: ZooModel) -> list[ModelVariant]:
         """Those that no exclusion takes out; none, and a finding, where nothing is left or they are too many."""
         of_zoo, own = self._axes(model)
         axes = [*of_zoo, *own]
         for axis in axes:
-            self._labels.setdefault(axis.name, {}).update({value.label: None for value in axis.values})
+            self._labels.setdefault(axis.name, {}).update(_labels(axis))
         exclusions = (*self._defaults.matrix.exclusions, *model.settings.matrix.exclusions)
         for exclusion in exclusions:
             self._exclusions.setdefault(exclusion, False)
@@ -69,10 +71,10 @@ class VariantMaker:
         self._check_names(model, left)
         return left
 
-    def finish(self) -> None:
-        """A finding for each exclusion that nothing was left out by."""
+    def finish(self, *, complete: bool) -> None:
+        """A finding for each exclusion that left nothing out. complete: whether all models were found that it may be for."""
         for exclusion in (one for one, used in self._exclusions.items() if not used):
-            what, expected = "exclude matches nothing", "combinations that there are"
+            what, expected = _UNUSED, "combinations that there are"
             for axis, labels in exclusion.labels.items():
                 known = self._labels.get(axis)
                 if known is None:
@@ -83,6 +85,8 @@ class VariantMaker:
                 elif not set(labels) <= known.keys():
                     unknown = next(label for label in labels if label not in known)
                     what, expected = f"the axis {axis} has no value {unknown!r}", _listed(known)
+            if not complete and what == _UNUSED:
+                continue
             self._findings.add(exclusion.keys, what, expected, "correct it, or remove it")
 
     def _axes(self, model: ZooModel) -> tuple[list[MatrixAxis], list[MatrixAxis]]:
@@ -149,6 +153,10 @@ class VariantMaker:
                 self._findings.add(model.keys, what, "a folder for each", "give a value another name")
                 return
             seen[folded(variant.name)] = variant
+
+
+def _labels(axis: MatrixAxis) -> dict[str, None]:
+    return {value.label: None for value in axis.values}
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -119,7 +119,7 @@ def show(options: argparse.Namespace, console: Console) -> int:
     ]
     if rows:
         console.result(table([("key", "model", "variant", "status", "size", "used"), *rows]))
-    console.result(f"{len(rows)} conversions, {size_text(contents.bytes)} in {folder}")
+    console.result(f"{_count(len(rows), 'conversion')}, {size_text(contents.bytes)} in {folder}")
     return EXIT_OK
 
 
@@ -136,25 +136,38 @@ def clear(options: argparse.Namespace, console: Console) -> int:
     for text in done.damaged:
         console.say(f"damaged: {one_line(text)}")
     console.result(_summary(done, folder, dry_run=options.dry_run))
-    console.problems(
-        Problem(
-            f"it cannot be removed: {one_line(text)}",
-            str(folder),
-            "files and folders that you may change",
-            "run it as the user who owns them, or give yourself the permission",
+    if done.failed:
+        first, others = one_line(done.failed[0]), len(done.failed) - 1
+        more = f"; nor can {others} more" if others else ""
+        fix = "run it as the user who owns them, or give yourself the permission"
+        console.problems(
+            [
+                Problem(
+                    f"it cannot be removed: {first}{more}",
+                    str(folder),
+                    "files and folders that you may change",
+                    fix,
+                )
+            ]
         )
-        for text in done.failed
-    )
     return EXIT_FAILED if done.failed else EXIT_OK
 
 
 def _summary(done: Pruned, folder: Path, *, dry_run: bool) -> str:
     went = "would be removed" if dry_run else "removed"
-    parts = f"{done.entries} conversions, {done.blobs} files, {done.temporary} temporary files"
-    return (
-        f"{went}: {parts}, {size_text(done.bytes)}\n"
-        f"{'would stay' if dry_run else 'stay'}: {done.kept_entries} conversions, {size_text(done.kept_bytes)} in {folder}"
+    stay = "would stay" if dry_run else "stay"
+    parts = (
+        _count(done.entries, "conversion"),
+        _count(done.blobs, "file"),
+        _count(done.temporary, "temporary file"),
+        size_text(done.bytes),
     )
+    kept = f"{_count(done.kept_entries, 'conversion')}, {size_text(done.kept_bytes)} in {folder}"
+    return f"{went}: {', '.join(parts)}\n{stay}: {kept}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _last_used_first(contents: Contents) -> list[tuple[str, Any]]:

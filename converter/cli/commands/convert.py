@@ -24,7 +24,8 @@ from trtsmith.converter.cli.arguments import (
 )
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
+from trtsmith.converter.cli.default_output import DefaultEngine
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -44,7 +45,7 @@ _DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT eng
 and a manifest."""
 
 _EPILOG = """examples:
-  trtsmith convert model.onnx -o model.plan
+  trtsmith convert model.onnx
   trtsmith convert program.pt2 -o model.plan
   trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640 --target sm86,sm89
 """
@@ -62,7 +63,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_model(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="ENGINE", help="the engine to write"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="ENGINE",
+        help="the engine to write; default: the model's name with .plan, in the current folder",
     )
     add_shapes(parser)
     add_freezing(
@@ -126,8 +131,12 @@ def run(options: argparse.Namespace, console: Console) -> int:
         from trtsmith.converter.convert.trial_build import TrialBuild
 
         return check.show(options, console, TrialBuild(), as_json=False)
+    model, default = model_of(options), None
+    if options.output is None:
+        default = DefaultEngine(model)
+        options.output = default.path
     asked = ConvertOptions(
-        model=model_of(options),
+        model=model,
         output=options.output,
         shapes=shapes_of(options),
         values=parse_values(options.values),
@@ -158,10 +167,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except TrtsmithError as error:
         report = failure_report("convert", error)
         write_report(options.report, report)
-        write_page(options, console, lambda pages, words: pages.of_conversion(words, asked, report, None))
+        write_page_of_failure(
+            options, console, lambda pages, words: pages.of_conversion(words, asked, report, None)
+        )
         raise
     for warning in done.warnings:
         console.say(f"warning: {warning}")
+    if default is not None and (replaced := default.replaced()):
+        console.say(f"warning: {replaced}")
     report = conversion_report(asked, done)
     write_report(options.report, report)
     write_page(options, console, lambda pages, words: pages.of_conversion(words, asked, report, done))

@@ -17,6 +17,7 @@ from trtsmith.converter.cli.arguments import (
 )
 from trtsmith.converter.cli.commands.check import precision_lines
 from trtsmith.converter.cli.console import Console, one_line
+from trtsmith.converter.cli.default_output import default_graph
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
@@ -34,7 +35,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_model(parser, "IN")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="the .onnx file to write"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="OUT",
+        help="the .onnx file to write; default: the model's name with .rewritten.onnx (.expanded.onnx, .plugin-v2.onnx), in "
+        "the current folder",
     )
     add_flavour(parser)
     add_shapes(parser)
@@ -54,6 +60,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
+    if options.output is None:
+        form = "expanded" if options.expand else "plugin-v2" if options.plugin_v2 else "rewritten"
+        options.output = default_graph(model_of(options), form, console)
     analysis = rewrite_model(rewrite_options(options), console.progress)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:

@@ -10,7 +10,7 @@ from typing import Any
 
 from trtsmith.converter.cli.arguments import add_operators, add_references, add_running, add_tolerances
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page
+from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.reports import failure_report, verify_report
@@ -143,7 +143,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     except TrtsmithError as error:
         failed = failure_report("verify", error)
         write_report(options.report, failed)
-        write_page(
+        write_page_of_failure(
             options, console, lambda pages, words: pages.of_problems("verify", words, options.model, failed)
         )
         raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -16,8 +15,6 @@ from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.model.errors import EXIT_USAGE
 from trtsmith.importers.problem import Problem
-
-MOST_COLUMNS = 100
 
 
 def color_of(words: Sequence[str]) -> str:
@@ -33,7 +30,7 @@ class CommandParser(argparse.ArgumentParser):
     """argparse's, with our errors, and help that is no wider than one reads."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**{**options, "formatter_class": HelpText})
         self._words: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
@@ -44,14 +41,15 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """All flags that there are not are told at once, before anything that is missing."""
         self._words = sys.argv[1:] if args is None else list(args)
-        unknown = [word for word in self._own_words() if self._is_unknown_flag(word)]
+        words = self._own_words()
+        unknown = [
+            self._unknown_flag(word, following)
+            for word, following in itertools.zip_longest(words, words[1:], fillvalue="")
+            if self._is_unknown_flag(word)
+        ]
         if unknown:
-            self.refuse([self._unknown_flag(word) for word in unknown])
+            self.refuse(unknown)
         return super().parse_known_args(args, namespace)
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        columns = shutil.get_terminal_size().columns - 2
-        return HelpText(self.prog, width=max(min(columns, MOST_COLUMNS), 40))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -110,13 +108,17 @@ class CommandParser(argparse.ArgumentParser):
             and name not in self._option_string_actions
         )
 
-    def _unknown_flag(self, word: str) -> Problem:
-        name, _, value = word.partition("=")
+    def _unknown_flag(self, word: str, following: str) -> Problem:
+        """following: the next word, which may be the flag's value."""
+        name, sign, value = word.partition("=")
         what = f"there is no flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-        foreign = foreign_flag(self.prog, name, value, flags)
+        value = value if sign or following.startswith("-") else following
+        foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)
         if foreign is not None:
-            return Problem(f"{what}; it is one of {foreign.tool}", self._where(), foreign.here, foreign.fix)
+            return Problem(
+                f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix
+            )
         near = nearest(name, flags)
         expected = f"one of the flags of `{self.prog}`"
         fix = f"did you mean {near}? " if near else "leave it out; "

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import shutil
 import textwrap
+from typing import Any
 
+MOST_COLUMNS = 100
 _CONTINUED = " \\"
 
 
 class HelpText(argparse.RawDescriptionHelpFormatter):
     """argparse's, for descriptions with paragraphs and examples: an indented line is an example."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        columns = shutil.get_terminal_size().columns - 2
+        super().__init__(*arguments, **{"width": max(min(columns, MOST_COLUMNS), 40), **options})
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return filled(text, width, indent)

@@ -50,7 +50,7 @@ def _precision(name: str, tool: str = BOTH, note: str = "") -> Other:
 _ENGINE_IN = Other(
     TRTEXEC,
     (Way("VALUE", ("run", "bench")), Way("MODEL VALUE", ("verify",))),
-    "the engine has no flag",
+    "an argument without a flag",
     "ENGINE",
 )
 _ENGINE_OUT = (Way("-o VALUE", _CONVERT),)
@@ -65,7 +65,10 @@ _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest b
 
 FLAGS: dict[str, Other] = {
     "--onnx": Other(
-        TRTEXEC, (Way("VALUE", _MODEL_READERS), Way("VALUE", ("bench",))), "the model has no flag", "MODEL"
+        TRTEXEC,
+        (Way("VALUE", _MODEL_READERS), Way("VALUE", ("bench",))),
+        "an argument without a flag",
+        "MODEL",
     ),
     "--saveEngine": Other(TRTEXEC, _ENGINE_OUT, value="ENGINE"),
     "--save-engine": Other(POLYGRAPHY, _ENGINE_OUT, value="ENGINE"),
@@ -134,6 +137,17 @@ FLAGS: dict[str, Other] = {
     "--hardware-compatibility-level": Other(
         POLYGRAPHY, (Way("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
     ),
+    "--inputIOFormats": Other(
+        TRTEXEC, (Way("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+    ),
+    "--outputIOFormats": Other(
+        TRTEXEC, (Way("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+    ),
+    "--device": Other(TRTEXEC, note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
+    "--useDLACore": Other(TRTEXEC, note="no engines for DLA are built"),
+    "--use-dla": Other(POLYGRAPHY, note="no engines for DLA are built"),
+    "--versionCompatible": Other(TRTEXEC, note="an engine is for the TensorRT that built it"),
+    "--version-compatible": Other(POLYGRAPHY, note="an engine is for the TensorRT that built it"),
     "--skipInference": Other(TRTEXEC, note="`trtsmith convert` times nothing; `trtsmith bench` does"),
     "--buildOnly": Other(TRTEXEC, note="`trtsmith convert` times nothing; `trtsmith bench` does"),
     "--loadInputs": Other(

@@ -18,10 +18,10 @@ class ForeignFlag:
     fix: str
 
 
-def foreign_flag(prog: str, name: str, value: str, flags: Sequence[str]) -> ForeignFlag | None:
+def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[str]) -> ForeignFlag | None:
     """What is known of the flag `name` that `prog` ("trtsmith convert") lacks; None if nothing is.
 
-    value: what stood behind its "=", if anything did. flags: those of `prog`, as `other_flags` writes them.
+    value, sign: what stands behind it, if anything does, after "=" or a blank. flags: those of `prog`.
     """
     other = FLAGS.get(name)
     if other is None:
@@ -31,12 +31,11 @@ def foreign_flag(prog: str, name: str, value: str, flags: Sequence[str]) -> Fore
     command = prog.partition(" ")[2]
     way = next((way for way in other.ways if command in way.commands and _has(way, flags)), other.ways[0])
     words = _with_value(way.words, other, value)
+    behind = f"{sign}{value}" if value and (sign == "=" or "VALUE" in way.words) else ""
     here = command in way.commands and _has(way, flags)
     form = words if here else f"trtsmith {way.commands[0]} ... {words}"
     note = f"; {other.note}" if other.note else ""
-    return ForeignFlag(
-        other.tool, f"{form}{note}", f"write {form} in place of {name}{'=' + value if value else ''}"
-    )
+    return ForeignFlag(other.tool, f"{form}{note}", f"write {form} in place of {name}{behind}")
 
 
 def _has(way: Way, flags: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from trtsmith.converter.compile.logged import Say, SetupError
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import sdk_folder
 from trtsmith.converter.engine.child.process import ChildDied, run_child
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.importers.problem import Problem
 
 WORKER = "trtsmith.converter.compile.triton_kernels.kernel_worker"
@@ -63,9 +64,9 @@ def build_triton_kernels(
             )
         except ChildDied as death:
             raise SetupError(_death(file, death, log)) from death
-        say(f"{operator}: {made['images']} binaries of {made['bytes'] / 1024:.0f} KiB from {file}")
+        notes_of(say)(f"{operator}: {made['images']} binaries of {made['bytes'] / 1024:.0f} KiB from {file}")
         for note in made["notes"]:
-            say(note)
+            notes_of(say)(note)
 
 
 def _death(file: str, death: ChildDied, log: Path) -> Problem:

@@ -20,6 +20,7 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
@@ -87,7 +88,7 @@ class _Mending:
             if changed is not None:
                 self._done.add(key)
                 self.mended.append(_record(mitigation, reduced))
-                self._progress(self.mended[-1].warning())
+                notes_of(self._progress)(self.mended[-1].warning())
                 return changed
         saved, unsaved = self._options.file, tuple[Problem, ...]()
         if saved is not None:
@@ -119,7 +120,7 @@ class _Mending:
             OSError,
             TrtsmithError,
         ) as failure:  # no room for the trials, say: the refusal stands as it is
-            self._progress(f"reduction: it failed: {failure}")
+            notes_of(self._progress)(f"reduction: it failed: {failure}")
             return None
         finally:
             self._left -= time.monotonic() - since

@@ -110,7 +110,7 @@ function networkPanel(network, rules) {
     details.hidden = node < 0;
     if (node < 0) return;
     const route = network.route(node), rule = network.rule(node), error = network.error[node], time = network.time[node];
-    const fact = (title, ...content) => content.some((one) => one !== "" && one !== null && one !== undefined)
+    const fact = (title, ...content) => content.some((one) => one !== "" && one !== null && one !== undefined && !(Array.isArray(one) && !one.length))
       ? [element("dt", {}, title), element("dd", {}, ...content)] : [];
     const outer = network.inside(node);
     details.replaceChildren(

@@ -8,7 +8,8 @@ function networkView(network, { onPick }) {
   const painter = networkPainter(network, canvas);
   const view = { scale: 1, x: 0, y: 0 };
   let width = 0, height = 0, waiting = false, picked = -1, fitted = true, animation = 0;
-  const LEAST = 0.004, MOST = 3;
+  const MOST = 3;
+  let least = 0.004; // or what shows all, of networks that are wider still
 
   function ask() {
     if (waiting) return;
@@ -24,11 +25,13 @@ function networkView(network, { onPick }) {
     if (width > 0) painter.paint(view, width, height); // at once: a canvas that changes its size is empty
   }
 
-  function clamp(scale) { return Math.min(MOST, Math.max(LEAST, scale)); }
+  function clamp(scale) { return Math.min(MOST, Math.max(least, scale)); }
 
   function fit() {
     const { left, top, right, bottom } = painter.bounds;
-    view.scale = clamp(Math.min(width / (right - left), height / (bottom - top), 1.2));
+    const whole = Math.min(width / (right - left), height / (bottom - top), 1.2);
+    if (whole > 0) least = Math.min(least, whole);
+    view.scale = clamp(whole);
     view.x = (width - (left + right) * view.scale) / 2;
     view.y = (height - (top + bottom) * view.scale) / 2;
     fitted = true;

@@ -24,7 +24,7 @@ NODE, INPUT, OUTPUT = "node", "input", "output"
 
 
 @dataclass(frozen=True)
-class Entry:
+class NetworkEntry:
     """A node, or an input or output of the model.
 
     op:      domain::op_type, without ONNX's own domain; "" of an input or output.
@@ -49,10 +49,10 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class NetworkEntries:
     """All of a model, in the order of execution: inputs, each node followed by those inside it, outputs."""
 
-    all: tuple[Entry, ...]
+    all: tuple[NetworkEntry, ...]
     model: Model
 
     @cached_property
@@ -93,21 +93,21 @@ class Entries:
         return frozenset(t.name for graph in all_graphs(self.model.proto.graph) for t in graph.initializer)
 
 
-def entries_of(model: Model) -> Entries:
+def entries_of(model: Model) -> NetworkEntries:
     """The entries of a model as it was read."""
     graph = model.proto.graph
     constants = {tensor.name for tensor in graph.initializer}
-    found = [Entry(INPUT, v.name, "", (), (v.name,)) for v in graph.input if v.name not in constants]
+    found = [NetworkEntry(INPUT, v.name, "", (), (v.name,)) for v in graph.input if v.name not in constants]
     _collect(graph, found, None, "")
-    found += [Entry(OUTPUT, v.name, "", (v.name,), ()) for v in graph.output]
-    return Entries(tuple(found), model)
+    found += [NetworkEntry(OUTPUT, v.name, "", (v.name,), ()) for v in graph.output]
+    return NetworkEntries(tuple(found), model)
 
 
-def _collect(graph: onnx.GraphProto, found: list[Entry], inside: int | None, where: str) -> None:
+def _collect(graph: onnx.GraphProto, found: list[NetworkEntry], inside: int | None, where: str) -> None:
     for node in graph.node:
         index = len(found)
         found.append(
-            Entry(
+            NetworkEntry(
                 NODE,
                 node.name,
                 op_name(node),

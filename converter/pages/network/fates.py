@@ -15,7 +15,7 @@ import onnx
 from trtsmith.converter.convert.plan import Plan, PlannedNode, Route
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.pages.network.entries import NODE, Entry, op_name
+from trtsmith.converter.pages.network.entries import NODE, NetworkEntry, op_name
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
@@ -42,22 +42,22 @@ class Fate:
     stand: tuple[str, ...] = ()
 
 
-def fates_of(entries: Sequence[Entry], rewritten: Rewritten | None, plan: Plan | None) -> list[Fate]:
+def fates_of(entries: Sequence[NetworkEntry], rewritten: Rewritten | None, plan: Plan | None) -> list[Fate]:
     """One for each entry, in order; empty ones for inputs and outputs, and where nothing is known."""
     if rewritten is None or plan is None:
         return [Fate()] * len(entries)
-    known = _Known(rewritten, plan, _shared_names(entries))
+    known = _FateSources(rewritten, plan, _shared_names(entries))
     return [known.fate(entry) if entry.role == NODE else Fate() for entry in entries]
 
 
-def _shared_names(entries: Iterable[Entry]) -> frozenset[str]:
+def _shared_names(entries: Iterable[NetworkEntry]) -> frozenset[str]:
     """Names that say nothing, since several nodes have them."""
     counts = Counter(entry.name for entry in entries if entry.role == NODE)
     return frozenset(name for name, count in counts.items() if count > 1)
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
+class _FateSources:
     """What is known of the engine's graph, by names."""
 
     rewritten: Rewritten
@@ -107,7 +107,7 @@ class _Known:
         precision = self.rewritten.precision
         return {one.node: one.reason for one in precision.kept} if precision is not None else {}
 
-    def fate(self, entry: Entry) -> Fate:
+    def fate(self, entry: NetworkEntry) -> Fate:
         named = entry.name if entry.name and entry.name not in self.shared else ""
         record = self.records.get(named) if named else None
         if record is not None and record.op_type != entry.op:

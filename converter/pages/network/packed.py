@@ -1,6 +1,6 @@
 """Packs a network into few, long arrays of numbers and texts: 10,000 nodes are about 1.5 MB of a page.
 
-texts      every text once; elsewhere they stand by their number here
+texts      every text once; the other entries have their numbers
 names, ops, routes, rules, hows, dtypes, kept, attributes, holds    by node, numbers of texts
 roles      by node: 0 a node, 1 an input, 2 an output of the model
 inside     by node: the number of the one in whose graph it is, plus 1; 0 in the main graph. where: the attribute
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trtsmith.converter.pages.network.entries import INPUT, NODE, OUTPUT, Entries
+from trtsmith.converter.pages.network.entries import INPUT, NODE, OUTPUT, NetworkEntries
 from trtsmith.converter.pages.network.fates import Fate
 from trtsmith.converter.pages.network.placement import Placement, placed
 
@@ -45,7 +45,7 @@ class _Texts:
 
 
 def packed(
-    entries: Entries,
+    entries: NetworkEntries,
     fates: Sequence[Fate],
     place: Placement | None = None,
     known: Mapping[str, str] = _NONE,

@@ -10,7 +10,7 @@ from typing import Any
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.pages.network.entries import NODE, Entries, entries_of, types_of
+from trtsmith.converter.pages.network.entries import NODE, NetworkEntries, entries_of, types_of
 from trtsmith.converter.pages.network.fates import Fate, fates_of
 from trtsmith.converter.pages.network.packed import packed
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten
 class PicturedNetwork:
     """The original model, and what became of its nodes where that is known: an entry's fate has its index."""
 
-    entries: Entries
+    entries: NetworkEntries
     fates: tuple[Fate, ...]
     rewritten: Rewritten | None = None
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.converter.plugin.bench.kernel_figures import (
     Ceilings,
     Measured,
@@ -170,7 +171,7 @@ def measure(
                 made = _row(plan, bench, ceilings, op, case, generated, dtype)
                 document["ops"][op.name].append(made)
                 save(document)
-                progress(f"{op.name}, {case.name}, {dtype}: {made['ours']['median_us']:g} us")
+                notes_of(progress)(f"{op.name}, {case.name}, {dtype}: {made['ours']['median_us']:g} us")
     return document
 
 

@@ -150,6 +150,28 @@ def test_a_model_that_gets_variants_leaves_no_older_result_behind(tmp_path: Path
     assert {*left_in(tmp_path / "out")} == {"a/x/model.plan", "a/x/record.json", *PAGES}
 
 
+def test_a_record_that_somebody_wrote_removes_nothing_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    drive(tmp_path, [known(tmp_path, "a")])
+    path = tmp_path / "out/a/record.json"
+    document = json.loads(path.read_text())
+    for name in ("../../thesis.txt", str(tmp_path / "thesis.txt")):
+        document["files"][name] = {"sha256": "", "bytes": 0}
+    path.write_text(json.dumps(document))
+    drive(tmp_path, [known(tmp_path, "a/x")])
+    assert (tmp_path / "thesis.txt").exists() and not path.exists()
+
+
+def test_a_listener_whose_reader_is_gone_ends_the_batch_in_order(tmp_path: Path) -> None:
+    class Gone(Told):
+        def ended(self, record: TaskRecord, source: str) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    with pytest.raises(BrokenPipeError):
+        drive(tmp_path, [known(tmp_path, "a"), known(tmp_path, "b")], told=Gone())
+    assert record_in(tmp_path, "a").status is Status.AGREE and not (tmp_path / "out/.work").exists()
+
+
 def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "out/a").mkdir(parents=True)
     (tmp_path / "out/a/thesis.txt").write_text("mine")

@@ -61,6 +61,8 @@ def test_of_convert_and_of_the_manifest(capsys: pytest.CaptureFixture[str]) -> N
         manifest.routes,
     )
     assert report.passed and report.routes == {"native": 1, "plugin": 1}
+    (node,) = report.document["nodes"]  # those that are not native
+    assert node["route"] == "plugin" and node["name"] and node["op_type"]
     assert reported(capsys, "convert", "m.onnx", "-o", "e.plan", "--rtol", "0").code == 3
     report, manifest = load_report(R), load_report(Path("e.manifest.json"))
     assert report.verdict is not None and report.verdict.status == "disagree"

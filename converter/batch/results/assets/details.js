@@ -4,14 +4,15 @@
 const Details = (() => {
   const element = Frame.element, shown = (text) => Frame.shown(text, 2000);
 
-  // back(): what is focused when the panel closes, if that from which it was opened is there no more. Gives {element, show(task)}.
-  function make(back) {
+  // step(by): shows the task before or after the one that is shown. back(): what is focused when the panel closes, if that from which it was opened is there no more. Gives {element, show(task)}.
+  function make(back, step) {
     let from = null;
     const close = element("button", { type: "button", "aria-label": "close the details", onclick: () => hide() }, "Close");
+    const steps = [[-1, "Previous"], [1, "Next"]].map(([by, text]) => element("button", { type: "button", onclick: () => step(by) }, text));
     const title = element("h2", { tabindex: "-1", id: "details-title" });
     const body = element("div", {});
     const panel = element("aside", { class: "details", "aria-labelledby": "details-title", hidden: true },
-      element("div", { class: "head" }, title, close), body);
+      element("div", { class: "head" }, title, element("div", { class: "steps" }, steps, close)), body);
     panel.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
     function hide() {
@@ -38,7 +39,7 @@ const Details = (() => {
     return [
       element("p", {}, Figures.status(task), " ", Figures.MEANS[task.status], pageLink(task)),
       problems(task),
-      list("Warnings", task.warnings, "fair"),
+      list("Warnings", task.warnings, "fair", more(task, "warnings")),
       outputs(task),
       task.bench && bench(task.bench),
       engine(task),
@@ -57,11 +58,17 @@ const Details = (() => {
     if (!task.problems.length) return null;
     return section("Problems", task.problems.map((one) => element("div", { class: "note bad" },
       element("p", {}, shown(one.what)),
-      facts([["where", shown(one.where)], ["expected", shown(one.expected)], ["fix", shown(one.fix)]]))));
+      facts([["where", shown(one.where)], ["expected", shown(one.expected)], ["fix", shown(one.fix)]]))), more(task, "problems"));
   }
 
-  function list(name, texts, kind) {
-    return texts.length ? section(name, texts.map((text) => element("div", { class: "note " + kind }, shown(text)))) : null;
+  function list(name, texts, kind, rest) {
+    return texts.length ? section(name, texts.map((text) => element("div", { class: "note " + kind }, shown(text))), rest) : null;
+  }
+
+  // What the page leaves out stands in the task's record.
+  function more(task, name) {
+    const count = task.left_out[name];
+    return count ? element("p", { class: "soft" }, "and " + count.toLocaleString("en") + " more in record.json") : null;
   }
 
   function outputs(task) {
@@ -75,7 +82,7 @@ const Details = (() => {
     return section("Outputs",
       element("p", {}, shown(verdict.status + ": " + verdict.reason)),
       element("p", { class: "soft" }, shown(run + "; inputs: " + verdict.inputs)),
-      rows.length ? plain(["output", "at", "error", "of tolerance", ""], rows, [2, 3]) : null);
+      rows.length ? plain(["output", "at", "error", "of tolerance", ""], rows, [2, 3]) : null, more(task, "outputs"));
   }
 
   function bench(found) {
@@ -94,7 +101,7 @@ const Details = (() => {
     const rows = one ? [["size", Frame.bytes(one.bytes)], ["TensorRT", shown([one.flavour, one.version].filter(Boolean).join(" "))],
       ["targets", shown(one.targets.join(", "))], ["layers", Frame.number(one.layers)]] : [];
     if (routes) rows.push(["nodes", shown(routes)]);
-    if (one && one.plugin_layers.length) rows.push(["plugin layers", shown(one.plugin_layers.join(", "))]);
+    if (one && one.plugin_layers.length) rows.push(["plugin layers", [shown(one.plugin_layers.join(", ")), more(task, "plugin_layers")]]);
     return rows.length ? section("Engine", facts(rows)) : null;
   }
 
@@ -118,10 +125,13 @@ const Details = (() => {
   }
 
   function files(task) {
+    const record = task.status !== "cancelled" && fileLink(task, "record.json", "record.json");
     const rows = Object.entries(task.files).sort(([a], [b]) => a.localeCompare(b)).map(([name, one]) => element("tr", {},
       element("th", { scope: "row" }, fileLink(task, name, Frame.shown(name, 80)) || Frame.shown(name, 80)), element("td", { class: "number" }, Frame.bytes(one.bytes)),
       element("td", { class: "code soft", title: one.sha256 }, one.sha256.slice(0, 16))));
-    return rows.length ? section("Files", plain(["file", "size", "sha256"], rows, [1])) : null;
+    if (!rows.length && !record) return null;
+    return section("Files", rows.length ? plain(["file", "size", "sha256"], rows, [1]) : null,
+      record && element("p", {}, "All that is known of the task: ", record));
   }
 
   // A link to a file of the task's folder; null for a name that no address holds.

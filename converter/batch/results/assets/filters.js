@@ -3,8 +3,9 @@
 // The filters above the tasks: text, status, model and every axis of the matrix. What they leave is shown by all who listen.
 const Filters = (() => {
   const element = Frame.element;
+  const ONLY = "\u0000"; // no axis is called so
 
-  // Gives {element, toggle(status)}; changed(tasks) is called with what is left, also at first.
+  // Gives {element, tell(), status(), toggle(status), restrict(tasks, text)}; changed(tasks) is called with what is left.
   function make(tasks, axes, changed) {
     const texts = new Map(tasks.map((task) => [task, textOf(task)]));
     const wanted = new Map(); // a name of a filter -> what a task has to have
@@ -15,9 +16,10 @@ const Filters = (() => {
     if (new Set(tasks.map((task) => task.model)).size < tasks.length) menus.push(menu("model", (task) => task.model));
     for (const axis of axes) menus.push(menu(axis, (task) => task.variant[axis]));
     menus.push(menu("from", (task) => task.source));
+    const only = element("span", { class: "badge fair only", hidden: true });
     const clear = element("button", { type: "button", onclick: () => reset() }, "Clear");
     const made = element("div", { class: "filters", role: "search" },
-      element("label", {}, "Filter", field), menus.filter(Boolean).map((one) => one.label), clear, count);
+      element("label", {}, "Filter", field), menus.filter(Boolean).map((one) => one.label), only, clear, count);
 
     function menu(name, value, order) {
       const there = new Set(tasks.map(value).filter((one) => one !== undefined));
@@ -47,12 +49,13 @@ const Filters = (() => {
       count.textContent = left.length === tasks.length ? tasks.length.toLocaleString("en") + " tasks"
         : left.length.toLocaleString("en") + " of " + tasks.length.toLocaleString("en") + " tasks";
       clear.hidden = left.length === tasks.length && words.length === 0 && tests.length === 0;
+      only.hidden = !wanted.has(ONLY);
       changed(left);
     }
 
     function reset() {
       field.value = "";
-      wanted.clear();
+      wanted.clear(); // the chosen tasks of `restrict` are one of them
       for (const one of menus) if (one) one.select.selectedIndex = 0;
       tell();
       field.focus();
@@ -60,6 +63,12 @@ const Filters = (() => {
 
     return {
       element: made, tell, status: () => { const at = menus[0].select.selectedIndex; return at > 0 ? menus[0].select.options[at].textContent : ""; },
+      // These tasks only; text says why.
+      restrict(chosen, text) {
+        wanted.set(ONLY, (task) => chosen.has(task));
+        only.textContent = Frame.shown(text, 60);
+        tell();
+      },
       // The tasks of one status, or all again where they are shown already.
       toggle(status) {
         const at = menus[0].index(status);

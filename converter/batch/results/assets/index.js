@@ -38,7 +38,12 @@
   byId("summary").append(element("div", { class: "cards" }, cards()), stripe,
     element("div", { class: "parts", role: "group", "aria-label": "filter by status" }, [...buttons.values()]));
 
-  const details = Details.make(() => document.querySelector('#tasks tr[aria-selected="true"]'));
+  let current = null;
+  const details = Details.make(() => document.querySelector('#tasks tr[aria-selected="true"]'), (by) => {
+    const seen = table.visible(), next = seen[seen.indexOf(current) + by];
+    if (next) show(next);
+  });
+  const show = (task) => { current = task; table.select(task); details.show(task); };
   document.body.appendChild(details.element);
 
   const several = new Set(tasks.map((task) => task.model)).size < tasks.length;
@@ -57,8 +62,8 @@
     { title: "nodes", number, value: Figures.nodes, cell: (task) => Figures.nodes(task) || "" },
     { title: "from", value: (task) => task.source },
   ].filter((column) => column.title !== "latency ms" || tasks.some((task) => task.bench));
-  const table = Table.make({ columns, rows: tasks, label: "tasks", pick: details.show, empty: "no task is left by the filters" });
-  const grid = data.axes.length && several ? Grid.make(data.axes, (task) => { table.select(task); details.show(task); }) : null;
+  const table = Table.make({ columns, rows: tasks, label: "tasks", pick: show, empty: "no task is left by the filters" });
+  const grid = data.axes.length && several ? Grid.make(data.axes, show) : null;
 
   function tolerance(task) {
     const used = Figures.used(task);
@@ -74,9 +79,17 @@
     for (const [status, button] of buttons) button.setAttribute("aria-pressed", String(status === chosen));
   });
   byId("filters").append(filters.element);
-  if (grid) byId("grid").append(grid.element); else byId("grid").hidden = true;
-  for (const link of document.querySelectorAll('.bar a[href="#grid"]')) link.hidden = !grid;
+  if (grid) byId("grid").append(grid.element);
   byId("tasks").append(table.element);
+  const kinds = Kinds.make(tasks, (chosen, text) => {
+    filters.restrict(chosen, text);
+    byId("tasks").scrollIntoView();
+  });
+  if (kinds) byId("kinds").append(kinds);
+  for (const id of ["grid", "kinds"]) {
+    byId(id).hidden = id === "grid" ? !grid : !kinds;
+    for (const link of document.querySelectorAll('.bar a[href="#' + id + '"]')) link.hidden = byId(id).hidden;
+  }
   filters.tell();
 
   function fromAddress() {
@@ -85,8 +98,14 @@
     let name = "";
     try { name = decodeURIComponent(found[1]); } catch { return; }
     const task = tasks.find((one) => one.name === name);
-    if (task) { table.select(task); details.show(task); }
+    if (task) show(task);
   }
+  // Arrows go from row to row, as Tab does.
+  for (const id of ["tasks", "kinds"]) byId(id).addEventListener("keydown", (event) => {
+    const row = document.activeElement.closest("tr.pickable");
+    const next = row && { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
+    if (next && next.classList.contains("pickable")) { event.preventDefault(); next.focus(); }
+  });
   addEventListener("hashchange", fromAddress);
   fromAddress();
 })();

@@ -151,6 +151,29 @@ def test_files_that_swap_their_bytes_are_others(task: BatchTask, tmp_path: Path)
     assert key(task) != before
 
 
+def beside(task: BatchTask, folder: Path) -> BatchTask:
+    """With a module of --ops FILE.py whose package has further files, none of which a word names."""
+    for name, data in {"ops.py": "import", "a/rule.py": "a", "b/rule.py": "b"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(data)
+    files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
+    return replace(task, words=("--ops", str(folder / "ops.py")), files=(*task.files, *files))
+
+
+def test_modules_beside_a_file_count_where_they_lie(task: BatchTask, tmp_path: Path) -> None:
+    before = key(beside(task, tmp_path / "package"))
+    assert key(beside(task, tmp_path / "moved")) == before
+    swapped = beside(task, tmp_path / "swapped")
+    for one, other in (("a", "c"), ("b", "a"), ("c", "b")):
+        (tmp_path / "swapped" / one).rename(tmp_path / "swapped" / other)
+    assert key(swapped) != before
+    inner = beside(task, tmp_path / "inner")
+    (tmp_path / "inner" / "ops.py").rename(tmp_path / "inner" / "a" / "ops.py")
+    words = ("--ops", str(tmp_path / "inner" / "a" / "ops.py"))
+    files = tuple(Path(words[1]) if file == tmp_path / "inner" / "ops.py" else file for file in inner.files)
+    assert key(replace(inner, words=words, files=files)) not in ("", before)
+
+
 @pytest.mark.parametrize(
     "change",
     [

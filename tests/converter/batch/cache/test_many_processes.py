@@ -31,7 +31,7 @@ def test_whatever_is_found_is_whole(tmp_path: Path, kills: bool) -> None:
             text=True,
         )
 
-    alive = [start("write", 4, seed) for seed in range(WRITERS)] + [start("prune", 4, WRITERS)]
+    alive = [start("write", 3, seed) for seed in range(WRITERS)] + [start("prune", 3, WRITERS)]
     try:
         deadline = time.monotonic() + 60
         while not (cache / "entries").exists() and time.monotonic() < deadline:

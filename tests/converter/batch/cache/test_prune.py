@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,13 +223,32 @@ def test_what_is_added_meanwhile_is_whole(
     assert found(cache) == [1, 2, 3, 4, 5, 7] and left_behind(cache) == []
 
 
-def test_what_cannot_be_removed_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
+def test_a_damaged_file_is_not_put_back_for_an_entry_that_is_new(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = add_while(monkeypatch, "_remove_blobs", cache, tmp_path, after=False)
+    blob = blob_path(cache, record.files["model.plan"].sha256)
+    blob.unlink()
+    blob.write_bytes(b"8" * 4000)
+    assert len(prune(cache, PruneOrder(damaged=True), NOW).damaged) == 1
+    assert not blob.exists() and found(cache) == [1, 2, 3, 4, 5]
+
+
+def test_what_cannot_be_removed_is_told_and_stays(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its files: an entry without them would be of no use."""
+    real = pruning.discard
+
+    def refuses(cache: Path, path: Path) -> None:
+        if path == entry_path(cache, key_of(1)):
+            raise PermissionError(1, "Operation not permitted")
+        real(cache, path)
 
     monkeypatch.setattr(pruning, "discard", refuses)
-    done = prune(cache, PruneOrder(older_than_s=4.5 * HOUR), NOW)
-    assert done.failed and all("Operation not permitted" in text for text in done.failed)
+    done = prune(cache, PruneOrder(everything=True), NOW)
+    assert done.failed == (f"{entry_path(cache, key_of(1))}: Operation not permitted",)
+    assert (done.entries, done.blobs, done.kept_entries) == (4, 4, 1)
+    assert done.kept_bytes == read_contents(cache).bytes > 7000
+    assert found(cache) == [1]
 
 
 def test_an_entry_that_may_not_be_read_keeps_its_files(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,3 +263,12 @@ def test_an_entry_that_may_not_be_read_keeps_its_files(cache: Path, monkeypatch:
     with pytest.raises(PermissionError):
         prune(cache, PruneOrder(), NOW)
     assert snapshot(cache) == before
+
+
+def test_contents_hold_no_reports(cache: Path, tmp_path: Path) -> None:
+    """A cache may have thousands of them, of some MiB each."""
+    record = replace(result(tmp_path / "6", 6), report={"nodes": ["n"]}, bench={"runs": []})
+    store(cache).add(record, tmp_path / "6")
+    kept = read_contents(cache).entries[record.key].record
+    assert (kept.report, kept.bench, kept.files) == (None, None, record.files)
+    assert store(cache).find(record.key) == record

@@ -105,3 +105,22 @@ def test_installed_packages_are_found_by_their_entry_points(
     assert found not in (before, None, "")
     (package / "ops.py").write_text("other")
     assert packages_digest() not in (before, None, "", found)
+
+
+def test_links_to_nothing_and_in_circles_and_pipes_end_nothing(tmp_path: Path) -> None:
+    package = write_package(tmp_path)
+    before = operators_digest(str(package))
+    (package / ".#ops.py").symlink_to("nobody@nowhere.123")
+    (package / "circle").symlink_to(package)
+    os.mkfifo(package / "pipe")
+    assert operators_digest(str(package)) == before
+
+
+def test_a_package_that_may_not_be_read_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = write_package(tmp_path)
+
+    def refuses(_: Path) -> bytes:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_bytes", refuses)
+    assert operators_digest(str(package)) is None

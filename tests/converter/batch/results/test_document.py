@@ -17,7 +17,7 @@ import pytest
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record, report, times, zoo
 from trtsmith.converter.batch.results.document import SCHEMA_FILE, document_text, results_document
-from trtsmith.converter.batch.results.task_row import task_row
+from trtsmith.converter.batch.results.task_row import MOST_NODES, task_row
 from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import Status, TaskRecord
 from trtsmith.converter.model.errors import UsageError
@@ -103,6 +103,9 @@ def test_the_routes_of_nodes_are_told_where_a_report_tells_them() -> None:
         {"name": "", "route": "plugin"},
     ]
     assert task_row(record("a", report=report(nodes=nodes)))["nodes"] == {"/b": "plugin"}
+    many = [{"name": f"/{number}", "route": "rewritten"} for number in range(MOST_NODES + 1)]
+    assert len(task_row(record("a", report=report(nodes=many[1:])))["nodes"]) == MOST_NODES
+    assert task_row(record("a", report=report(nodes=many)))["nodes"] is None
 
 
 def test_the_summary_counts() -> None:

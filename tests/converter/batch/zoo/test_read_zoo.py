@@ -1,50 +1,294 @@
-"""Tasks of a zoo's file: models, options, matrices, needs."""
+"""Tasks of a zoo's file: options, files, timing; and all problems at once, with their lines."""
 
 from __future__ import annotations
 
 import pickle
+import time
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
+from tests.converter.batch.zoo.zoos import COMMANDS, lines_of, make_folder, problems_of, tasks_of, write_model
 from trtsmith.converter.batch.task import BatchTask, Needs
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
-from trtsmith.converter.cli.batch_options import zoo_commands
+from trtsmith.converter.model.errors import UsageError
 
-COMMANDS = zoo_commands()
-
-
-def write_model(path: Path, *shape: int | str | None) -> Path:
-    """x -> Relu -> y"""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    inputs = [oh.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    outputs = [oh.make_tensor_value_info("y", TensorProto.FLOAT, shape)]
-    graph = oh.make_graph([oh.make_node("Relu", ["x"], ["y"])], "g", inputs, outputs)
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), path)
-    return path
+A = '[[model]]\npath = "a.onnx"\n'
+B = '[[model]]\npath = "b.onnx"\n'
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_model(tmp_path / "a.onnx", 1, 3)
-    write_model(tmp_path / "b.onnx", "batch", 3)
-    write_model(tmp_path / "nets" / "c.onnx", 2)
-    write_model(tmp_path / "nets" / "deep" / "d.onnx", 2)
-    return tmp_path
-
-
-def tasks_of(folder: Path, text: str) -> tuple[BatchTask, ...]:
-    zoo = folder / "zoo.toml"
-    zoo.write_text(text, encoding="utf-8")
-    return read_zoo(zoo, COMMANDS)
+    return make_folder(tmp_path)
 
 
 def test_a_model_by_itself_is_a_task(folder: Path) -> None:
-    (task,) = tasks_of(folder, '\n[[model]]\npath = "a.onnx"\n')
+    (task,) = tasks_of(folder, f"\n{A}")
     assert task == BatchTask(
         "a", "a", str(folder / "a.onnx"), (), (folder / "a.onnx",), {}, None, Needs(), True, 2
     )
     assert pickle.loads(pickle.dumps(task)) == task
+
+
+def test_words_have_the_parsers_order_whatever_the_files(folder: Path) -> None:
+    one = tasks_of(folder, f'{A}target = "sm86"\nprecision = "fp16"\nkeep-fp32 = "Add"\n')
+    other = tasks_of(folder, f'[defaults]\nkeep-fp32 = "Add"\n{A}precision = "fp16"\ntarget = "sm86"\n')
+    assert one[0].words == other[0].words == ("--precision", "fp16", "--keep-fp32", "Add", "--target", "sm86")
+
+
+def test_the_file_may_be_named_from_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "zoo.toml").write_bytes(b"\xef\xbb\xbf" + A.replace("\n", "\r\n").encode())
+    monkeypatch.chdir(folder / "nets")
+    (task,) = read_zoo(Path("../zoo.toml"), COMMANDS)
+    assert task.source == str(folder / "a.onnx")
+
+
+def test_files_are_all_that_a_task_reads(folder: Path) -> None:
+    write_model(folder / "w" / "w.onnx", 1, 3, weights="w.data")
+    for name in (
+        "mine.py",
+        "lib/mine.so",
+        "pkg/__init__.py",
+        "pkg/sub/__init__.py",
+        "pkg/sub/more.py",
+        "pkg/__pycache__/x.pyc",
+        "libyours.so",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    np.save(folder / "k.npy", np.ones(1))
+    text = '[[model]]\npath = "w/w.onnx"\nprecision = "int8"\ncalibration = "x.npz"\nexpected = "x.npz"\n'
+    text += 'plugins = "libyours.so"\nops = ["mine.py", "pkg/sub/more.py"]\nbench = { inputs = "k.npy" }\n'
+    (task,) = tasks_of(folder, text)
+    assert sorted(str(path.relative_to(folder)) for path in task.files) == [
+        "k.npy", "lib/mine.so", "libyours.so", "mine.py", "pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/more.py",
+        "w/w.data", "w/w.onnx", "x.npz",
+    ]  # fmt: skip
+    assert task.files[0] == folder / "w/w.onnx"
+    assert len(set(task.files)) == len(task.files)
+    assert task.hashed
+
+
+@pytest.mark.parametrize("option", ['ops = "some_module"', 'reference = "m:f"'])
+def test_what_imports_a_module_by_its_name_is_never_cached(folder: Path, option: str) -> None:
+    (task,) = tasks_of(folder, f"{A}{option}\n")
+    assert not task.hashed
+
+
+def test_a_frozen_array_is_a_file_of_the_task(folder: Path) -> None:
+    np.save(folder / "x.npy", np.ones((1, 3), np.float32))
+    (task,) = tasks_of(folder, f'{B}freeze = {{ x = "@x.npy" }}\n')
+    assert task.words == ("--freeze", f"x=@{folder}/x.npy")
+    assert task.files == (folder / "b.onnx", folder / "x.npy")
+
+
+def test_timing(folder: Path) -> None:
+    assert tasks_of(folder, A)[0].bench is None
+    assert tasks_of(folder, f"bench = true\n{A}")[0].bench == ()
+    assert tasks_of(folder, f"bench = true\n{A}bench = false\n")[0].bench is None
+    text = f'[bench]\nat = ["min", "max"]\nstreams = 2\n{A}bench = {{ streams = 3, no-transfers = true }}\n'
+    assert tasks_of(folder, text)[0].bench == ("--at", "min,max", "--streams", "3", "--no-transfers")
+
+
+def test_external_data_that_is_not_there_is_found_before_anything_runs(folder: Path) -> None:
+    write_model(folder / "w.onnx", 1, weights="w.data")
+    (folder / "w.data").unlink()
+    (problem,) = problems_of(folder, '\n[[model]]\npath = "w.onnx"\n')
+    assert "'w.data' does not exist" in problem.what
+    assert "zoo.toml, line 3: model.path" in problem.where
+    assert "w.onnx" in problem.where
+
+
+def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
+    (folder / "secret.data").write_bytes(b"\0" * 4)
+    write_model(folder / "w" / "w.onnx", 1, weights="../secret.data")
+    (problem,) = problems_of(folder, '[[model]]\npath = "w/w.onnx"\n')
+    assert "leaves the model's folder" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "line"),
+    [
+        ("", "input 'x' is dynamic and has no shapes", 1),
+        ('shapes = { x = "1x3", y = "1x3" }', "the model has no input 'y'", 3),
+        ('shapes = { x = "1x4" }', "dimension 1 is 4, but the model fixes it at 3", 3),
+        ('shapes = { x = "1x3x4" }', "rank 3", 3),
+        ('shapes = { x = "4x3:2x3:1x3" }', "contradict each other", 3),
+        ('shapes = { x = "1x3:2x3" }', "is not a shape", 3),
+        ('shapes = ["x=1x3", "x=2x3"]', "given twice", 3),
+        ('maxShapes = "z:1x3"\nshapes.x = "1x3"', "the model has no input 'z'", 4),
+        ('shapes.x = "1x3"\nfreeze = { q = 3 }', "the model has no input 'q'", 4),
+        ('freeze = { x = "[1" }', "is not a value", 3),
+        ('freeze = { x = "@nowhere.npy" }', "freeze names no file", 3),
+        ('shapes.x = "1x3"\nvalues = { k = 3 }', "the model has no input 'k'", 4),
+        ('shapes.x = "1x3"\nrtol = { z = 1e-3 }', "the model has no output 'z'", 4),
+        ('shapes.x = "1x3"\nrtol = -1', "is not a tolerance", 4),
+        ('shapes.x = "1x3"\nkeep-fp32 = "Add"', "--keep-fp32 has no meaning without --precision", 4),
+        ('shapes.x = "1x3"\ninputs = "nowhere.npz"', "inputs names no file", 4),
+        ('shapes.x = "1x3"\ninputs = "nets"', "inputs names a folder", 4),
+        ('shapes.x = "1x3"\nops = "nowhere.py"', "ops names no file", 4),
+        ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "said twice", 5),
+        ('shapes.x = "1x3"\nreference = "m"', "names no function", 4),
+        ('shapes.x = "1x3"\nverify = "graph"\nno-verify = true', "not allowed with argument", 1),
+        ('shapes.x = "1x3"\nmend-with = "magic"', '"magic" is no value of mend-with', 4),
+        ('shapes.x = "1x3"\noptimization-level = 9', "9 is no value of optimization-level", 4),
+        ('shapes.x = "1x3"\nbench = { at = "middle" }', "there is no point 'middle'", 4),
+        ('shapes.x = "1x3"\nbench = { shapes = "x" }', "is not a shape", 4),
+        ('shapes.x = "1x3"\nbench = { inputs = "x.npz", at = "max" }', "have shapes of their own", 4),
+        ('shapes.x = "1x3"\nbench = { against = "onnxruntime" }', "a zoo cannot give against", 4),
+        ('shapes.x = "1x3"\nbench = "yes"', 'bench is "yes"', 4),
+        ('shapes.x = "1x3"\noutput = "x"', "a zoo cannot give output", 4),
+        ('shapes.x = "1x3"\ntiming-cache = "x"', "a zoo cannot give timing-cache: tasks run in any order", 4),
+        ('shapes.x = "1x3"\nkeep_fp32 = "x"', "unknown key 'keep_fp32'", 4),
+        ('shapes.x = "1x3"\nmend = true\nno-mend = true', "no-mend and mend are one option", 5),
+    ],
+)
+def test_options_that_do_not_fit(folder: Path, options: str, said: str, line: int) -> None:
+    (problem,) = problems_of(folder, f"{B}{options}\n")
+    assert said in problem.what
+    assert lines_of((problem,)) == [line]
+
+
+def test_a_suggestion_is_one_that_can_be_pasted(folder: Path) -> None:
+    (problem,) = problems_of(folder, B)
+    assert problem.fix == "shapes = ['x=1x3:1x3:8x3']"
+    (task,) = tasks_of(folder, f"{B}{problem.fix}\n")
+    assert task.words == ("--shapes", "x=1x3:1x3:8x3")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"), [("precison", "precision"), ("Target", "target"), ("keep_fp32", "keep-fp32")]
+)
+def test_did_you_mean(folder: Path, wrong: str, near: str) -> None:
+    (problem,) = problems_of(folder, f'{A}{wrong} = "x"\n')
+    assert problem.fix == f"did you mean {near!r}?"
+
+
+def test_a_model_that_tensorrt_cannot_have_is_for_the_conversion_to_refuse(folder: Path) -> None:
+    text = oh.make_tensor_value_info("t", TensorProto.STRING, [1])
+    node = oh.make_node("Identity", ["t"], ["u"])
+    graph = oh.make_graph([node], "g", [text], [oh.make_tensor_value_info("u", TensorProto.STRING, [1])])
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), folder / "t.onnx")
+    assert len(tasks_of(folder, '[[model]]\npath = "t.onnx"\nshapes.q = "1"\n')) == 1
+
+
+def test_what_inputs_may_freeze_needs_no_shapes(folder: Path) -> None:
+    assert len(tasks_of(folder, f'{B}inputs = "x.npz"\n')) == 1
+
+
+def test_programs_of_pytorch(folder: Path) -> None:
+    (folder / "p.pt2").write_bytes(b"no archive")
+    (problem,) = problems_of(folder, '[[model]]\npath = "p.pt2"\n')
+    assert "no program of torch.export" in problem.what
+
+
+ALL_WRONG = """\
+[defaults]
+precison = "fp16"
+verify = "grph"
+
+[matrix]
+target = ["sm86", "sm86"]
+exclude = [{ target = "sm87" }]
+
+[needs]
+memory = "lots"
+
+[[model]]
+path = "nowhere/*.onnx"
+workspace = -1
+
+[[model]]
+path = "b.onnx"
+name = "<b>"
+shapes = { x = "1x4", y = "1" }
+bench = { at = "?" }
+
+[[model]]
+nmae = "x"
+
+[more]
+"""
+
+
+def test_all_problems_at_once_in_the_order_of_the_file(folder: Path) -> None:
+    problems = problems_of(folder, ALL_WRONG)
+    assert lines_of(problems) == [2, 3, 6, 7, 10, 13, 14, 18, 19, 19, 20, 22, 23, 25]
+    assert all(problem.where.startswith(f"{folder / 'zoo.toml'}, line ") for problem in problems)
+
+
+def test_one_problem_of_many_variants_is_told_once(folder: Path) -> None:
+    text = f'[matrix]\ntarget = ["sm80", "sm86", "sm89"]\nworkspace = [1, 2, 3]\n{B}shapes.x = "1x4"\n'
+    (problem,) = problems_of(folder, text)
+    assert lines_of((problem,)) == [6]
+
+
+def test_the_same_problem_of_several_models_names_each(folder: Path) -> None:
+    problems = problems_of(folder, '[[model]]\npath = "nets/**/*.onnx"\nshapes.q = "1"\n')
+    assert len(problems) == 2
+    assert ["c.onnx" in problem.where for problem in problems] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("data", "said", "line"),
+    [
+        (b"[[model]]\npath = a.onnx\n", "Invalid", 2),
+        (b"a = 1\na = 2\n", "Cannot overwrite", 2),
+        (b'\n\na = "x', "", 3),
+        (b'a = "\xff"\n', "not UTF-8", 1),
+        (b"a = 1\nb = \xe4\n", "not UTF-8", 2),
+        (b"a = " + b"9" * 5000, "", 1),
+        (b"a = " + b"[" * 5000, "nested too deeply", 1),
+        (b"", "the zoo has no model", 1),
+        (b"# nothing\n", "the zoo has no model", 1),
+        (b"model = 3\n", "model is 3", 1),
+        (b"[model]\npath = 'a.onnx'\n", "model is", 1),
+        (b"model = [1]\n", "model is [1]", 1),
+        (b"[[models]]\npath = 'a.onnx'\n", "unknown key 'models'", 1),
+        (b"[[model]]\n", "the model has no path", 1),
+        (b"defaults = 3\n[[model]]\npath = 'a.onnx'\n", "defaults is 3", 1),
+        (b"[defaults]\npath = 'a.onnx'\n[[model]]\npath = 'a.onnx'\n", "path is not for all models", 2),
+    ],
+)
+def test_files_that_are_no_zoo(folder: Path, data: bytes, said: str, line: int) -> None:
+    (folder / "zoo.toml").write_bytes(data)
+    with pytest.raises(UsageError) as caught:
+        read_zoo(folder / "zoo.toml", COMMANDS)
+    problem = caught.value.problems[0]
+    assert said in problem.what
+    assert lines_of((problem,)) == [line]
+
+
+@pytest.mark.parametrize("name", [".", "missing.toml", "/dev/null", "a\0b", "x" * 5000])
+def test_what_is_no_file(folder: Path, name: str) -> None:
+    with pytest.raises(UsageError):
+        read_zoo(folder / name, COMMANDS)
+
+
+def test_keys_with_newlines_cannot_pass_for_lines_of_ours(folder: Path) -> None:
+    (problem,) = problems_of(folder, f'{A}"a\\nerror: b" = 1\n')
+    assert "\n" not in problem.what + problem.where
+
+
+def test_no_module_and_no_library_is_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "evil.py").write_text("raise SystemExit(9)\n")
+    (folder / "libevil.so").write_bytes(b"\x7fELF")
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    text = (
+        f'{A}ops = "evil.py"\nreference = "evil:f"\nplugins = "libevil.so"\n[[model]]\npath = "evil:make"\n'
+    )
+    assert len(tasks_of(folder, text)) == 2
+
+
+def test_a_hundred_models_are_looked_at_in_a_second_or_two(folder: Path) -> None:
+    for number in range(100):
+        write_model(folder / "many" / f"m{number}.onnx", "batch", 3)
+    text = '[defaults]\nshapes.x = "1x3"\n[matrix]\ntarget = ["sm80", "sm86"]\nprecision = ["fp16", "bf16"]\n'
+    began = time.perf_counter()
+    assert len(tasks_of(folder, f'{text}[[model]]\npath = "many/*.onnx"\n')) == 400
+    assert time.perf_counter() - began < 5

@@ -167,7 +167,7 @@ FLAGS: dict[str, tuple[list[str], int, str]] = {
     "flavour": (["relu.onnx", "-o", "o.plan", "--flavour", "tensorrt"], 2, "tensorrt is not installed"),
     "unknown flag": (["relu.onnx", "-o", "o.plan", "--bogus"], 2, "there is no flag --bogus"),
     "abbreviated flag": (["relu.onnx", "-o", "o.plan", "--shape", "x=1"], 2, "did you mean --shapes?"),
-    "no engine": (["relu.onnx"], 2, "-o/--output"),
+    "no model": (["-o", "o.plan"], 2, "required: MODEL"),
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -118,8 +119,10 @@ def test_what_goes(
     ran = trtsmith(capsys, "cache", "prune", "--cache", cache, *words)
     assert ran.code == 0 and ran.err == ""
     assert ran.out == dry.out.replace("would be removed", "removed").replace("would stay", "stay")
-    assert f"removed: {2 - stay} conversions" in ran.out and f"stay: {stay} conversions" in ran.out
-    assert f"{stay} conversions" in trtsmith(capsys, "cache", "list", "--cache", cache).out
+    assert re.search(rf"^removed: {2 - stay} conversions?, ", ran.out) and re.search(
+        rf"stay: {stay} conversions?, ", ran.out
+    )
+    assert f"{stay} conversion" in trtsmith(capsys, "cache", "list", "--cache", cache).out
 
 
 def test_damaged_files_are_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +133,7 @@ def test_damaged_files_are_named(cache: Path, capsys: pytest.CaptureFixture[str]
     listed = trtsmith(capsys, "cache", "list", "--cache", cache)
     assert listed.code == 0 and "warning: a damaged entry" in listed.err and key_of("b") in listed.err
     ran = trtsmith(capsys, "cache", "prune", "--damaged", "--cache", cache)
-    assert ran.code == 0 and "removed: 2 conversions, 1 files" in ran.out
+    assert ran.code == 0 and "removed: 2 conversions, 1 file, " in ran.out
     assert f"damaged: {path.name}" in ran.err and f"damaged: {key_of('b')}" in ran.err
 
 
@@ -144,7 +147,7 @@ def test_what_cannot_be_removed(
     refused(
         trtsmith(capsys, "cache", "prune", "--all", "--cache", cache),
         1,
-        "Operation not permitted",
+        "Operation not permitted; nor can 1 more",
         str(cache),
     )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +40,7 @@ def test_every_flag_is_explained_where_it_is_not_ours(name: str, capsys: pytest.
         if command in ("plugin", "new") or name in parser._option_string_actions:
             continue
         ran = trtsmith(capsys, command, f"{name}=7")
-        refused(ran, 2, f"there is no flag {name}; it is one of {FLAGS[name].tool}")
+        refused(ran, 2, f"there is no flag {name}; it is a flag of {FLAGS[name].tool}")
         assert "VALUE" not in ran.err
 
 
@@ -62,7 +64,9 @@ def test_polygraphys_flags_are_polygraphys() -> None:
         (["convert", "--onnx=a b.onnx"], ()),
         (["convert", "--onnx=m.onnx"], ("write m.onnx in place of --onnx=m.onnx",)),
         (["convert", "m.onnx", "--saveEngine=a.plan", "--fp16"], ("-o a.plan", "--precision fp16")),
-        (["convert", "m.onnx", "--saveEngine", "a.plan"], ("write -o ENGINE in place of --saveEngine",)),
+        (["convert", "m.onnx", "--saveEngine"], ("write -o ENGINE in place of --saveEngine",)),
+        (["convert", "m.onnx", "--save-engine", "a.plan"], ("write -o a.plan in place of --save-engine a.plan",)),
+        (["convert", "--fp16", "m.onnx"], ("write --precision fp16 in place of --fp16\n",)),
         (["convert", "m.onnx", "--memPoolSize=workspace:2048"], ("--workspace 2048",)),
         (["convert", "m.onnx", "--memPoolSize=workspace:2048M"], ("--workspace 2048",)),
         (["convert", "m.onnx", "--memPoolSize=workspace:2G"], ("--workspace MIB",)),
@@ -79,6 +83,14 @@ def test_what_was_given_is_in_the_answer(
     words: list[str], told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused(trtsmith(capsys, *words), 2, *told)
+
+
+def test_the_guide_for_those_who_come_from_trtexec_names_the_same() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "guides" / "migrating.md").read_text()
+    table = page.split("## trtexec")[1].split("\n\n")[1]
+    theirs = {flag for row in table.splitlines()[2:] for flag in re.findall(r"--\w+", row.split("|")[1])}
+    ours = COMMANDS["convert"]._option_string_actions
+    assert len(theirs) > 25 and {flag for flag in theirs if flag not in FLAGS and flag not in ours} == set()
 
 
 def test_each_table_has_its_tool() -> None:

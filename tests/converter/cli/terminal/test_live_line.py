@@ -18,6 +18,7 @@ from tests.converter.cli.terminal.screen import COLUMNS, Shown, on_a_terminal, s
 from tests.converter.models import relu
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.terminal.live_line import LiveLine
+from trtsmith.converter.model.signs_of_life import notes_of
 
 STAGES = ["load", "rewrite and plan", "build", "verify", "bundle"]
 
@@ -142,7 +143,7 @@ def test_a_build_ends_soon_after_ctrl_c(tmp_path: Path) -> None:
         "convert", "m.onnx", "-o", "m.plan", "--no-verify", folder=tmp_path, meanwhile=press
     )
     took = time.monotonic() - pressed[0]
-    assert shown.code == 130 and took < 5, (took, shown.raw)
+    assert shown.code == 130 and took < 10, (took, shown.raw)
     assert shown.screen.splitlines()[-1] == "interrupted"
     assert children and not any(child.is_running() for child in children)
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
@@ -189,3 +190,15 @@ def test_nothing_is_shown_after_the_end(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_screen_of_the_tests_is_one() -> None:
     assert screen_of("ab\ncd\x1b[2K\x1b[1A\x1b[2K\rxy\n") == "xy"
     assert screen_of("abc\r\x1b[1;31mx\x1b[0m") == "xbc"
+
+
+def test_what_was_found_stays_and_steps_go(capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
+    live = LiveLine(lines.append)
+    live.end()  # a test has no terminal
+    notes_of(live)("found")
+    live("a step")
+    live.done("a stage: 3 s")
+    notes_of(lines.append)("for a plain function it is a line like others")
+    assert lines == ["found", "a stage: 3 s", "for a plain function it is a line like others"]
+    assert capsys.readouterr() == ("", "")

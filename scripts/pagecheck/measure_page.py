@@ -1,7 +1,7 @@
 """Measures the page of a model of 10,000 nodes in headless Chromium, and prints the figures as JSON.
 
-    python scripts/measure_page.py                     # of 10,000 nodes
-    python scripts/measure_page.py --nodes 30000 --page big.html
+    python scripts/pagecheck/measure_page.py                     # of 10,000 nodes
+    python scripts/pagecheck/measure_page.py --nodes 30000 --page big.html
 
 The page is made as `trtsmith convert --html` makes it, of a network that is rewritten and planned and not built, with
 made-up errors and times for every node. bytes: of the file. made_s: making it, with the layout. first_contentful_paint_ms:
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import onnx  # noqa: E402

@@ -1,0 +1,294 @@
+"""What became better, worse or different between two results, rule by rule and in both directions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, VERSIONS, record, report, times, zoo
+from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change
+from trtsmith.converter.batch.results.diff import SCHEMA_FILE, ResultsDiff, diff_results
+from trtsmith.converter.batch.results.latency import LATENCY_CHANGE, judged_latency
+from trtsmith.converter.batch.results.reading import load_results
+from trtsmith.converter.batch.results.task_result import TimedRun
+from trtsmith.converter.batch.results.write import write_results
+from trtsmith.converter.batch.task_record import Status, TaskRecord
+
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+
+OPPOSITE = {WORSE: BETTER, BETTER: WORSE, DIFFERENT: DIFFERENT}
+
+
+def diff_of(tmp_path: Path, old: Sequence[TaskRecord], new: Sequence[TaskRecord]) -> ResultsDiff:
+    """Through the files, as people do."""
+    for name, records in (("old", old), ("new", new)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        write_results(tmp_path / name, records)
+    return diff_results(load_results(tmp_path / "old"), load_results(tmp_path / "new" / "results.json"))
+
+
+def changes(tmp_path: Path, old: TaskRecord, new: TaskRecord) -> list[tuple[str, str]]:
+    """(aspect, mark) of one task that changed; and the other way round everything is the other way round."""
+    there, back = diff_of(tmp_path, [old], [new]), diff_of(tmp_path, [new], [old])
+    found = [(change.aspect, change.mark) for task in there.changed for change in task.changes]
+    returned = [(change.aspect, OPPOSITE[change.mark]) for task in back.changed for change in task.changes]
+    assert sorted(found) == sorted(returned)
+    return found
+
+
+def one_change(tmp_path: Path, old: TaskRecord, new: TaskRecord) -> Change:
+    (task,) = diff_of(tmp_path, [old], [new]).changed
+    (change,) = task.changes
+    return change
+
+
+A = record("a", bench=times())
+
+
+def test_a_result_does_not_differ_from_itself(tmp_path: Path) -> None:
+    records = [*zoo(5), *(record(name) for name in HOSTILE_NAMES)]
+    diff = diff_of(tmp_path, records, records)
+    assert not diff.changed and not diff.versions and not diff.added and not diff.gone
+    assert diff.same == len(records)
+
+
+@pytest.mark.parametrize("old", list(Status))
+@pytest.mark.parametrize("new", list(Status))
+def test_a_status_is_worse_where_what_passed_does_not(tmp_path: Path, old: Status, new: Status) -> None:
+    found = dict(
+        changes(
+            tmp_path, record("a", old, report=None, problems=()), record("a", new, report=None, problems=())
+        )
+    )
+    if old is new:
+        assert not found
+    elif Status.CANCELLED in (old, new) or old.passed == new.passed:
+        assert found == {"status": DIFFERENT}
+    else:
+        assert found == {"status": WORSE if old.passed else BETTER}
+
+
+def test_not_comparable_is_better_than_disagree(tmp_path: Path) -> None:
+    def disagreeing(status: str) -> TaskRecord:
+        verdict = {"status": status, "reason": "", "engine_run": True, "inputs": "", "comparisons": []}
+        return record("a", Status.DISAGREE, report=report(verdict=verdict))
+
+    assert changes(tmp_path, disagreeing("disagree"), disagreeing("not comparable")) == [("verdict", BETTER)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mark"),
+    [
+        (0.2, 0.39, None),
+        (0.2, 0.41, WORSE),
+        (0.001, 0.0099, None),  # both far below the tolerance
+        (0.001, 0.019, None),
+        (0.001, 0.021, WORSE),
+        (0.0, 0.5, WORSE),
+    ],
+)
+def test_an_error_is_another_beyond_a_factor_of_the_share_of_its_tolerance(
+    tmp_path: Path, old: float, new: float, mark: str | None
+) -> None:
+    sides = [record("a", report=report(used=used, relative=used)) for used in (old, new)]
+    assert changes(tmp_path, *sides) == ([("error", mark)] if mark else [])
+
+
+def test_an_error_without_a_tolerance_is_judged_by_that_of_its_type(tmp_path: Path) -> None:
+    def with_error(relative: float) -> TaskRecord:
+        return record("a", report=report(used=None, relative=relative))
+
+    assert changes(tmp_path, with_error(1e-7), with_error(1.9e-6)) == []  # below 2 % of 1e-4
+    assert changes(tmp_path, with_error(1e-7), with_error(2.1e-6)) == [("error", WORSE)]
+
+
+def test_an_output_that_disagrees_is_worse_whatever_its_figure(tmp_path: Path) -> None:
+    old = record("a", report=report(used=0.99, relative=1e-4, outputs=3))
+    wrong = report(used=None, relative=math.inf, agrees=False, outputs=3)
+    new = record("a", Status.DISAGREE, report=wrong)
+    assert changes(tmp_path, old, new) == [("status", WORSE), ("error", WORSE)]
+    (task,) = diff_of(tmp_path, [old], [new]).changed
+    assert task.changes[1].new == "y0: infinite, disagrees" and task.changes[1].note == "and 2 more"
+    assert task.changes[1].items == ("y0", "y1", "y2") and task.mark == WORSE
+
+
+def test_errors_of_engines_and_of_graphs_are_not_compared(tmp_path: Path) -> None:
+    engine = report(used=0.9)
+    engine["verdict"]["engine_run"] = True
+    assert changes(tmp_path, record("a"), record("a", report=engine)) == [("compared", DIFFERENT)]
+
+
+def test_outputs_that_only_one_compared_are_named(tmp_path: Path) -> None:
+    change = one_change(
+        tmp_path, record("a", report=report(outputs=1)), record("a", report=report(outputs=3))
+    )
+    assert (change.aspect, change.mark, change.items) == ("outputs compared", DIFFERENT, ("y1", "y2"))
+
+
+@pytest.mark.parametrize(
+    ("size", "mark"), [(1_009_000, None), (1_011_000, WORSE), (991_000, None), (985_000, BETTER)]
+)
+def test_sizes_differ_beyond_one_percent(tmp_path: Path, size: int, mark: str | None) -> None:
+    sides = [record("a", report=report(size=one)) for one in (1_000_000, size)]
+    found = changes(tmp_path, *sides)
+    assert found == ([("engine size", mark)] if mark else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "judged"),
+    [
+        ((1.0, 1.001), (1.029, 1.03), 0),  # beyond the 90th percentile, but no more than two runs differ
+        ((1.0, 1.001), (1.031, 1.04), 1),
+        ((1.0, 1.2), (1.15, 1.3), 0),  # within what one run shows
+        ((1.0, 1.2), (1.21, 1.3), 1),
+        ((1.21, 1.3), (1.0, 1.2), -1),
+        ((1.0, 1.0), (1.0, 1.0), 0),
+    ],
+)
+def test_latencies_differ_beyond_noise_within_a_run_and_between_runs(
+    old: tuple[float, float], new: tuple[float, float], judged: int
+) -> None:
+    one, other = (TimedRun(*pair, "L4", "580") for pair in (old, new))
+    assert judged_latency(one, other) == judged and judged_latency(other, one) == -judged
+    assert LATENCY_CHANGE == 0.03
+
+
+def test_the_two_runs_that_the_threshold_was_taken_from() -> None:
+    """Baselines that nobody touched between two records: none is called slower or faster, and without LATENCY_CHANGE
+    nearly all would be."""
+    folder = Path(__file__).resolve().parents[4] / "benchmarks" / "h200"
+    runs = []
+    for name in ("bench_earlier.json", "bench.json"):
+        ops = json.loads((folder / name).read_text())["ops"]
+        runs.append(
+            {
+                (op, row["case"], row["dtype"], row["precision"], baseline): TimedRun(
+                    times["median_us"], times["p90_us"], "H200", ""
+                )
+                for op, rows in ops.items()
+                for row in rows
+                for baseline, times in row["baselines"].items()
+                if "median_us" in times
+            }
+        )
+    old, new = runs
+    both = old.keys() & new.keys()
+    assert len(both) == 18
+    assert not any(judged_latency(old[key], new[key]) for key in both)
+    beyond = [k for k in both if new[k].median > old[k].p90 or old[k].median > new[k].p90]
+    assert len(beyond) == 17
+
+
+def test_latencies_are_compared_where_the_same_was_timed(tmp_path: Path) -> None:
+    slower = record("a", bench=times(2.0))
+    assert changes(tmp_path, A, slower) == [("latency", WORSE)]
+    assert one_change(tmp_path, A, slower).note == "+33.3%, opt images 1x3x64x64"
+    for changed in (
+        {"cuda_graph": True},
+        {"streams": 2},
+        {"transfers": False},
+        {"shapes": {"images": [2]}},
+        {"point": "max"},
+    ):
+        assert changes(tmp_path, A, record("a", bench=times(2.0, **changed))) == []
+    assert changes(tmp_path, A, record("a", bench=times(2.0) | {"gpu": "NVIDIA T4"})) == [("GPU", DIFFERENT)]
+    assert changes(tmp_path, A, record("a")) == [("latency", DIFFERENT)]
+    driver = diff_of(tmp_path, [A], [record("a", bench=times() | {"driver": "590.2"})])
+    assert [(one.package, one.old, one.new) for one in driver.versions] == [("GPU driver", "580.1", "590.2")]
+
+
+def test_warnings_are_the_same_where_only_numbers_and_folders_differ(tmp_path: Path) -> None:
+    def warned(folder: str, *warnings: str) -> TaskRecord:
+        return record(
+            "a", warnings=warnings, command=("trtsmith", "convert", f"{folder}/net.onnx", "-o", "model.plan")
+        )
+
+    old = warned("/zoo/monday", "took 3.5 s: /zoo/monday/net.onnx", "stays")
+    assert changes(tmp_path, old, warned("/tmp/x", "took 1e+02 s: /tmp/x/net.onnx", "stays")) == []
+    found = one_change(
+        tmp_path, old, warned("/zoo/monday", "took 4 s: /zoo/monday/net.onnx", "stays", "x", "y")
+    )
+    assert (found.mark, found.new, found.items) == (WORSE, "x", ("x", "y"))
+    assert changes(tmp_path, old, warned("/zoo/monday", "stays", "x")) == [
+        ("warnings", WORSE),
+        ("warnings", BETTER),
+    ]
+
+
+def test_routes_that_changed_name_the_nodes(tmp_path: Path) -> None:
+    nodes = [{"name": "/a", "route": "plugin"}, {"name": "/b", "route": "rewritten"}]
+    other = [{"name": "/a", "route": "native"}, {"name": "/b", "route": "plugin"}]
+    change = one_change(
+        tmp_path,
+        record("a", report=report(nodes=nodes, routes={"plugin": 1, "rewritten": 1})),
+        record("a", report=report(nodes=other, routes={"plugin": 1, "native": 1})),
+    )
+    assert (change.mark, change.old, change.new) == (DIFFERENT, "1 plugin, 1 rewritten", "1 native, 1 plugin")
+    assert change.items == ("/a: plugin -> native or not there", "/b: rewritten -> plugin")
+    without = report(routes={"native": 8})
+    without["engine"]["plugin_layers"] = []
+    change = one_change(tmp_path, record("a"), record("a", report=without))
+    assert change.items == ("/neck/dcn: plugin -> native or not there",)
+
+
+def test_other_options_and_other_problems_are_different(tmp_path: Path) -> None:
+    assert changes(
+        tmp_path, record("a"), record("a", command=("trtsmith", "convert", "/elsewhere/a.onnx", "--fp16"))
+    ) == [("options", DIFFERENT)]
+    refused = record("a", Status.REFUSED)
+    other = replace(PROBLEM, what="no importer for operator acme::Gate")
+    assert changes(tmp_path, refused, record("a", Status.REFUSED, problems=(other,))) == [
+        ("problems", DIFFERENT)
+    ]
+
+
+def test_versions_are_told_once_and_tasks_of_one_side_are_neither(tmp_path: Path) -> None:
+    newer = VERSIONS | {"tensorrt_rtx": "1.8"}
+    old = [record(name) for name in ("a", "b", "gone")]
+    new = [record("a", versions=newer), record("b"), record("new", Status.CRASHED)]
+    diff = diff_of(tmp_path, old, new)
+    assert [(one.old, one.new) for one in diff.versions] == [("1.7.1.116", "1.7.1.116, 1.8")]
+    assert (diff.added, diff.gone, diff.same, diff.changed) == ({"new": "crashed"}, {"gone": "agree"}, 2, ())
+    assert diff.to_json()["summary"] == {
+        "worse": 0,
+        "better": 0,
+        "different": 0,
+        "new": 1,
+        "gone": 1,
+        "same": 2,
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_zoos_differ_the_other_way_round(tmp_path: Path, seed: int) -> None:
+    old, new = list(zoo(4, seed)), list(zoo(4, seed + 100))
+    there, back = diff_of(tmp_path, old, new), diff_of(tmp_path, new, old)
+    assert there.changed and {task.name for task in there.changed} == {task.name for task in back.changed}
+    forth = {
+        (t.name, c.aspect, c.mark, c.old, c.new)
+        for t in there.changed
+        for c in t.changes
+        if c.aspect != "status"
+    }
+    again = {
+        (t.name, c.aspect, OPPOSITE[c.mark], c.new, c.old)
+        for t in back.changed
+        for c in t.changes
+        if c.aspect != "status"
+    }
+    assert forth == again
+    VALIDATOR.validate(there.to_json())
+    order = [task.mark for task in there.changed]
+    assert order == sorted(order, key=(WORSE, BETTER, DIFFERENT).index)
+
+
+def test_the_worst_of_a_task_is_its_mark(tmp_path: Path) -> None:
+    new = record("a", report=report(size=900_000, warnings=["w"], used=0.01, relative=1e-6))
+    (task,) = diff_of(tmp_path, [record("a")], [new]).changed
+    assert {change.mark for change in task.changes} == {WORSE, BETTER} and task.mark == WORSE

@@ -1,0 +1,110 @@
+"""results.json that others wrote: read as it is, or refused in four parts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.converter.batch.results.sample import HOSTILE_NAMES, record, times
+from trtsmith.converter.batch.results.diff import diff_results
+from trtsmith.converter.batch.results.diff_page import diff_page
+from trtsmith.converter.batch.results.reading import load_results
+from trtsmith.converter.batch.results.write import write_results
+from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.cli.reports.batch_diff import render
+from trtsmith.converter.model.errors import UsageError
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    records = [record(name, bench=times()) for name in HOSTILE_NAMES]
+    write_results(tmp_path, [*records, record("refused", Status.REFUSED)], title=HOSTILE_NAMES[0])
+    return tmp_path
+
+
+def test_names_come_back(written: Path) -> None:
+    found = load_results(written)
+    assert set(found.tasks) == {*HOSTILE_NAMES, "refused"} and found.title == HOSTILE_NAMES[0]
+    assert found.tasks["refused"].status is Status.REFUSED and found.tasks["refused"].bytes is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "No such file or directory"),
+        ("", "JSONDecodeError"),
+        ("[]", "TypeError: [] is not an object"),
+        ("{}", "KeyError: 'schema'"),
+        ('{"schema": 2}', "ValueError: its schema is 2, and this version reads 1"),
+        ('{"schema": 1, "tasks": {}}', "TypeError: {} is not a list"),
+        ('{"schema": 1, "tasks": [1]}', "TypeError: 1 is not an object"),
+        ("[" * 100_000, "RecursionError"),
+        ('{"schema": ' + "9" * 5000 + "}", "ValueError"),
+        ("\xff", "UnicodeDecodeError"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused_in_four_parts(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    if text is not None:
+        (tmp_path / "results.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError) as caught:
+        load_results(tmp_path)
+    (problem,) = caught.value.problems
+    assert words in problem.what and len(problem.what) < 400
+    assert problem.where == str(tmp_path / "results.json")
+    assert "trtsmith batch" in problem.expected and "correct the path" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda task: task.update(status="fine"), "'fine' is not a valid Status"),
+        (lambda task: task.pop("verdict"), "KeyError: 'verdict'"),
+        (lambda task: task["engine"].update(bytes="1"), "'1' is not a number"),
+        (lambda task: task["engine"].update(bytes=-1), "-1 is not a size, a count or an error"),
+        (lambda task: task["engine"].update(bytes=True), "'True' is not a number"),
+        (lambda task: task["engine"].update(bytes=10**400), "OverflowError"),
+        (lambda task: task["bench"]["runs"][0]["latency_ms"].update(median=0), "a latency of 0 ms"),
+        (lambda task: task["bench"]["runs"][0]["latency_ms"].update(p90=0.1), "a 90th percentile of 0.1 ms"),
+        (lambda task: task.update(name=1), "1 is not a string"),
+        (lambda task: task.update(name="refused"), "two of its tasks are called 'refused'"),
+        (lambda task: task["verdict"]["outputs"][0].update(relative=float("nan")), "nan is not a size"),
+    ],
+)
+def test_an_entry_that_is_none_is_refused(written: Path, change: Any, words: str) -> None:
+    path = written / "results.json"
+    document = json.loads(path.read_text())
+    change(document["tasks"][0])
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError) as caught:
+        load_results(path)
+    assert words in caught.value.problems[0].what
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_a_spoilt_file_is_read_or_refused_and_nothing_else(written: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    path = written / "results.json"
+    path.write_text(json.dumps(spoilt(json.loads(path.read_text()), draw)))
+    try:
+        found = load_results(path)
+    except UsageError:
+        return
+    diff = diff_results(found, found)
+    assert not diff.changed
+    assert render(diff) and diff_page(diff)
+
+
+def spoilt(document: Any, draw: random.Random) -> Any:
+    """The document with a part or two that are something else, or missing."""
+    junk: tuple[Any, ...] = (None, True, -1, 1e308, 10**400, "x", "\ud800", [], {}, [1], {"a": 1})
+    if draw.random() < 0.002:
+        return draw.choice(junk)
+    if isinstance(document, dict):
+        return {name: spoilt(one, draw) for name, one in document.items() if draw.random() > 0.0005}
+    return [spoilt(one, draw) for one in document] if isinstance(document, list) else document

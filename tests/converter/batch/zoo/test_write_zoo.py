@@ -1,0 +1,252 @@
+"""A zoo's file for a folder of models: what is written is what read_zoo takes."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper
+from onnx import helper as oh
+
+from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
+from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.batch.zoo import size_guesses
+from trtsmith.converter.batch.zoo.read_zoo import read_zoo
+from trtsmith.converter.batch.zoo.toml_text import comment, toml_key, toml_string
+from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
+from trtsmith.converter.model.errors import UsageError
+
+
+def written(folder: Path, output: Path | None = None) -> tuple[ZooWritten, str, tuple[BatchTask, ...]]:
+    """What was done, the text, and its tasks."""
+    output = output or folder / "zoo.toml"
+    done = write_zoo(folder, output)
+    return done, output.read_text(encoding="utf-8"), read_zoo(output, COMMANDS)
+
+
+def shapes_of(folder: Path, *shape: int | str | None) -> str:
+    """The range that a model's only input gets; "" for none."""
+    write_model(folder / "m.onnx", *shape)
+    _, _, (task,) = written(folder)
+    return task.words[1].removeprefix("x=") if task.words else ""
+
+
+def test_a_folder_of_models(tmp_path: Path) -> None:
+    done, text, tasks = written(make_folder(tmp_path))
+    assert done == ZooWritten(tmp_path / "zoo.toml", models=4, guessed=0, skipped=0)
+    assert [(task.name, task.words) for task in tasks] == [
+        ("a", ()),
+        ("b", ("--shapes", "x=1x3:1x3:4x3")),
+        ("c", ()),
+        ("d", ()),
+    ]
+    assert '[[model]]\npath = "b.onnx"\n# input x: float32[batch, 3]\nshapes.x = "1x3:1x3:4x3"\n' in text
+    assert "TODO" not in text
+
+
+def test_the_file_may_lie_elsewhere(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "models")
+    (tmp_path / "zoos").mkdir()
+    _, text, tasks = written(folder, tmp_path / "zoos" / "zoo.toml")
+    assert 'path = "../models/a.onnx"' in text
+    assert [task.source for task in tasks[:1]] == [str(folder / "a.onnx")]
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((1, 3), ""),
+        (("batch", 3), "1x3:1x3:4x3"),
+        ((None, 3), "1x3:1x3:4x3"),
+        (("N", 3, 8, 8), "1x3x8x8:1x3x8x8:4x3x8x8"),
+        (("unk__12", 3), "1x3:1x3:4x3"),
+        (("s0", 3), "1x3:1x3:4x3"),
+        (("p2o.DynamicDimension.0", 3, "p2o.DynamicDimension.1", 32), "1x3x320x32:1x3x640x32:4x3x1280x32"),
+        ((3, "batch_size"), "3x1:3x1:3x4"),
+        (("num_points", 3), "1x3:128x3:512x3"),
+        (("batch", "seq"), "1x1:1x128:4x512"),
+        (("batch", 3, "height", "width"), "1x3x320x320:1x3x640x640:4x3x1280x1280"),
+        (("batch", "height", "width", 3), "1x320x320x3:1x640x640x3:4x1280x1280x3"),
+        ((None, None, None, 3), "1x320x320x3:1x640x640x3:4x1280x1280x3"),
+        (("batch", 3, "frames", 160), "1x3x1x160:1x3x128x160:4x3x512x160"),
+        (("h", "w"), "320x320:640x640:1280x1280"),
+        (("k", "k"), "1x1:128x128:512x512"),
+    ],
+)
+def test_open_dimensions(tmp_path: Path, shape: tuple[int | str | None, ...], expected: str) -> None:
+    assert shapes_of(tmp_path, *shape) == expected
+
+
+def test_guesses_are_marked_and_counted(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx", "batch", 3, "height", None)
+    done, text, _ = written(tmp_path)
+    assert done.guessed == 1
+    assert "# TODO: the model leaves these sizes open; they are guesses: height, axis 3 of x\n" in text
+
+
+def save(path: Path, node: onnx.NodeProto, shape: list[int | str], *constants: onnx.TensorProto) -> None:
+    inputs = [oh.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    outputs = [oh.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = oh.make_graph([node], "g", inputs, outputs, list(constants))
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), path)
+
+
+def test_sizes_that_the_graph_contradicts_are_not_guessed(tmp_path: Path) -> None:
+    position = numpy_helper.from_array(np.zeros((1, 3, 224, 224), np.float32), "p")
+    save(
+        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
+    )
+    _, text, (task,) = written(tmp_path)
+    assert task.words == ("--shapes", "x=1x3x224x224:1x3x224x224:4x3x224x224")
+    assert "TODO" in text
+
+
+def test_a_batch_that_the_graph_fixes_is_one(tmp_path: Path) -> None:
+    token = numpy_helper.from_array(np.zeros((1, 1, 12), np.float32), "t")
+    save(tmp_path / "m.onnx", oh.make_node("Concat", ["t", "x"], ["y"], axis=1), ["batch", 5, 12], token)
+    _, _, (task,) = written(tmp_path)
+    assert task.words == ("--shapes", "x=1x5x12")
+
+
+def test_where_no_guess_fits_it_says_so(tmp_path: Path) -> None:
+    position = numpy_helper.from_array(np.zeros((1, 3, 17, 19), np.float32), "p")
+    save(
+        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
+    )
+    done, text, tasks = written(tmp_path)
+    assert done.guessed == len(tasks) == 1
+    assert "they are guesses, and ONNX's shape inference refuses them: height, width" in text
+
+
+def test_one_symbol_has_one_size(tmp_path: Path) -> None:
+    inputs = [
+        oh.make_tensor_value_info("side", TensorProto.FLOAT, ["batch", "h0"]),
+        oh.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, "h0", 8]),
+    ]
+    outputs = [
+        oh.make_tensor_value_info("y", TensorProto.FLOAT, None),
+        oh.make_tensor_value_info("z", TensorProto.FLOAT, None),
+    ]
+    nodes = [oh.make_node("Relu", ["side"], ["y"]), oh.make_node("Relu", ["image"], ["z"])]
+    graph = oh.make_graph(nodes, "g", inputs, outputs)
+    onnx.save(
+        oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx"
+    )
+    _, _, (task,) = written(tmp_path)
+    assert task.words[1::2] == ("side=1x320:1x640:4x1280", "image=1x3x320x8:1x3x640x8:4x3x1280x8")
+
+
+def test_what_cannot_be_loaded_is_a_comment_with_the_reason(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    (folder / "broken.onnx").write_bytes(b"\x08\x09:\xff\x01x")
+    (folder / "p.pt2").write_bytes(b"no archive")
+    write_model(folder / "w.onnx", 1, weights="gone.data")
+    (folder / "gone.data").unlink()
+    done, text, tasks = written(folder)
+    assert (done.models, done.skipped, len(tasks)) == (4, 3, 4)
+    assert "# broken.onnx: left out\n#   The model is truncated" in text
+    assert "# p.pt2: left out\n#   it is no file that torch.export.save wrote" in text
+    assert "'gone.data' does not exist" in text
+
+
+def test_a_program_of_pytorch_is_an_entry(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "p.pt2", "w") as archive:
+        archive.writestr("p/archive_format", "pt2")
+    _, text, (task,) = written(tmp_path)
+    assert (task.name, task.source) == ("p", str(tmp_path / "p.pt2"))
+    assert "# a PyTorch program" in text
+
+
+HOSTILE = [
+    '"quoted" \\ back.onnx',
+    "new\nline.onnx",
+    "<script>alert(1)</script >.onnx".replace("/", "_"),
+    "~root.onnx",
+    "!not.onnx",
+    "a*b[c]?.onnx",
+    "m:f.onnx",
+    "\x1b[31m\x7f.onnx",
+    "d\u00e9j\u00e0 \u202evu.onnx",
+    "'''.onnx",
+    "#.onnx",
+]
+
+
+def test_hostile_names_of_files_and_inputs(tmp_path: Path) -> None:
+    for name in HOSTILE:
+        path = write_model(tmp_path / name, "batch", 3)
+        model = onnx.load(path)
+        model.graph.input[0].name = model.graph.node[0].input[0] = name
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = f"batch\n{name}"
+        onnx.save(model, path)
+    _, text, tasks = written(tmp_path)
+    assert {task.source for task in tasks} == {str(tmp_path / name) for name in HOSTILE}
+    assert {task.words[-1].removeprefix("--shapes=").rpartition("=")[0] for task in tasks} == set(HOSTILE)
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_a_name_that_is_not_utf8_is_a_comment(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    os.rename(folder / "a.onnx", os.fsencode(folder) + b"/\xff.onnx")
+    done, text, tasks = written(folder)
+    assert (done.models, done.skipped, len(tasks)) == (3, 1, 3)
+    assert "not UTF-8" in text
+
+
+def test_a_file_is_not_overwritten_without_being_told(tmp_path: Path) -> None:
+    folder, output = make_folder(tmp_path), tmp_path / "zoo.toml"
+    output.write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        write_zoo(folder, output)
+    assert output.read_text() == "mine"
+    write_zoo(folder, output, overwrite=True)
+    assert len(read_zoo(output, COMMANDS)) == 4
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"), [("empty", "has no model"), ("gone", "no such folder"), ("x.npz", "no folder")]
+)
+def test_folders_without_models(tmp_path: Path, folder: str, said: str) -> None:
+    make_folder(tmp_path)
+    (tmp_path / "empty" / ".hidden").mkdir(parents=True)
+    write_model(tmp_path / "empty" / ".hidden" / "h.onnx", 1)
+    with pytest.raises(UsageError, match=said):
+        write_zoo(tmp_path / folder, tmp_path / "zoo.toml")
+    assert not (tmp_path / "zoo.toml").exists()
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the zoo's file cannot be written"):
+        write_zoo(make_folder(tmp_path), tmp_path / "nowhere" / "zoo.toml")
+
+
+def test_options_can_be_added_at_the_end(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx", "batch", 3)
+    written(tmp_path)
+    with open(tmp_path / "zoo.toml", "a", encoding="utf-8") as stream:
+        stream.write('precision = "fp16"\n')
+    (task,) = read_zoo(tmp_path / "zoo.toml", COMMANDS)
+    assert task.words[-2:] == ("--precision", "fp16")
+
+
+def test_looking_for_sizes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    position = numpy_helper.from_array(np.zeros((1, 3, 224, 224), np.float32), "p")
+    save(
+        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
+    )
+    monkeypatch.setattr(size_guesses, "MOST_S", 0.0)
+    _, text, (task,) = written(tmp_path)
+    assert "1x3x320x320" in task.words[1]
+    assert "refuses them" in text
+
+
+def test_toml_text() -> None:
+    assert toml_string('a"\\\n\x7f\u00e9') == '"a\\"\\\\\\n\\U0000007F\u00e9"'
+    assert (toml_key("a-b_1"), toml_key("a.b"), toml_key("")) == ("a-b_1", '"a.b"', '""')
+    assert comment("a\n[[model]]\r\x1b") == "# a\\n[[model]]\\r\\x1b"
+    with pytest.raises(UnicodeEncodeError):
+        toml_string("\udcff")
