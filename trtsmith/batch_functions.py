@@ -33,7 +33,8 @@ def batch(
     only:         patterns; tasks whose name or model matches one.
     on:           the address of a Ray cluster; "local" for a Ray that is started here; None: processes of this machine.
     jobs:         tasks at a time, of these; None: as many as there are cores for.
-    cache:        the folder of the cache; None: the user's. no_cache: there is none.
+    cache:        the folder of the cache; None: the user's.
+    no_cache:     neither read nor write it.
     retry_failed: do again what was refused, too.
     progress:     gets a line for each task that has ended, and each warning.
 

@@ -16,7 +16,8 @@ class BatchResult:
     """The tasks of a batch, by their names, in the order of the zoo.
 
     folder:   with a folder for each task that has ended, results.json, junit.xml and index.html.
-    statuses: how each ended. sources: "run", "cache", or "kept" from an earlier batch.
+    statuses: how each ended.
+    sources:  where it came from: "run", "cache", or "kept" from an earlier batch.
     seconds:  that all took together.
     signal:   the number of the signal that ended it before everything was done; 0 for none.
     """

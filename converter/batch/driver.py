@@ -74,6 +74,9 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         batch = _BatchRun(tasks, options, listener, output, interrupts)
         try:
             batch.run()
+        except BrokenPipeError:  # whoever reads what the listener prints has gone away
+            batch.write_quietly()
+            raise
         except OSError as error:
             batch.write_quietly()
             raise cannot_write(output.folder, error) from error

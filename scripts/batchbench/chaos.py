@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,13 @@ def environment(**variables: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def local_nodes(count: int, folder: Path, **node: Any) -> Iterator[Any]:
+def local_nodes(
+    count: int, folder: Path, system: Mapping[str, Any] | None = None, **node: Any
+) -> Iterator[Any]:
     """A ray.cluster_utils.Cluster of nodes with one core each.
 
-    folder: for the files of Ray and of its tasks; its path must be short. node: options of every node.
+    folder: for the files of Ray and of its tasks; its path must be short. system: Ray's internal settings; None: those by
+    which it sees within seconds that a node is gone. node: options of every node.
     """
     variables = {
         "RAY_AUTH_MODE": "disabled",
@@ -77,7 +80,11 @@ def local_nodes(count: int, folder: Path, **node: Any) -> Iterator[Any]:
         from ray.cluster_utils import Cluster
 
         one = {"num_cpus": 1, "object_store_memory": _STORE, "include_dashboard": False, **node}
-        head = {**one, "_system_config": _HEALTH, "temp_dir": str(folder / "ray")}
+        head = {
+            **one,
+            "_system_config": dict(_HEALTH if system is None else system),
+            "temp_dir": str(folder / "ray"),
+        }
         cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
             for _ in range(count - 1):
@@ -117,7 +124,7 @@ class Chaos:
         for task, _ in self._tasks.values():
             Path(task.source).write_bytes(task.model.encode() * 1000)
         if real:
-            _relu(home / "models/real.onnx")
+            write_relu(home / "models/real.onnx")
 
     def run(self) -> list[str]:
         """What is wrong in the end; nothing, if all is as it has to be."""
@@ -248,7 +255,8 @@ def _soon(done: Callable[[], bool], limit_s: float = 15.0) -> None:
         time.sleep(0.1)
 
 
-def _relu(path: Path) -> None:
+def write_relu(path: Path) -> Path:
+    """A model of one node."""
     import onnx
     from onnx import TensorProto
     from onnx import helper as oh
@@ -256,6 +264,7 @@ def _relu(path: Path) -> None:
     ends = [oh.make_tensor_value_info(name, TensorProto.FLOAT, (1, 3)) for name in "xy"]
     graph = oh.make_graph([oh.make_node("Relu", ["x"], ["y"])], "graph", ends[:1], ends[1:])
     onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), path)
+    return path
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,9 @@ from trtsmith.converter.batch.task import BatchTask
 IDLE_S = 30.0
 """After which a process that converts is ended: Ray keeps its own as long as the driver has a use for the cluster."""
 
+
+EVENT_S = 0.25
+"""Between two events that go to the driver: a build says more than anybody reads, and each is an object of Ray."""
 
 WAKE_S = 0.2
 """Between two moments at which Ray can interrupt a task that waits."""
@@ -71,13 +75,21 @@ class NodeStation:
         """Events while the task runs, and how it ended."""
         call = _StationCall(task)
         self._calls.put(call)
+        held: Event | None = None  # until it is time for the next one
+        told = 0.0
         while True:
             try:
-                said = call.said.get(timeout=WAKE_S)
+                said: Event | Ended | BaseException = call.said.get(timeout=WAKE_S)
             except queue.Empty:
-                continue
+                if held is None:
+                    continue
+                said = held
             if isinstance(said, BaseException):
                 raise said
+            if isinstance(said, Event) and time.monotonic() < told + EVENT_S:
+                held = said
+                continue
+            held, told = None, time.monotonic()
             yield said
             if isinstance(said, Ended):
                 return

@@ -25,7 +25,6 @@ from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import FileFacts
 from trtsmith.importers.problem import Problem
 
-
 _TEXTS = (".html", ".json")
 
 

@@ -28,7 +28,13 @@ from trtsmith.converter.batch.fleet.node_task import (
 from trtsmith.converter.batch.fleet.ray_cancel import cancel_all
 from trtsmith.converter.batch.fleet.result_intake import DamagedResult, ResultIntake
 from trtsmith.converter.batch.fleet.shipped_files import FileShelf
-from trtsmith.converter.batch.fleet.task_ends import cancelled_end, lost_end, mistake_end, without_files
+from trtsmith.converter.batch.fleet.task_ends import (
+    cancelled_end,
+    lost_end,
+    mistake_end,
+    stranded_end,
+    without_files,
+)
 from trtsmith.converter.batch.fleet.task_resources import Cluster, TaskResources
 from trtsmith.converter.batch.fleet.waiting_tasks import WaitingTask, WaitingTasks
 from trtsmith.converter.batch.task import BatchTask
@@ -224,14 +230,16 @@ class RayRun:
         yield self._done(lost_end(running.task, error, running.began, running.attempts, out_of_memory))
 
     def _without_machine(self) -> Iterator[Ended]:
-        """Tasks that no machine can run any more."""
+        """Tasks that no machine can run any more: those that Ray has, and those that wait here."""
         held = [(generator, running.resources) for generator, running in self._running.items()]
-        for generator in self._waiting.hopeless(held, self._settings.patience_s):
+        hopeless = list(self._waiting.hopeless(held, self._settings.patience_s))
+        for generator in hopeless:
             running = self._running.pop(generator)
             self._ray.cancel(generator)
             running.intake.discard()
-            error = RuntimeError("no machine is left in the cluster that can run it")
-            yield self._done(lost_end(running.task, error, running.began, running.attempts, False))
+            yield self._done(stranded_end(running.task, running.attempts))
+        for waiting in self._waiting.drop_hopeless() if hopeless else ():
+            yield self._done(stranded_end(waiting.task, max(waiting.attempts, 1)))
 
     def _done(self, ended: Ended) -> Ended:
         self._shelf.done(ended.task)

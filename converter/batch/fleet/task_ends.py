@@ -35,6 +35,17 @@ def lost_end(
     return _end(task, status, problem, began, attempts)
 
 
+def stranded_end(task: BatchTask, attempts: int) -> Ended:
+    """A task for which the cluster has no machine any more."""
+    problem = Problem(
+        "no machine is left in the cluster that can run it",
+        task.name,
+        "a machine that stays until the task ends",
+        "add such a machine to the cluster, and run the same command again: it does what is left",
+    )
+    return _end(task, Status.LOST, problem, None, attempts)
+
+
 def cancelled_end(task: BatchTask, began: Began, attempts: int) -> Ended:
     """A task that was at work when the batch was stopped."""
     return _end(task, Status.CANCELLED, cancellation(task), began, attempts)

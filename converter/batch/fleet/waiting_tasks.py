@@ -80,3 +80,13 @@ class WaitingTasks:
             self._fitting = now
         elif now > self._fitting + patience_s:
             yield from without
+
+    def drop_hopeless(self) -> list[WaitingTask]:
+        """Those that wait here and that no machine can run; they wait no longer."""
+        dropped: list[WaitingTask] = []
+        for queue in self._queues.values():
+            kept = [one for one in queue if any(one.resources.fit(node) for node in self._nodes)]
+            dropped += [one for one in queue if one not in kept]
+            queue.clear()
+            queue.extend(kept)
+        return dropped

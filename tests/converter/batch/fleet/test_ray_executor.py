@@ -297,8 +297,16 @@ def test_a_gpu_is_asked_for_by_rays_name(runs: Runs) -> None:
             }
         assert done["gpu"].record.status is Status.AGREE and done["gpu"].record.place["gpu"] == "L4"
         assert done["cpu"].record.place["gpu"] == ""
+        with runs.executor(settings=FleetSettings(patience_s=1)) as executor:
+            ended = executor.run([task("first"), *(replace(gpu, name=f"gpu-{i}") for i in range(9))], print)
+            assert next(ended).record.status is Status.AGREE
+            cluster.remove_node(node, allow_graceful=False)
+            late = [one.record for one in ended]
+        lost = [record for record in late if record.status is Status.LOST]
+        assert len(late) == 9 and lost and "no machine is left" in lost[-1].problems[0].what
     finally:
-        cluster.remove_node(node)
+        if node in cluster.list_all_nodes():
+            cluster.remove_node(node)
 
 
 def test_a_machine_with_other_operators_is_refused_and_left_out_where_it_comes_later(
