@@ -226,7 +226,7 @@ class Chaos:
             yield "no task killed its host"
 
     def _converting(self) -> Sequence[int]:
-        """Processes that had tasks and are still there: the driver has ended, and they had ten seconds."""
+        """Processes that had tasks and are still there: the driver has ended, and they had their time."""
         pids = {int(line.split()[1]) for line in self._began()}
         with contextlib.suppress(TimeoutError):
             _soon(lambda: not any(psutil.pid_exists(pid) for pid in pids))
@@ -247,7 +247,7 @@ class Chaos:
         return (self._home / "driver.log").read_text()[-2000:]
 
 
-def _soon(done: Callable[[], bool], limit_s: float = 15.0) -> None:
+def _soon(done: Callable[[], bool], limit_s: float = 60.0) -> None:
     end = time.monotonic() + limit_s
     while not done():
         if time.monotonic() > end:
