@@ -36,7 +36,7 @@ PRECISIONS = ("fp32", "fp16")
 BATCH = 2
 """Of the inputs that models.export writes."""
 
-HEAD = """# Written by scripts/batchbench/demo_zoo.py: `trtsmith batch zoo.toml -o out` converts every model, in every variant.
+HEAD = """# Written by scripts/batchbench/demo_zoo.py, for `trtsmith batch zoo.toml -o out`: every model, in every variant.
 
 [needs]
 memory = "8GiB"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trtsmith.converter.batch.cache.blobs import discard
-from trtsmith.converter.batch.cache.contents import Contents, read_contents
+from trtsmith.converter.batch.cache.cache_contents import Contents, read_contents
 from trtsmith.converter.batch.cache.entries import DamagedEntry, entry_state, read_entry
 from trtsmith.converter.batch.cache.file_hashes import hash_descriptor, open_regular
 from trtsmith.converter.batch.cache.layout import (

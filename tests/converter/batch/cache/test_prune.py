@@ -12,7 +12,7 @@ import pytest
 
 from tests.converter.batch.cache.results import facts_of, key_of, left_behind, names_of_blobs, result
 from trtsmith.converter.batch.cache import prune as pruning
-from trtsmith.converter.batch.cache.contents import read_contents
+from trtsmith.converter.batch.cache.cache_contents import read_contents
 from trtsmith.converter.batch.cache.layout import blob_path, entry_path, temporary_path
 from trtsmith.converter.batch.cache.prune import LEFT_BEHIND_S, PruneOrder, prune
 from trtsmith.converter.batch.cache.store import Store
