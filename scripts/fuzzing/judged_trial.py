@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzzing.fuzz_process import FuzzProcess
+from trtsmith.converter.convert.mending.refusals import SUFFIX
+from trtsmith.converter.engine.libraries import FOLDER
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"
 CODES = (0, 1, 2, 3)
 
 OF_OTHERS = frozenset({".ses"})
 """What onnxruntime writes into the temporary folder, once in each process."""
+
+LIBRARIES = frozenset(path.name for path in FOLDER.glob("*.so"))
+"""What convert puts beside an engine with plugins."""
 
 _FRAME = re.compile(r'File "[^"\n]*?/((?:converter|importers)/[\w/]+\.py)", line (\d+), in (\w+)')
 _FAILED = re.compile(r"internal error: (\w+)")
@@ -133,9 +138,8 @@ def _judged(
         found.append(("broken rule", re.sub(r"'[^']*'", "'...'", broken[1])[:160]))
     if outcome["mib"] > most_mib:
         found.append(("memory", f"{words[0]} uses {outcome['mib'] >> 8 << 8} MiB"))
-    expected = {MODEL} | (
-        {name for name in left["work"] if name.startswith("out.")} if code in (0, 3) else set()
-    )
+    made = {name for name in left["work"] if name.startswith("out.") or name in LIBRARIES}
+    expected = {MODEL} | {name for name in made if code in (0, 3) or _is_told(name, code, said)}
     more = [name for name in left["work"] if name not in expected]
     more += [name for name in left["temporary"] if name not in OF_OTHERS]
     if more:
@@ -143,3 +147,8 @@ def _judged(
     if code == 0 and words[0] == "rewrite" and OUTPUT not in left["work"]:
         found.append(("no output", " ".join(words)))
     return [FuzzFinding(kind, place, words, said) for kind, place in found]
+
+
+def _is_told(name: str, code: int, said: str) -> bool:
+    """Whether it is the file of the nodes that TensorRT refuses, which the message names."""
+    return code == 1 and name.endswith(SUFFIX) and f"/{name}" in said

@@ -91,7 +91,7 @@ def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as
     check_report(report, (model, *plugins, options.inputs, trial.refusals.file))
     with signs_of_life(console.progress) as progress:
         analysis = check_model(model, analysis_options(options), trial, progress)
-    document = analysis_report(model, analysis)
+    document = analysis_report(model, analysis) if as_json or report is not None else {}
     write_report(report, document)
     if as_json:
         console.json(document)

@@ -39,8 +39,10 @@ class _ByteConstants:
     def __init__(self, graph: Graph) -> None:
         self.records: list[Rewrite] = []
         self._graph = graph
+        self._scopes: list[Scope] = []
 
     def scope(self, scope: Scope) -> None:
+        self._scopes = list(self._graph.scopes())
         first: list[onnx.NodeProto] = []
         behind: dict[Node, list[onnx.NodeProto]] = {}
         for name in [n for n, tensor in scope.tensors.items() if tensor.data_type == T.INT8]:
@@ -68,7 +70,7 @@ class _ByteConstants:
         """
         readers = [n for n in dict.fromkeys(self._graph.readers_of(name)) if n.scope.holder(name) is scope]
         refused = [node for node in readers if not _takes(node, name)]
-        returned = any(name in one.outputs and one.holder(name) is scope for one in self._graph.scopes())
+        returned = any(name in one.outputs and one.holder(name) is scope for one in self._scopes)
         if not refused and not returned:
             return []
         names = self._graph.names

@@ -168,8 +168,9 @@ class NodeView:
         return any(a.name == attribute for a in self.proto.attribute)
 
     def own(self, *names: str) -> dict[str, Any]:
-        """Those of the node's own attributes that have these names."""
-        return {name: self.attributes[name] for name in names if self.given(name)}
+        """Those of the node's own attributes that have these names, and that its operator has in its opset."""
+        known = schema_attributes(self.domain, self.op_type, self.version)
+        return {n: self.attributes[n] for n in names if self.given(n) and (known is None or n in known)}
 
     def graph(self, attribute: str) -> onnx.GraphProto:
         """A subgraph of the node. StopIteration if it has none of that name."""
@@ -317,6 +318,15 @@ def schema_defaults(domain: str, op_type: str, version: int) -> Mapping[str, Any
         for name, attribute in schema.attributes.items()
         if attribute.default_value.name
     }
+
+
+@cache
+def schema_attributes(domain: str, op_type: str, version: int) -> frozenset[str] | None:
+    """The attributes of an operator; None for one that onnx does not know."""
+    try:
+        return frozenset(onnx.defs.get_schema(op_type, version, domain).attributes)
+    except onnx.defs.SchemaError:
+        return None
 
 
 def _plain(value: Any) -> Any:

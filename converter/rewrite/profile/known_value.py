@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,20 @@ FLOATS = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT
 class KnownValue:
     """elem_type: onnx.TensorProto.DataType, 0 if unknown. dims: None for an unknown rank.
 
+    given: a constant's array, or `items`.
     items: an array of SizeExpr, and None for elements of which nothing is known; None altogether for values that are not
         followed. Its shape is then the value's. Elements are integers, in types of floats, too.
     """
 
     elem_type: int = 0
     dims: Dims | None = None
-    items: np.ndarray | None = None
+    given: np.ndarray | None = None
+
+    @cached_property
+    def items(self) -> np.ndarray | None:  # of constants most are weights, which nobody asks for elements
+        if self.given is None or self.given.dtype == object:
+            return self.given
+        return _items(self.given, self.elem_type)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KnownValue) or (self.elem_type, self.dims) != (other.elem_type, other.dims):
@@ -106,11 +114,24 @@ def of_array(array: np.ndarray, elem_type: int) -> KnownValue:
     dims = fixed(array.shape)
     if array.size > MOST_ITEMS or elem_type not in _RANGES:
         return KnownValue(elem_type, dims)
-    items = np.empty(array.size, object)
-    for place, value in enumerate(array.reshape(-1).tolist()):
-        whole = isinstance(value, (int, bool)) or (isinstance(value, float) and value.is_integer())
-        items[place] = constant(int(value)) if whole else None
-    return known(elem_type, dims, items.reshape(array.shape))
+    return KnownValue(elem_type, dims, array)
+
+
+def _items(array: np.ndarray, elem_type: int) -> np.ndarray | None:
+    """The elements of a constant that are whole numbers; None if none is."""
+    low, high = _RANGES[elem_type]
+    flat = array.reshape(-1)
+    with np.errstate(invalid="ignore"):
+        whole = (flat == np.floor(flat)) & (flat >= low) & (flat <= high) if elem_type in FLOATS else None
+    if whole is not None and flat.size and not whole.any():
+        return None
+    items = np.empty(flat.size, object)
+    values = flat.tolist()
+    known_as = {
+        value: constant(int(value)) for value in set(values if whole is None else flat[whole].tolist())
+    }
+    items[:] = [known_as.get(value) for value in values]  # a zero point has one for all channels
+    return items.reshape(array.shape)
 
 
 def broadcast(algebra: SizeAlgebra, shapes: Sequence[Dims]) -> Dims:

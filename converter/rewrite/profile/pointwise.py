@@ -74,10 +74,10 @@ def _folded(step: Step, elem_type: int, v: OperatorView) -> Sequence[KnownValue]
     if v.opset < 7:  # these broadcast in a way of their own
         return None
     dims = _dims(v)
-    arrays = [one.items for one in v.inputs]
-    given = [items for items in arrays if items is not None]
     result = elem_type or v.elem_type()
-    if dims is None or len(given) < len(arrays) or not given:
+    followed = dims is not None and all(one.given is not None for one in v.inputs)
+    given = [one.items for one in v.inputs if one.items is not None] if followed else []
+    if not given or len(given) < len(v.inputs):
         return [known(result, dims)]
     total = given[0]
     for other in given[1:]:

@@ -23,6 +23,12 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             reason, "a constant crop_size, and opset 16 or later", "export the model so, or freeze crop_size"
         )
+    if size.shape != (2,):
+        return Refusal(
+            f"crop_size has the shape {list(size.shape)}",
+            "two numbers: rows, columns",
+            "export the model again",
+        )
     height, width = dims[2:4] if dims and len(dims) == 4 else (None, None)
     if height is None or width is None or dtype is None:
         return unknown(node, 0, "a spatial size")

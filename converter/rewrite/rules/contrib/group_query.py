@@ -67,6 +67,12 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return fault
     size = width // (queries if node.input(1) else queries + 2 * keys)
     half = (node.shape(7) or (None,))[-1]
+    if node.attributes.get("do_rotary") and not (node.input(7) and node.input(8)):
+        return Refusal(
+            "do_rotary = 1 without its tables",
+            "the inputs 'cos_cache' and 'sin_cache'",
+            "export the model again",
+        )
     if node.attributes.get("do_rotary") and half is None:
         return unknown(node, 7, "the last size")
     w = Writer(node)

@@ -11,7 +11,6 @@ products of the halves are added in int32.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -98,16 +97,32 @@ def _parts(a: Operand, b: Operand, reduction: ProductSlicing) -> list[Slice] | N
         return [(0, reduction.length)]
     if sums.max(initial=0) > EXACT:
         return None
-    totals = sums.cumsum(1)
     parts: list[Slice] = []
-    start, before = 0, np.zeros(sums.shape[0], np.int64)
-    while True:
-        left = range(start, sums.shape[1])
-        stop = start + bisect_right(left, EXACT, key=lambda index: int((totals[:, index] - before).max()))
-        if stop >= sums.shape[1]:
-            return [*parts, (start, reduction.length)]
+    start = 0
+    while start < sums.shape[1] and _most(sums[:, start:]) > EXACT:
+        stop = _longest(sums, start)
         parts.append((start, stop))
-        start, before = stop, totals[:, stop - 1]
+        start = stop
+    return [*parts, (start, reduction.length)]
+
+
+def _most(sums: np.ndarray) -> int:
+    return int(sums.sum(1).max(initial=0))
+
+
+def _longest(sums: np.ndarray, start: int) -> int:
+    """Where a part ends that begins at `start` and is exact, the whole rest being none."""
+    low, high = start + 1, sums.shape[1] - 1  # a single unit is exact
+    done = np.zeros(sums.shape[0], np.int64)  # of start to low
+    done += sums[:, start]
+    while low < high:
+        middle = (low + high + 1) // 2
+        more = done + sums[:, low:middle].sum(1)
+        if more.max() <= EXACT:
+            low, done = middle, more
+        else:
+            high = middle - 1
+    return low
 
 
 def _bound(a: Operand, b: Operand, reduction: ProductSlicing) -> int:

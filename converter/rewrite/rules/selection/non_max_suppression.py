@@ -31,7 +31,7 @@ _PROMISE = (
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     declared, scores = node.output_shape(0), node.shape(1)
     rows = declared[0] if declared else None
-    if rows is None or scores is None or None in scores or node.opset < 11:
+    if rows is None or scores is None or len(scores) != 3 or None in scores or node.opset < 11:
         return None
     batch, classes, boxes = (int(n or 0) for n in scores)
     numbers = [_number(node, index) for index in (2, 3, 4)]

@@ -216,6 +216,28 @@ def test_our_definition_is_the_reference_and_is_said_to_be(name: str, tmp_path: 
     assert told.startswith(f"onnxruntime has no CPU kernel for com.microsoft::{op_type_of(call)}: ")
 
 
+def test_rotary_embeddings_need_both_tables(tmp_path: Path) -> None:
+    call = (
+        "y = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2, do_rotary = 1>"
+        ' (q, "", "", "", "", last, total, c)'
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 4, 256] q, int32[2] last, int32[1] total, float[16, 16] c) => (float[2, 4, 128] y) {{ {call} }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert "do_rotary = 1 without its tables" in problem.what and "sin_cache" in problem.expected
+
+
+def test_a_crop_has_two_sizes(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g (float[2, 3, 5, 7] x, float[4, 4] boxes, int32[4] at) => (float[4, 3, 4, 3] y) <int32[1] size = {4}> {
+        y = com.microsoft.CropAndResize (x, boxes, at, size)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert "crop_size has the shape [1]" in problem.what
+
+
 def test_operators_that_onnxruntime_runs_stay_in_the_reference(tmp_path: Path) -> None:
     """One rule writes GroupNorm and SkipLayerNormalization: only the first has no kernel."""
     norm = "n = com.microsoft.GroupNorm <activation = 0, groups = 4, channels_last = 1> (x, g, b)"

@@ -10,6 +10,7 @@ from onnx import reference
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.converter.rewrite.target import RTX
 
 IMAGE = "(float[N, 3, H, W] x) => (float[a, b, c, d] y)"
 KERNEL = "kernel_shape = [3, 2], dilations = [2, 3]"
@@ -140,3 +141,23 @@ def test_same_padding_of_dilated_windows(operator: str, mode: str, stride: int, 
         expected = expected / run(models["plain"], {"x": ones})["y"]
     got = run(rewrite(models["same"], passes=()).model, {"x": x})["y"]
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_another_rank_are_left_to_those_who_say_so(tmp_path: Path) -> None:
+    body = "(float[1, 6, 4] boxes, float scores) => (int64[5, 3] y) { y = NonMaxSuppression (boxes, scores) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 11]> g {body}')
+    onnx.save(model, tmp_path / "m.onnx")
+    assert rewrite(load_model(tmp_path / "m.onnx")).rewrites == ()
+
+
+def test_attributes_that_an_opset_has_not_are_not_written(tmp_path: Path) -> None:
+    body = "(float[6] x) => (int64[1] y) { y = ArgMin <select_last_index = 1> (x) }"
+    onnx.save(
+        onnx.parser.parse_model(f'<ir_version: 7, opset_import: ["" : 11]> g {body}'), tmp_path / "m.onnx"
+    )
+    (made,) = (
+        n
+        for n in rewrite(load_model(tmp_path / "m.onnx"), RTX).model.proto.graph.node
+        if n.op_type == "ArgMin"
+    )
+    assert "select_last_index" not in {attribute.name for attribute in made.attribute}
