@@ -85,7 +85,7 @@ def local_nodes(
             "_system_config": dict(_HEALTH if system is None else system),
             "temp_dir": str(folder / "ray"),
         }
-        cluster = Cluster(initialize_head=True, head_node_args=head)
+        cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         try:
             for _ in range(count - 1):
                 cluster.add_node(**one)
@@ -145,13 +145,13 @@ class Chaos:
             cluster.add_node(num_cpus=1, object_store_memory=_STORE)
             with self._driver(address) as driver:
                 code = driver.wait(PATIENCE_S)
-            wrong = [] if code == 1 else [f"the driver ended with {code}: {self._said()}"]
+            wrong: list[str] = [] if code == 1 else [f"the driver ended with {code}: {self._said()}"]
             wrong += self._wrong_results()
             again = {line.split()[0] for line in self._began()[began:]} & kept
             wrong += [f"{name} was done, and was done again" for name in sorted(again)]
             wrong += self._left("trtsmith-*", "while the cluster is still there")
             wrong += [f"still there: {pid}" for pid in self._converting()]
-        return wrong + self._left("trtsmith-*", "at the end") + self._left_processes()
+        return [*wrong, *self._left("trtsmith-*", "at the end"), *self._left_processes()]
 
     @contextlib.contextmanager
     def _driver(self, address: str) -> Iterator[subprocess.Popen[bytes]]:
