@@ -24,7 +24,7 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from batchbench.chaos import local_nodes  # noqa: E402
+from batchbench.local_nodes import local_nodes  # noqa: E402
 from trtsmith.converter.batch.fleet.ray_executor import RayExecutor  # noqa: E402
 from trtsmith.converter.batch.task import BatchTask  # noqa: E402
 
