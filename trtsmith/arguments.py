@@ -21,9 +21,9 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
 from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.gpu_names import as_targets
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.model.options.gpu_names import as_targets
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem

@@ -14,8 +14,8 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     source_of_text,
 )
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.gpu_names import as_targets, nearest_gpus, target_of_gpu
 from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
+from trtsmith.converter.model.options.gpu_names import as_targets, nearest_gpus, target_of_gpu
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 from trtsmith.importers.problem import Problem

@@ -91,8 +91,8 @@ class EventConsole(Console):
     events: Events
     warnings: list[str] = field(default_factory=list)
 
-    def result(self, text: str) -> None:
-        del text
+    def result(self, text: str, states: Sequence[str] = ()) -> None:
+        del text, states
 
     def json(self, document: Any) -> None:
         del document

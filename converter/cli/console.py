@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,14 +38,14 @@ class Console:
         """Hears what is being done: the live line, or else each step as a line on stderr, at once."""
         return self.note if self.live is None else self.live
 
-    def result(self, text: str) -> None:
-        """A result, on stdout."""
+    def result(self, text: str, states: Sequence[str] = ()) -> None:
+        """A result, on stdout. states: words with which lines begin that say how something is."""
         encoding = (
             sys.stdout.encoding or "utf-8"
         )  # may be ASCII, and refuse what names hold; stderr never does
         text = printable(text).encode(encoding, "backslashreplace").decode(encoding)
         self._over()
-        print(colors.result(text) if colors.is_colored(sys.stdout, self.color) else text)
+        print(colors.result(text, states) if colors.is_colored(sys.stdout, self.color) else text)
 
     def json(self, document: Any) -> None:
         """A result as JSON, on stdout."""
@@ -55,7 +55,7 @@ class Console:
     def note(self, text: str) -> None:
         """What was done, on stderr, at once."""
         if not self.quiet:
-            self._print(f"  {printable(text)}")
+            self._print(f"  {self._said(text)}")
 
     def detail(self, text: str) -> None:
         """What only --verbose shows."""
@@ -64,8 +64,7 @@ class Console:
 
     def say(self, text: str) -> None:
         """A note that even --quiet shows."""
-        text = printable(text)
-        self._print(colors.said(text) if colors.is_colored(sys.stderr, self.color) else text)
+        self._print(self._said(text))
 
     def problems(self, problems: Iterable[Problem]) -> None:
         """What is wrong, in four parts; what is wrong with many nodes alike is told once."""
@@ -74,6 +73,10 @@ class Console:
         ):  # further lines of a part are indented: none can pass for a line of ours
             parts = {part: text.replace("\n", "\n    ") for part, text in problem.to_json().items()}
             self.say(f"error: {Problem(**parts)}")
+
+    def _said(self, text: str) -> str:
+        text = printable(text)
+        return colors.said(text) if colors.is_colored(sys.stderr, self.color) else text
 
     def _print(self, text: str) -> None:
         with self._apart():

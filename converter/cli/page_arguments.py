@@ -56,5 +56,5 @@ def write_page(options: argparse.Namespace, console: Console, content: Content) 
         from trtsmith.converter.pages.writing import PageFiles
 
         console.progress("writing the page")
-        words = ("trtsmith", *options.words)
+        words = ("trtsmith", *getattr(options, "words", ()))
         PageFiles(options.html, options.model_explorer).write(lambda: content(contents, words))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.shape_forms import check_form, is_trtexec_form
+from trtsmith.converter.model.options.shape_forms import check_form, is_trtexec_form
 from trtsmith.importers.dtypes import NUMBERS, dtype_name
 from trtsmith.importers.problem import Problem
 
@@ -95,7 +95,7 @@ def parse_shapes(
 ) -> dict[str, ShapeRange]:
     """Shape ranges by input name from --shapes flags and from --minShapes, --optShapes, --maxShapes.
 
-    A --shapes flag is of either form of `trtsmith.converter.model.shape_forms`.
+    A --shapes flag is of either form of `trtsmith.converter.model.options.shape_forms`.
     UsageError for anything that is not of the form, for min > opt or opt > max, and for ranks that differ.
     """
     ranges: dict[str, ShapeRange] = {}

@@ -14,6 +14,7 @@ network     the original's nodes with routes and places (network/packed.py), or 
 errors      [node or -1, value, error, reason] for each value that was compared, in order of execution; error is null
             where it has no finite number
 times       by node [ms, most nodes that share a layer with it]
+stands      for names of the engine's graph that the page shows, the node of the original that they stand for
 bench       as `trtsmith bench --json` has it, or null. located: as `locate --json` has it, or null
 versions    by package or thing. files: SHA-256 by file. seconds: by stage
 """
@@ -86,6 +87,7 @@ def conversion_document(known: PageContent) -> dict[str, Any]:
         "network": network.data if network is not None else None,
         "errors": network.errors(known.located["values"]) if network is not None and known.located else [],
         "times": network.times(layers.get("layers", ())) if network is not None else {},
+        "stands": _stands(known),
         "bench": known.bench,
         "located": known.located,
         "versions": _versions(known),
@@ -183,8 +185,23 @@ def _precision(report: Mapping[str, Any], rewritten: Rewritten | None) -> Any:
     )
 
 
+def _stands(known: PageContent) -> dict[str, int]:
+    """Where layers, kept nodes and culprits are in the network; those of the original's own names find themselves."""
+    if known.network is None:
+        return {}
+    layers = ((known.bench or {}).get("layers") or {}).get("layers", ())
+    shown = {name for layer in layers for name in layer["nodes"]}
+    shown |= {node["name"] for node in (known.located or {}).get("nodes", ())}
+    rewritten = known.network.rewritten
+    if rewritten is not None and rewritten.precision is not None:
+        shown |= {kept.node for kept in rewritten.precision.kept}
+    own = {entry.name for entry in known.network.entries.all}
+    return {name: known.network.by_node[name] for name in shown - own if name in known.network.by_node}
+
+
 def _versions(known: PageContent) -> dict[str, str]:
-    found = {"trtsmith": str(known.report.get("trtsmith") or known.manifest.get("trtsmith") or "")}
+    told = (known.report, known.bench or {}, known.manifest)
+    found = {"trtsmith": next((str(one["trtsmith"]) for one in told if one.get("trtsmith")), "")}
     engine = known.report.get("engine")
     tensorrt = known.manifest.get("tensorrt")
     if isinstance(engine, Mapping):

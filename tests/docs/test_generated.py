@@ -77,7 +77,8 @@ def test_every_command_option_and_choice_is_in_the_reference() -> None:
     for command in ("convert", "check", "locate", "plugin test", "plugin path", "doctor"):
         assert f"## trtsmith {command}\n" in text
     assert "<code>--precision fp32&#124;fp16&#124;bf16&#124;int8&#124;fp8</code>" in text
-    assert "`trtsmith convert MODEL -o ENGINE [OPTIONS]`" in text
+    assert "`trtsmith convert MODEL [OPTIONS]`" in text
+    assert "`trtsmith bundle ENGINE --triton DIR [OPTIONS]`" in text
     assert "examples:" not in text and "GPU compute  the engine's kernels" in text
 
 

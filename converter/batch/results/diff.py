@@ -136,4 +136,5 @@ def _side(results: BatchResults) -> dict[str, Any]:
         "title": results.title,
         "written": results.written,
         "tasks": len(results.tasks),
+        "planned": results.planned,
     }

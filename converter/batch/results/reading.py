@@ -41,7 +41,8 @@ def _results(origin: str, document: Mapping[str, Any]) -> BatchResults:
         if task.name in tasks:
             raise ValueError(f"two of its tasks are called {task.name!r}")
         tasks[task.name] = task
-    return BatchResults(origin, _text(document["title"]), _text(document["written"]), tasks)
+    planned = max(int(_number(mapping(document["summary"])["planned"])), len(tasks))
+    return BatchResults(origin, _text(document["title"]), _text(document["written"]), planned, tasks)
 
 
 def _task(entry: Mapping[str, Any]) -> TaskResult:

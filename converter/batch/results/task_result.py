@@ -59,9 +59,11 @@ class TaskResult:
 
 @dataclass(frozen=True)
 class BatchResults:
-    """A results.json. tasks: by name. origin: the path that was read; title: the zoo's."""
+    """A results.json. tasks: by name. origin: the path that was read; title: the zoo's; planned: tasks that there are, of
+    which some may not have ended."""
 
     origin: str
     title: str
     written: str
+    planned: int
     tasks: Mapping[str, TaskResult]

@@ -45,11 +45,17 @@ class LocalMachine:
         return self._facts
 
     def with_gpu(self, task: BatchTask) -> BatchTask:
-        """The task with the name of the GPU that it is run on in its needs: the first that fits, always the same kind, as
-        results differ between kinds. A task that needs none has none, and sees none; where none fits it is as it was."""
+        """The task with the name of the GPU that it is run on in its needs: always the same kind, as results differ between
+        kinds. A task that needs none has none, and sees none; where none fits it is as it was."""
         needed = task.needs.gpu or ("any" if needs_gpu(task, set(self.facts.flavours)) else "")
-        name = next((gpu.name for gpu in self.gpus if fits(needed, gpu.name)), needed) if needed else ""
-        return replace(task, needs=replace(task.needs, gpu=name))
+        gpu = self._gpu_for(task, needed) if needed else None
+        return replace(task, needs=replace(task.needs, gpu=needed if gpu is None else gpu.name))
+
+    def _gpu_for(self, task: BatchTask, needed: str) -> Gpu | None:
+        """The first that fits, of those with a compute capability that the task builds for, if there is one."""
+        targets = last_value(task.words, "--target", "").lower().split(",")
+        fitting = [gpu for gpu in self.gpus if fits(needed, gpu.name)]
+        return next((gpu for gpu in fitting if gpu.target in targets), next(iter(fitting), None))
 
     def facts_for(self, task: BatchTask) -> MachineFacts | None:
         """What a task's result depends on; None where it cannot be run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trtsmith.converter.batch.zoo.model_sources import ModelSource
@@ -19,13 +19,22 @@ from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import parse_values, value_profile
-from trtsmith.converter.model.shapes import graph_inputs, input_problems, profile_for
+from trtsmith.converter.model.shapes import InputSpec, graph_inputs, input_problems, profile_for
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
 _SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
 _READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol")
 """The options that are looked at."""
+
+
+def array_names(file: Path) -> tuple[str, ...]:
+    """The names of the arrays in an .npz file; () for a damaged one."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return tuple(name.removesuffix(".npy") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return ()
 
 
 class ModelLook:
@@ -41,7 +50,7 @@ class ModelLook:
             self._open(source.path)
 
     def check(self, checked: CheckedOptions, layer: OptionLayer, checker: OptionChecker, keys: Keys) -> None:
-        """ZooFindings for inputs and outputs that the model has not, and for shapes and values that do not fit.
+        """Findings for inputs and outputs that the model has not, and for shapes and values that do not fit.
 
         Not for a model that TensorRT could not have whatever its options: converting it says why. keys: of its [[model]].
         """
@@ -64,6 +73,8 @@ class ModelLook:
             self._take(error, checker.place(layer, ("freeze",), keys))
             whole = False
         left = [spec for spec in specs if spec.name not in frozen]
+        if options.inputs is not None and "inputs" not in checked.wrong:
+            self._check_arrays(options.inputs, left, checker.place(layer, ("inputs",), keys))
         if not checked.wrong & set(_SHAPES):
             try:
                 given = self._commands.shapes(options)
@@ -80,6 +91,18 @@ class ModelLook:
                 parse_tolerances(options.rtol, options.atol).check_outputs(outputs)
             except UsageError as error:
                 self._take(error, checker.place(layer, ("rtol", "atol"), keys))
+
+    def _check_arrays(self, file: Path, specs: Sequence[InputSpec], keys: Keys) -> None:
+        """--inputs has an array for each input. Their names are read, and no array."""
+        names = array_names(file)
+        for spec in specs:
+            if spec.name not in names:
+                have = ", ".join(map(repr, names[:20])) or "nothing"
+                what, expected = (
+                    f"no array for input {spec.name!r}",
+                    f"an array {spec.name!r}; it holds {have}",
+                )
+                self._take_one(Problem(what, str(file), expected, "add it"), keys)
 
     def _open(self, path: Path) -> None:
         if path.suffix == PROGRAM_SUFFIX:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _found(pattern: str, keys: Keys, findings: ZooFindings) -> list[ModelSource]
             findings.add(keys, f"{pattern!r} is a folder", _FORM, fix)
         elif not path.exists():
             expected = f"{_FORM}; paths are relative to {folder}"
-            findings.add(keys, f"there is no file {pattern!r}", expected, "correct the path")
+            findings.add(keys, f"there is no file {pattern!r}", expected, _nearest(pattern, path))
         elif not path.is_file():
             findings.add(keys, f"{pattern!r} is a device or a pipe", _FORM, "name a file")
         else:
@@ -90,6 +91,20 @@ def _found(pattern: str, keys: Keys, findings: ZooFindings) -> list[ModelSource]
     except OSError as error:  # of a name that is too long, a loop of links, a folder that cannot be read
         findings.add(keys, f"{pattern!r} cannot be looked for: {error.strerror}", _FORM, "correct the path")
     return []
+
+
+def _nearest(pattern: str, path: Path) -> str:
+    """A fix for a file that is not there: the file beside it whose name is most like it."""
+    try:
+        beside = {name.casefold(): name for name in os.listdir(path.parent)}
+    except OSError:
+        return "correct the path"
+    near = difflib.get_close_matches(path.name.casefold(), beside, 1, cutoff=0.7)
+    return (
+        f"did you mean {os.path.join(os.path.dirname(pattern), beside[near[0]])!r}?"
+        if near
+        else "correct the path"
+    )
 
 
 def _glob(pattern: str, keys: Keys, findings: ZooFindings) -> list[Path]:
@@ -100,6 +115,8 @@ def _glob(pattern: str, keys: Keys, findings: ZooFindings) -> list[Path]:
     )
     while len(parts) > 1 and not _GLOB.search(parts[0]):
         root, parts = root / parts[0], parts[1:]
+    if parts[-1] == "**":  # folders alone to some Pythons, files too to others
+        parts = (*parts, "*")
     odd = next((part for part in parts if "**" in part and part != "**"), None)
     if odd is not None:
         fix = f"write {odd.replace('**', '**/*', 1)!r}"

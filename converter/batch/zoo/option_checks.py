@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from argparse import Action, Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,19 +19,21 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 _OF_ARGPARSE = re.compile(r"argument [^:]*: ")
+_NPZ = "NPZ"
 _PASTED = re.compile(r"--([a-z][\w-]*) (\S+)$")
 
 
 @dataclass(frozen=True, eq=False)
 class CheckedOptions:
-    """Options as a command reads them, without those that are wrong. wrong: these, by dest, and those that go with them.
-
-    sound: whether all is right.
-    """
+    """Options as a command reads them, without those that are wrong. wrong: these, by dest, and those that go with them."""
 
     read: Namespace
     wrong: frozenset[str]
-    sound: bool
+
+    @property
+    def sound(self) -> bool:
+        """Whether all is right."""
+        return not self.wrong
 
 
 class OptionChecker:
@@ -78,9 +81,9 @@ class OptionChecker:
         return self._words[given.keys]
 
     def _read(self, given: GivenOption) -> tuple[str, ...] | None:
-        action, folder = self._actions[given.name], self._findings.file.folder
+        action = self._actions[given.name]
         try:
-            words = words_of(given.name, action, given.value, folder)
+            words = words_of(given.name, action, given.value, self._findings.file.folder)
         except OptionError as error:
             self._findings.add((*given.keys, *error.inner), str(error), error.expected, error.fix)
             return None
@@ -91,15 +94,20 @@ class OptionChecker:
                 self._say(given, problem)
             return None
         self._values[given.keys] = getattr(read, given.dest)
-        missing = [
-            path for path in named_paths(given.name, getattr(read, given.dest)) if not _is_there(path, given)
-        ]
-        for path in missing:
-            kind = "a folder" if os.path.isdir(path) else "no file"
-            what = f"{given.name} names {kind}: {shown(str(path), 200)}"
-            expected = f"a file; paths are relative to {folder}"
-            self._findings.add(given.keys, what, expected, "correct the path")
-        return None if missing else _in_the_parsers_words(given.name, words, self._values[given.keys])
+        if not self._files_are_there(given, action):
+            return None
+        return _in_the_parsers_words(given.name, words, self._values[given.keys])
+
+    def _files_are_there(self, given: GivenOption, action: Action) -> bool:
+        folder = self._findings.file.folder
+        good = True
+        for path in named_paths(given.name, self._values[given.keys]):
+            if fault := _fault(path, action, given):
+                what = f"{given.name} names {fault}: {shown(str(path), 200)}"
+                expected = f"{_form(action)}; paths are relative to {folder}"
+                self._findings.add(given.keys, what, expected, "correct the path")
+                good = False
+        return good
 
     def _say(self, given: GivenOption, problem: Problem) -> None:
         """What argparse says of one option, without its prefix."""
@@ -119,7 +127,6 @@ class OptionChecker:
         return f"{action.metavar or action.dest}: {formatter._expand_help(action)}"
 
     def _checked_options(self, layer: OptionLayer, keys: Keys) -> CheckedOptions | None:
-        found = len(self._findings)
         wrong = frozenset(dest for dest, given in layer.items() if self._one(given) is None)
         names = {given.name for dest, given in layer.items() if dest in wrong}
         try:
@@ -141,7 +148,7 @@ class OptionChecker:
                 for problem in error.problems:
                     self._findings.take(place, as_in_a_zoo(problem))
                 wrong |= {self._actions[name].dest for name in check.options}
-        return CheckedOptions(options, wrong, not wrong and len(self._findings) == found)
+        return CheckedOptions(options, wrong)
 
 
 def as_in_a_zoo(problem: Problem) -> Problem:
@@ -170,5 +177,14 @@ def _in_the_parsers_words(name: str, words: tuple[str, ...], value: object) -> t
     return words
 
 
-def _is_there(path: Path, given: GivenOption) -> bool:
-    return os.path.isfile(path) or (given.name == "ops" and os.path.isdir(path))
+def _fault(path: Path, action: Action, given: GivenOption) -> str:
+    """What a path is instead of the file that the option takes; "" if it is one."""
+    if os.path.isfile(path):
+        return "no .npz file" if action.metavar == _NPZ and not zipfile.is_zipfile(path) else ""
+    if os.path.isdir(path):
+        return "" if given.name == "ops" else "a folder"
+    return "no file"
+
+
+def _form(action: Action) -> str:
+    return "an .npz file, as numpy.savez writes it" if action.metavar == _NPZ else "a file"

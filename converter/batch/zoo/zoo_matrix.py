@@ -25,6 +25,7 @@ from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 DEFAULT = "default"
 """The value of an axis with which it says nothing: what holds without the axis holds."""
 
+_NO_AXES = ("model", "path", "name", "matrix", "needs", "bench", "defaults")
 _EXAMPLE = '{ fast = { precision = "fp16", optimization-level = 2 }, exact = { precision = "fp32" } }'
 
 
@@ -100,6 +101,13 @@ def _read_axis(
 ) -> MatrixAxis | None:
     if of_model and given is False:
         return MatrixAxis(name, "", (), keys)
+    if name in _NO_AXES or name_fault(name):
+        what, rest = (
+            f"an axis cannot be called {name!r}",
+            name_fault(name) or "the word has another meaning here",
+        )
+        findings.add(keys, what, f"an option, or another name: {rest}", "give it another name")
+        return None
     action = command.options().get(name)
     expected = f"an array of its values, or a table {{ NAME = value }}; {DEFAULT!r} leaves the option out"
     if action is None and (not isinstance(given, dict) or name in command.refused):

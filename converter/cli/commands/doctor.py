@@ -67,6 +67,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run, operators=False)
 
 
+STATES = ("ok", "absent", "missing")
+"""What DoctorLine.state can be."""
+
+
 def run(options: argparse.Namespace, console: Console) -> int:
     """Exit code 2 when something is missing without which no model can be converted."""
     found = [*examine(), *examine_packages(options.ops, installed=options.plugins_from_packages)]
@@ -74,7 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.json([asdict(finding) for finding in found])
     else:
         rows = [(f.state, f.what, f.detail + (f"  fix: {f.fix}" if f.fix else "")) for f in found]
-        console.result(table(rows))
+        console.result(table(rows), STATES)
     return EXIT_USAGE if any(finding.state == "missing" for finding in found) else EXIT_OK
 
 

@@ -120,6 +120,5 @@ class CommandParser(argparse.ArgumentParser):
                 f"{what}; it is a flag of {foreign.tool}", self._where(), foreign.here, foreign.fix
             )
         near = nearest(name, flags)
-        expected = f"one of the flags of `{self.prog}`"
-        fix = f"did you mean {near}? " if near else "leave it out; "
-        return Problem(what, self._where(), expected, f"{fix}{'' if near else 'see '}{self.prog} --help")
+        fix = f"did you mean {near}? {self.prog} --help" if near else f"leave it out; see {self.prog} --help"
+        return Problem(what, self._where(), f"one of the flags of `{self.prog}`", fix)

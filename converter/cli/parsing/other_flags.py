@@ -15,7 +15,7 @@ BOTH = f"{TRTEXEC} and {POLYGRAPHY}"
 
 
 @dataclass(frozen=True)
-class Way:
+class OurWay:
     """words: what to write, with VALUE for the flag's own value. commands: of ours, that take it; the usual one first."""
 
     words: str
@@ -31,7 +31,7 @@ class Other:
     """
 
     tool: str
-    ways: tuple[Way, ...] = ()
+    ways: tuple[OurWay, ...] = ()
     note: str = ""
     value: str = "FILE"
     take: str = ""
@@ -44,21 +44,21 @@ _RUNNERS = ("run", "bench", "verify", "locate")
 
 
 def _precision(name: str, tool: str = BOTH, note: str = "") -> Other:
-    return Other(tool, (Way(f"--precision {name}", _MODEL_READERS),), note)
+    return Other(tool, (OurWay(f"--precision {name}", _MODEL_READERS),), note)
 
 
 _ENGINE_IN = Other(
     TRTEXEC,
-    (Way("VALUE", ("run", "bench")), Way("MODEL VALUE", ("verify",))),
+    (OurWay("VALUE", ("run", "bench")), OurWay("MODEL VALUE", ("verify",))),
     "an argument without a flag",
     "ENGINE",
 )
-_ENGINE_OUT = (Way("-o VALUE", _CONVERT),)
-_LAYERS = Other(TRTEXEC, (Way("--layers 10", ("bench",)),))
-_CACHE = (Way("--timing-cache VALUE", _CONVERT),)
-_LEVEL = (Way("--optimization-level VALUE", _BUILDERS),)
-_WORKSPACE = (Way("--workspace VALUE", _CONVERT),)
-_INPUTS = (Way("--inputs VALUE", ("run", "bench", "verify", "convert", "locate")),)
+_ENGINE_OUT = (OurWay("-o VALUE", _CONVERT),)
+_LAYERS = Other(TRTEXEC, (OurWay("--layers 10", ("bench",)),))
+_CACHE = (OurWay("--timing-cache VALUE", _CONVERT),)
+_LEVEL = (OurWay("--optimization-level VALUE", _BUILDERS),)
+_WORKSPACE = (OurWay("--workspace VALUE", _CONVERT),)
+_INPUTS = (OurWay("--inputs VALUE", ("run", "bench", "verify", "convert", "locate")),)
 _ALWAYS_TYPED = "networks are strongly typed always"
 _NO_MIXING = f"{_ALWAYS_TYPED}: --precision and --keep-fp32 choose the types of nodes"
 _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest by themselves"
@@ -66,7 +66,7 @@ _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest b
 FLAGS: dict[str, Other] = {
     "--onnx": Other(
         TRTEXEC,
-        (Way("VALUE", _MODEL_READERS), Way("VALUE", ("bench",))),
+        (OurWay("VALUE", _MODEL_READERS), OurWay("VALUE", ("bench",))),
         "an argument without a flag",
         "MODEL",
     ),
@@ -87,22 +87,22 @@ FLAGS: dict[str, Other] = {
     "--explicitBatch": Other(TRTEXEC, note="batches are explicit always"),
     "--precisionConstraints": Other(TRTEXEC, note=_NO_MIXING),
     "--precision-constraints": Other(POLYGRAPHY, note=_NO_MIXING),
-    "--layerPrecisions": Other(TRTEXEC, (Way("--keep-fp32 NAME", _MODEL_READERS),), _NO_MIXING),
-    "--layer-precisions": Other(POLYGRAPHY, (Way("--keep-fp32 NAME", _MODEL_READERS),), _NO_MIXING),
+    "--layerPrecisions": Other(TRTEXEC, (OurWay("--keep-fp32 NAME", _MODEL_READERS),), _NO_MIXING),
+    "--layer-precisions": Other(POLYGRAPHY, (OurWay("--keep-fp32 NAME", _MODEL_READERS),), _NO_MIXING),
     "--calib": Other(
-        TRTEXEC, (Way("--calibration NPZ", _MODEL_READERS),), "inputs, and not a calibration cache"
+        TRTEXEC, (OurWay("--calibration NPZ", _MODEL_READERS),), "inputs, and not a calibration cache"
     ),
     "--calibration-cache": Other(
-        POLYGRAPHY, (Way("--calibration NPZ", _MODEL_READERS),), "inputs, and not a calibration cache"
+        POLYGRAPHY, (OurWay("--calibration NPZ", _MODEL_READERS),), "inputs, and not a calibration cache"
     ),
-    "--minShapes": Other(TRTEXEC, (Way("--shapes NAME=MIN:OPT:MAX", ("convert", "verify", "bench")),)),
-    "--optShapes": Other(TRTEXEC, (Way("--shapes NAME=SHAPE", ("convert", "verify", "bench")),)),
-    "--maxShapes": Other(TRTEXEC, (Way("--shapes NAME=MIN:OPT:MAX", ("convert", "verify", "bench")),)),
-    "--trt-min-shapes": Other(POLYGRAPHY, (Way("--minShapes NAME:1x3x8x8", _MODEL_READERS),)),
-    "--trt-opt-shapes": Other(POLYGRAPHY, (Way("--optShapes NAME:1x3x8x8", _MODEL_READERS),)),
-    "--trt-max-shapes": Other(POLYGRAPHY, (Way("--maxShapes NAME:1x3x8x8", _MODEL_READERS),)),
+    "--minShapes": Other(TRTEXEC, (OurWay("--shapes NAME=MIN:OPT:MAX", ("convert", "verify", "bench")),)),
+    "--optShapes": Other(TRTEXEC, (OurWay("--shapes NAME=SHAPE", ("convert", "verify", "bench")),)),
+    "--maxShapes": Other(TRTEXEC, (OurWay("--shapes NAME=MIN:OPT:MAX", ("convert", "verify", "bench")),)),
+    "--trt-min-shapes": Other(POLYGRAPHY, (OurWay("--minShapes NAME:1x3x8x8", _MODEL_READERS),)),
+    "--trt-opt-shapes": Other(POLYGRAPHY, (OurWay("--optShapes NAME:1x3x8x8", _MODEL_READERS),)),
+    "--trt-max-shapes": Other(POLYGRAPHY, (OurWay("--maxShapes NAME:1x3x8x8", _MODEL_READERS),)),
     "--input-shapes": Other(
-        POLYGRAPHY, (Way("--shapes NAME=SHAPE", ("convert", "check", "rewrite", "verify", "bench")),)
+        POLYGRAPHY, (OurWay("--shapes NAME=SHAPE", ("convert", "check", "rewrite", "verify", "bench")),)
     ),
     "--memPoolSize": Other(
         TRTEXEC,
@@ -122,26 +122,28 @@ FLAGS: dict[str, Other] = {
     "--timingCacheFile": Other(TRTEXEC, _CACHE),
     "--load-timing-cache": Other(POLYGRAPHY, _CACHE, "it is read and written"),
     "--save-timing-cache": Other(POLYGRAPHY, _CACHE, "it is read and written"),
-    "--plugins": Other(BOTH, (Way("--plugins VALUE", (*_BUILDERS, "run", "bench", "verify")),), value="LIB"),
+    "--plugins": Other(
+        BOTH, (OurWay("--plugins VALUE", (*_BUILDERS, "run", "bench", "verify")),), value="LIB"
+    ),
     "--staticPlugins": Other(
-        TRTEXEC, (Way("--plugins VALUE", (*_BUILDERS, "run", "bench", "verify")),), value="LIB"
+        TRTEXEC, (OurWay("--plugins VALUE", (*_BUILDERS, "run", "bench", "verify")),), value="LIB"
     ),
     "--dynamicPlugins": Other(
-        TRTEXEC, (Way("--plugins VALUE", ("run", "bench", "verify", "convert")),), _LOADED, "LIB"
+        TRTEXEC, (OurWay("--plugins VALUE", ("run", "bench", "verify", "convert")),), _LOADED, "LIB"
     ),
-    "--setPluginsToSerialize": Other(TRTEXEC, (Way("--embed-plugins", _CONVERT),)),
-    "--computeCapabilities": Other(TRTEXEC, (Way("--target sm86,sm89", _BUILDERS),)),
+    "--setPluginsToSerialize": Other(TRTEXEC, (OurWay("--embed-plugins", _CONVERT),)),
+    "--computeCapabilities": Other(TRTEXEC, (OurWay("--target sm86,sm89", _BUILDERS),)),
     "--hardwareCompatibilityLevel": Other(
-        TRTEXEC, (Way("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
+        TRTEXEC, (OurWay("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
     ),
     "--hardware-compatibility-level": Other(
-        POLYGRAPHY, (Way("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
+        POLYGRAPHY, (OurWay("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
     ),
     "--inputIOFormats": Other(
-        TRTEXEC, (Way("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+        TRTEXEC, (OurWay("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
     ),
     "--outputIOFormats": Other(
-        TRTEXEC, (Way("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+        TRTEXEC, (OurWay("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
     ),
     "--device": Other(TRTEXEC, note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
     "--useDLACore": Other(TRTEXEC, note="no engines for DLA are built"),
@@ -153,51 +155,55 @@ FLAGS: dict[str, Other] = {
     "--loadInputs": Other(
         TRTEXEC, _INPUTS, "one .npz file with an array for each input, by its name", "NPZ", r"(?!)()"
     ),
-    "--load-inputs": Other(POLYGRAPHY, (Way("--load-inputs VALUE", ("verify",)),), "or --inputs NPZ", "JSON"),
-    "--load-outputs": Other(
-        POLYGRAPHY, (Way("--load-outputs VALUE", ("verify",)),), "or --expected NPZ", "JSON"
+    "--load-inputs": Other(
+        POLYGRAPHY, (OurWay("--load-inputs VALUE", ("verify",)),), "or --inputs NPZ", "JSON"
     ),
-    "--save-inputs": Other(POLYGRAPHY, (Way("--save-inputs VALUE", ("verify",)),), value="JSON"),
-    "--save-outputs": Other(POLYGRAPHY, (Way("--save-outputs VALUE", ("verify",)),), value="JSON"),
-    "--exportOutput": Other(TRTEXEC, (Way("-o NPZ", ("run",)),), "an .npz file"),
-    "--dumpOutput": Other(TRTEXEC, (Way("-o NPZ", ("run",)),), "an .npz file"),
-    "--warmUp": Other(TRTEXEC, (Way("--warmup-ms VALUE", ("bench",)),), value="200"),
+    "--load-outputs": Other(
+        POLYGRAPHY, (OurWay("--load-outputs VALUE", ("verify",)),), "or --expected NPZ", "JSON"
+    ),
+    "--save-inputs": Other(POLYGRAPHY, (OurWay("--save-inputs VALUE", ("verify",)),), value="JSON"),
+    "--save-outputs": Other(POLYGRAPHY, (OurWay("--save-outputs VALUE", ("verify",)),), value="JSON"),
+    "--exportOutput": Other(TRTEXEC, (OurWay("-o NPZ", ("run",)),), "an .npz file"),
+    "--dumpOutput": Other(TRTEXEC, (OurWay("-o NPZ", ("run",)),), "an .npz file"),
+    "--warmUp": Other(TRTEXEC, (OurWay("--warmup-ms VALUE", ("bench",)),), value="200"),
     "--warm-up": Other(
         POLYGRAPHY,
-        (Way("--warmup-ms VALUE", ("bench",)),),
+        (OurWay("--warmup-ms VALUE", ("bench",)),),
         "a time, and not a number of runs",
         "200",
         r"(?!)()",
     ),
-    "--duration": Other(TRTEXEC, (Way("--duration-s VALUE", ("bench",)),), value="3"),
-    "--iterations": Other(BOTH, (Way("--iterations VALUE", ("bench",)),), value="10"),
-    "--iters": Other(POLYGRAPHY, (Way("--iterations VALUE", ("bench",)),), value="10"),
-    "--infStreams": Other(TRTEXEC, (Way("--streams VALUE", ("bench",)),), value="2"),
-    "--streams": Other(TRTEXEC, (Way("--streams VALUE", ("bench",)),), value="2"),
-    "--useCudaGraph": Other(TRTEXEC, (Way("--cuda-graph", ("run",)), Way("--cuda-graph on", ("bench",)))),
-    "--noDataTransfers": Other(TRTEXEC, (Way("--no-transfers", ("bench",)),)),
+    "--duration": Other(TRTEXEC, (OurWay("--duration-s VALUE", ("bench",)),), value="3"),
+    "--iterations": Other(BOTH, (OurWay("--iterations VALUE", ("bench",)),), value="10"),
+    "--iters": Other(POLYGRAPHY, (OurWay("--iterations VALUE", ("bench",)),), value="10"),
+    "--infStreams": Other(TRTEXEC, (OurWay("--streams VALUE", ("bench",)),), value="2"),
+    "--streams": Other(TRTEXEC, (OurWay("--streams VALUE", ("bench",)),), value="2"),
+    "--useCudaGraph": Other(
+        TRTEXEC, (OurWay("--cuda-graph", ("run",)), OurWay("--cuda-graph on", ("bench",)))
+    ),
+    "--noDataTransfers": Other(TRTEXEC, (OurWay("--no-transfers", ("bench",)),)),
     "--dumpProfile": _LAYERS,
     "--separateProfileRun": _LAYERS,
     "--dumpLayerInfo": _LAYERS,
-    "--exportProfile": Other(TRTEXEC, (Way("--json FILE", ("bench",)),)),
-    "--exportTimes": Other(TRTEXEC, (Way("--json FILE", ("bench",)),)),
-    "--exportLayerInfo": Other(TRTEXEC, (Way("--json FILE", ("bench",)),)),
-    "--optimization-profile": Other(POLYGRAPHY, (Way("--profile VALUE", ("run",)),), value="N"),
-    "--useProfile": Other(TRTEXEC, (Way("--profile VALUE", ("run",)),), value="N"),
-    "--runtimeCacheFile": Other(TRTEXEC, (Way("--runtime-cache VALUE", ("run",)),)),
+    "--exportProfile": Other(TRTEXEC, (OurWay("--json FILE", ("bench",)),)),
+    "--exportTimes": Other(TRTEXEC, (OurWay("--json FILE", ("bench",)),)),
+    "--exportLayerInfo": Other(TRTEXEC, (OurWay("--json FILE", ("bench",)),)),
+    "--optimization-profile": Other(POLYGRAPHY, (OurWay("--profile VALUE", ("run",)),), value="N"),
+    "--useProfile": Other(TRTEXEC, (OurWay("--profile VALUE", ("run",)),), value="N"),
+    "--runtimeCacheFile": Other(TRTEXEC, (OurWay("--runtime-cache VALUE", ("run",)),)),
     "--trt": Other(
-        POLYGRAPHY, (Way("MODEL ENGINE", ("verify",)),), "it compares the engine with onnxruntime"
+        POLYGRAPHY, (OurWay("MODEL ENGINE", ("verify",)),), "it compares the engine with onnxruntime"
     ),
     "--onnxrt": Other(
-        POLYGRAPHY, (Way("MODEL ENGINE", ("verify",)),), "it compares the engine with onnxruntime"
+        POLYGRAPHY, (OurWay("MODEL ENGINE", ("verify",)),), "it compares the engine with onnxruntime"
     ),
-    "--validate": Other(POLYGRAPHY, (Way("MODEL ENGINE", ("verify",)),), "NaN and Inf are faults always"),
-    "--trt-outputs": Other(POLYGRAPHY, (Way("MODEL", ("locate",)),), "it finds the node that is wrong"),
-    "--onnx-outputs": Other(POLYGRAPHY, (Way("MODEL", ("locate",)),), "it finds the node that is wrong"),
+    "--validate": Other(POLYGRAPHY, (OurWay("MODEL ENGINE", ("verify",)),), "NaN and Inf are faults always"),
+    "--trt-outputs": Other(POLYGRAPHY, (OurWay("MODEL", ("locate",)),), "it finds the node that is wrong"),
+    "--onnx-outputs": Other(POLYGRAPHY, (OurWay("MODEL", ("locate",)),), "it finds the node that is wrong"),
     "--convert-to": Other(
         POLYGRAPHY, note="`trtsmith convert` writes engines, `trtsmith rewrite` ONNX models"
     ),
-    "--output": Other(POLYGRAPHY, (Way("-o VALUE", ("convert", "rewrite", "run")),)),
-    "--verbosity": Other(POLYGRAPHY, (Way("-v", ("convert", "check", "run", "verify", "bench")),)),
+    "--output": Other(POLYGRAPHY, (OurWay("-o VALUE", ("convert", "rewrite", "run")),)),
+    "--verbosity": Other(POLYGRAPHY, (OurWay("-v", ("convert", "check", "run", "verify", "bench")),)),
 }
 """By the flag, as it is typed."""

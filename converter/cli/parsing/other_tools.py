@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, Way
+from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, OurWay
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def foreign_flag(prog: str, name: str, value: str, sign: str, flags: Sequence[st
     return ForeignFlag(other.tool, f"{form}{note}", f"write {form} in place of {name}{behind}")
 
 
-def _has(way: Way, flags: Sequence[str]) -> bool:
+def _has(way: OurWay, flags: Sequence[str]) -> bool:
     """Whether the command still has the flag; an argument without a name it always has."""
     return not way.words.startswith("--") or way.words.split()[0] in flags
 

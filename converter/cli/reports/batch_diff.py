@@ -55,7 +55,8 @@ def _head(diff: ResultsDiff) -> str:
 
 
 def _side(label: str, results: BatchResults) -> tuple[str, ...]:
-    return label, results.origin, _tasks(len(results.tasks)), results.written
+    ended = f"{len(results.tasks)} of " if len(results.tasks) < results.planned else ""
+    return label, results.origin, f"{ended}{_tasks(results.planned)}", results.written
 
 
 def _cells(change: Change) -> tuple[str, str]:

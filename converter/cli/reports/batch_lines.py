@@ -50,14 +50,16 @@ def totals(statuses: Mapping[Status, int]) -> str:
 def summary(result: BatchResult) -> str:
     """What came of it, for stdout."""
     count = len(result.statuses)
-    sources = Counter(result.sources.values())
+    ended = [name for name, status in result.statuses.items() if status is not Status.CANCELLED]
+    sources = Counter(result.sources[name] for name in ended)
     parts = [
         f"{sources[name]} {text}"
         for name, text in ((RUN, "done now"), *_SOURCES.items())
         if sources.get(name)
     ]
     said = f"{count} task{'s' * (count != 1)} in {seconds_text(result.seconds)}: {totals(Counter(result.statuses.values()))}"
-    return f"{said} ({', '.join(parts)})\nresults: {one_line(str(result.folder / 'index.html'))}"
+    said += f" ({', '.join(parts)})" if parts else ""
+    return f"{said}\nresults: {one_line(str(result.folder / 'index.html'))}"
 
 
 def seconds_text(seconds: float) -> str:

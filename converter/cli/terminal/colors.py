@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 MODES = ("auto", "always", "never")
@@ -19,11 +19,18 @@ _OF_WORDS = {
     "not comparable": _YELLOW,
     "convertible": _GREEN,
     "not convertible": _RED,
+    "every value agrees": _GREEN,
+    "ok": _GREEN,
+    "absent": _YELLOW,
+    "missing": _RED,
+    "fail": _RED,
 }
 """SGR parameters (ECMA-48, 8.3.117) by word."""
 
-_SAID = re.compile(r"(error|warning|note)(?=:)")
-_VERDICT = re.compile(r"(?<=^verdict: )(agree|disagree|not comparable)(?=:)", re.MULTILINE)
+_SAID = re.compile(r"(error|warning|note|fail)(?=:)")
+_VERDICT = re.compile(
+    r"(?<=^verdict: )(?:(agree|disagree|not comparable)(?=:)|(every value agrees)$)", re.MULTILINE
+)
 _OUTCOME = re.compile(r"(?<=; )(not convertible|convertible)(?=:)")
 _NOTED = re.compile(r"^(warning|note)(?=: )", re.MULTILINE)
 
@@ -53,12 +60,17 @@ def is_terminal(stream: TextIO | None, environment: Mapping[str, str] = os.envir
 
 
 def said(text: str) -> str:
-    """A message with its first word in colour: error, warning or note. Nothing else in it is looked at."""
+    """A message with its first word in colour: error, warning, note or fail. Nothing else in it is looked at."""
     return _SAID.sub(_painted, text, count=1) if _SAID.match(text) else text
 
 
-def result(text: str) -> str:
-    """A result with its verdict in colour, and the words before its warnings and notes."""
+def result(text: str, states: Sequence[str] = ()) -> str:
+    """A result with its verdict in colour, and the words before its warnings and notes.
+
+    states: words that have a colour where a line begins with one.
+    """
+    if states:
+        text = re.sub(rf"^({'|'.join(map(re.escape, states))})(?=  |:)", _painted, text, flags=re.MULTILINE)
     head, newline, last = text.rpartition("\n")
     return _NOTED.sub(
         _painted, _VERDICT.sub(_painted, head + newline + _OUTCOME.sub(_painted, last, count=1))
@@ -66,4 +78,4 @@ def result(text: str) -> str:
 
 
 def _painted(found: re.Match[str]) -> str:
-    return f"\x1b[{_OF_WORDS[found[1]]}m{found[1]}\x1b[0m"
+    return f"\x1b[{_OF_WORDS[found[0]]}m{found[0]}\x1b[0m"

@@ -17,11 +17,11 @@ _DEEPEST = 3
 
 
 @dataclass
-class _Phase:
+class _BuildPhase:
     """One of TensorRT's phases that has begun and not ended. count: its steps; done: those that are complete."""
 
     name: str
-    parent: _Phase | None
+    parent: _BuildPhase | None
     count: int
     done: int = 0
 
@@ -38,12 +38,12 @@ class BuildShare:
     """
 
     def __init__(self) -> None:
-        self._phases: list[_Phase] = []  # in the order in which they began
+        self._phases: list[_BuildPhase] = []  # in the order in which they began
         self._share = 0.0
 
     def start(self, name: str, parent: str | None, count: int) -> None:
         around = next((phase for phase in reversed(self._phases) if phase.name == parent), None)
-        self._phases.append(_Phase(name, around, max(count, 1)))
+        self._phases.append(_BuildPhase(name, around, max(count, 1)))
 
     def step(self, name: str, number: int) -> None:
         """number: of the step that is complete, from 0."""
@@ -73,7 +73,7 @@ class BuildShare:
         if roots:
             self._share = max(self._share, self._of(roots[-1]))
 
-    def _of(self, phase: _Phase) -> float:
+    def _of(self, phase: _BuildPhase) -> float:
         inner = max((self._of(other) for other in self._phases if other.parent is phase), default=0.0)
         return min((phase.done + inner) / phase.count, 1.0)
 

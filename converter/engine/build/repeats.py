@@ -16,7 +16,7 @@ _LISTED = re.compile(r"§(?:\W*§)*")
 
 
 @dataclass
-class _Kind:
+class _RepeatedMessage:
     """Messages of one kind. last: that was not told."""
 
     count: int = 0
@@ -28,12 +28,12 @@ class Repeats:
 
     def __init__(self, tell: Callable[[str], None], shown: int = SHOWN) -> None:
         self._tell, self._shown = tell, shown
-        self._kinds: dict[str, _Kind] = {}
+        self._kinds: dict[str, _RepeatedMessage] = {}
         self._lock = threading.Lock()
 
     def __call__(self, message: str) -> None:
         with self._lock:
-            kind = self._kinds.setdefault(kind_of_message(message), _Kind())
+            kind = self._kinds.setdefault(kind_of_message(message), _RepeatedMessage())
             kind.count += 1
             if kind.count <= self._shown:
                 self._tell(message)

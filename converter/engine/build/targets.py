@@ -8,7 +8,7 @@ from typing import Any
 from trtsmith.converter.engine.build.flavour import PIP, Flavour
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.gpu_names import gpus_of
+from trtsmith.converter.model.options.gpu_names import gpus_of
 from trtsmith.importers.problem import Problem
 
 DEFAULT_TARGET = "sm86"  # what TensorRT-RTX builds for on a machine without a GPU

@@ -75,7 +75,7 @@ const Conversion = (() => {
 
   function picture() {
     if (!network) return null;
-    const panel = networkPanel(network, data.rules);
+    const panel = networkPanel(network, data.rules, data.kind === "bench" ? "time" : data.kind === "convert" ? "route" : "error");
     fill("network", panel.element);
     return panel;
   }

@@ -18,7 +18,7 @@
   let byName = null;
   function nodeLink(name, panel) {
     if (network && !byName) {
-      byName = new Map();
+      byName = new Map(Object.entries(data.stands || {}));
       for (let node = 0; node < network.count; node += 1) if (network.isNode(node) && network.name(node)) byName.set(network.name(node), node);
     }
     const node = network ? byName.get(name) : undefined;
@@ -127,11 +127,11 @@
     fill("precision", parts);
   }
 
-  function located() {
+  function located(panel) {
     const found = data.located;
     if (!found) return;
     const list = (found.nodes || []).map((node) => element("div", { class: "note bad" },
-      element("p", {}, element("b", { class: "code" }, Frame.shown(node.name)), " (" + Frame.shown(node.op_type) + ")" + (node.original ? ", for " + Frame.shown(node.original, 300) : "")),
+      element("p", {}, element("b", {}, nodeLink(node.name, panel)), " (" + Frame.shown(node.op_type) + ")" + (node.original ? ", for " + Frame.shown(node.original, 300) : "")),
       element("dl", { class: "facts" }, [...node.inputs.map((one) => ["reads", one]), ...node.outputs.map((one) => ["makes", one])].map(([word, one]) => [
         element("dt", {}, word), element("dd", {}, element("span", { class: "code" }, Frame.shown(one.name, 80)), " ", one.dtype + " " + (one.shape.join("×") || "scalar"),
           one.error === null || one.error === undefined ? "" : ", error " + Frame.number(one.error), one.reason ? ": " + one.reason : "")]))));
@@ -144,7 +144,7 @@
   Conversion.outputs();
   const panel = Conversion.picture();
   work(panel);
-  located();
+  located(panel);
   Conversion.depth(panel);
   time(panel);
   precision(panel);

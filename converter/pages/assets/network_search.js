@@ -2,7 +2,7 @@
 
 // The network with its tools: search while one types, colours by what is asked for, a legend that picks, and the details of
 // the node that was clicked.
-function networkPanel(network, rules) {
+function networkPanel(network, rules, first) {
   const element = Frame.element;
   const MOST_HITS = 60;
   const view = networkView(network, { onPick: (node) => show(node) });
@@ -158,6 +158,7 @@ function networkPanel(network, rules) {
   const outer = element("div", { class: "network" }, tools, legend,
     element("div", { class: "stage" }, view.element, results, details),
     element("p", { class: "soft screen-only" }, "Drag to move. A click chooses a node, and the wheel then zooms; so does Ctrl and the wheel at once. Edges read downwards, then from column to column."));
+  menu.selectedIndex = Math.max(0, modes.findIndex((mode) => mode.title === first));
   colour();
   (window.requestIdleCallback || setTimeout)(() => searched());
   return { element: outer, view, search, show, go: (node) => { view.show(node); show(node); }, field, hits: () => hits };

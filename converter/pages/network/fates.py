@@ -6,7 +6,7 @@ Nodes are matched by their names, and those without a name, or with one that sev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,8 @@ from trtsmith.converter.rewrite.rewrite import Rewritten
 
 GONE = "gone"
 """The route of a node that has none: constants decide it, another covers it, or nothing reads it."""
+
+_NO_FUNCTIONS: Set[str] = frozenset()
 
 _WHY_GONE = "no node of the engine's graph: constants decide it, it is part of a pattern, or nothing reads it"
 
@@ -42,11 +44,19 @@ class Fate:
     stand: tuple[str, ...] = ()
 
 
-def fates_of(entries: Sequence[NetworkEntry], rewritten: Rewritten | None, plan: Plan | None) -> list[Fate]:
-    """One for each entry, in order; empty ones for inputs and outputs, and where nothing is known."""
+def fates_of(
+    entries: Sequence[NetworkEntry],
+    rewritten: Rewritten | None,
+    plan: Plan | None,
+    functions: Set[str] = _NO_FUNCTIONS,
+) -> list[Fate]:
+    """One for each entry, in order; empty ones for inputs and outputs, and where nothing is known.
+
+    functions: operators that are functions in the model.
+    """
     if rewritten is None or plan is None:
         return [Fate()] * len(entries)
-    known = _FateSources(rewritten, plan, _shared_names(entries))
+    known = _FateSources(rewritten, plan, _shared_names(entries), functions)
     return [known.fate(entry) if entry.role == NODE else Fate() for entry in entries]
 
 
@@ -63,6 +73,7 @@ class _FateSources:
     rewritten: Rewritten
     plan: Plan
     shared: frozenset[str]
+    functions: Set[str]
 
     @cached_property
     def nodes(self) -> Mapping[str, onnx.NodeProto]:
@@ -120,13 +131,15 @@ class _FateSources:
                 record = None  # the value is made by what stands for another node
         if record is not None:
             return self._rewritten(record)
-        if maker is None or op_name(maker) != entry.op:
-            held = self.planned.get(named)
-            if held is not None and held.route is Route.UNSUPPORTED:
-                return Fate(held.route.value, "", held.how)
-            return Fate(GONE, "", _WHY_GONE)
-        held = self.planned.get(named) or self.by_kind.get(entry.op)
-        return self._made(Fate(held.route.value, "", held.how) if held is not None else Fate(), (maker,))
+        held = self.planned.get(named)
+        if maker is not None and (maker.name == named or op_name(maker) == entry.op):
+            held = held or self.by_kind.get(entry.op)
+            return self._made(Fate(held.route.value, "", held.how) if held is not None else Fate(), (maker,))
+        if held is not None and held.route is Route.UNSUPPORTED:
+            return Fate(held.route.value, "", held.how)
+        if entry.op in self.functions:
+            return Fate(Route.FUNCTION.value, "", "a function of the model, whose nodes stand in its place")
+        return Fate(GONE, "", _WHY_GONE)
 
     def _rewritten(self, record: Rewrite) -> Fate:
         held = self.planned.get(record.node)

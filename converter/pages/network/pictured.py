@@ -80,4 +80,5 @@ def pictured(
 ) -> PicturedNetwork:
     """The network of a model. Without the others, routes are not known."""
     entries = entries_of(original)
-    return PicturedNetwork(entries, tuple(fates_of(entries.all, rewritten, plan)), rewritten)
+    functions = {f"{function.domain}::{function.name}" for function in original.proto.functions}
+    return PicturedNetwork(entries, tuple(fates_of(entries.all, rewritten, plan, functions)), rewritten)

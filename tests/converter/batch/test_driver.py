@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.converter.batch.driving import MACHINE, Told, drive, known
-from tests.converter.batch.workers import left_in, task
+from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
 from trtsmith.converter.batch.execution import Executor
@@ -110,6 +110,22 @@ def test_the_cache_gives_what_any_batch_has_done(tmp_path: Path) -> None:
     assert sources(tmp_path, tasks, cache=True, retry_failed=True) == ["cache", "run", "run"]
     os.rename(tmp_path / "out", tmp_path / "third")
     assert sources(tmp_path, tasks, cache=False) == ["run"] * 3
+
+
+def test_a_cache_that_was_tampered_with_is_not_believed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [known(tmp_path, "a")]
+    drive(tmp_path, tasks, cache=True)
+    engine = (tmp_path / "out/a/model.plan").read_bytes()
+    os.rename(tmp_path / "out", tmp_path / "older")
+    for blob in (tmp_path / "cache/objects").rglob("*"):
+        if blob.is_file():
+            blob.chmod(0o644)
+            blob.write_bytes(b"X" * blob.stat().st_size)
+    assert sources(tmp_path, tasks, cache=True) == ["run"]
+    assert (tmp_path / "out/a/model.plan").read_bytes() == engine
+    assert "damaged" in capsys.readouterr().out
 
 
 def test_tasks_that_are_the_same_are_done_once(tmp_path: Path) -> None:
@@ -365,6 +381,27 @@ def test_gpus_have_threads_of_their_own() -> None:
     slots = [(slot.gpu, slot.environment["CUDA_VISIBLE_DEVICES"]) for slot in pool._slots(tasks)]
     assert slots == [("", ""), (GPUS[0].name, "0"), (GPUS[1].name, "1")]
     assert [slot.gpu for slot in pool._slots(tasks[:2])] == ["", GPUS[1].name]
+
+
+def test_a_task_runs_on_the_gpu_that_it_builds_for() -> None:
+    machine = LocalMachine(4, GPUS, MACHINE)
+    names = [
+        machine.with_gpu(task("a", "--target", target, needs=Needs(gpu="any"))).needs.gpu
+        for target in ("sm86,sm89", "sm75")
+    ]
+    assert names == [GPUS[1].name, GPUS[0].name]
+
+
+def test_a_task_sees_its_gpu_and_another_sees_none(tmp_path: Path) -> None:
+    write_worker(tmp_path)
+    tasks = [
+        known(tmp_path, "plain", f"gpus={tmp_path / 'plain'}"),
+        known(tmp_path, "some", f"gpus={tmp_path / 'some'}", needs=Needs(gpu="L4")),
+    ]
+    with LocalPool(tmp_path, machine=LocalMachine(2, GPUS, MACHINE), worker=NAME, paths=[tmp_path]) as pool:
+        records = {ended.record.name: ended.record for ended in pool.run(tasks, lambda event: None)}
+    assert [(tmp_path / name).read_text() for name in ("plain", "some")] == ["", "1"]
+    assert records["plain"].place["gpu"] == "" and records["some"].place["gpu"] == "NVIDIA L4"
 
 
 def test_a_key_is_of_the_gpu_that_the_task_sees() -> None:

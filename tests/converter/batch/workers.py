@@ -38,6 +38,8 @@ def work(request, events, log_path):
         if do == "count":
             with open(value, "a") as log:
                 log.write(asked["name"] + "\n")
+        if do == "gpus":
+            Path(value).write_text(os.environ["CUDA_VISIBLE_DEVICES"])
         if do == "segfault":
             print("the last words", flush=True)
             ctypes.string_at(0)
@@ -51,8 +53,7 @@ def work(request, events, log_path):
     report = {"converted": not problems, "engine": {"engine_path": str(folder / "model.plan"), "flavour": "tensorrt_rtx"},
               "verdict": None if "unverified" in words else {}, "warnings": ["w"], "seconds": {"build": 0.5}}
     return {"exit_code": code, "problems": problems, "death": None, "warnings": [], "report": report, "bench": None,
-            "seconds": {}, "versions": {"trtsmith": "1", "tensorrt": "10.9", "tensorrt_rtx": "1.7"},
-            "gpus": os.environ.get("CUDA_VISIBLE_DEVICES")}
+            "seconds": {}, "versions": {"trtsmith": "1", "tensorrt": "10.9", "tensorrt_rtx": "1.7"}}
 
 if __name__ == "__main__":
     serve(sys.argv[1:], work)

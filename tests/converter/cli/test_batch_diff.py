@@ -64,6 +64,12 @@ def test_what_changed_is_printed_worse_first(capsys: pytest.CaptureFixture[str])
     ]
 
 
+def test_a_batch_that_goes_on_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    write_results(Path("new"), [record("same")], planned=5)
+    assert call("old", "new") == 0
+    assert "new:  new  1 of 5 tasks  " in capsys.readouterr().out
+
+
 def test_exit_codes() -> None:
     assert call("old", "new", "--fail-on", "worse") == 1
     assert call("old/results.json", "old", "--fail-on", "worse") == 0

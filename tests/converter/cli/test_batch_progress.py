@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -144,10 +145,8 @@ def test_seconds() -> None:
 
 
 def test_summary() -> None:
-    from pathlib import Path
-
-    statuses = {"a": Status.AGREE, "b": Status.AGREE, "c": Status.REFUSED}
-    result = BatchResult(Path("out"), statuses, {"a": "run", "b": "cache", "c": "run"}, 12.34)
+    statuses = {"a": Status.AGREE, "b": Status.AGREE, "c": Status.REFUSED, "d": Status.CANCELLED}
+    result = BatchResult(Path("out"), statuses, {"a": "run", "b": "cache", "c": "run", "d": "run"}, 12.34)
     assert summary(result) == (
-        "3 tasks in 12.3 s: 2 agree, 1 refused (2 done now, 1 from the cache)\nresults: out/index.html"
+        "4 tasks in 12.3 s: 2 agree, 1 refused, 1 cancelled (2 done now, 1 from the cache)\nresults: out/index.html"
     )

@@ -53,7 +53,9 @@ def test_of_a_verification_the_routes_are_those_for_the_engine(converted: Path) 
     assert document["command"] == list(WORDS)
 
 
-def test_with_a_manifest_that_cannot_be_read_the_network_has_no_routes(converted: Path, tmp_path: Path) -> None:
+def test_with_a_manifest_that_cannot_be_read_the_network_has_no_routes(
+    converted: Path, tmp_path: Path
+) -> None:
     engine = tmp_path / "alone.plan"
     engine.write_bytes((converted / "model.plan").read_bytes())
     engine.with_suffix(".manifest.json").write_text("{")

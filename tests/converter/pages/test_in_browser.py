@@ -33,6 +33,107 @@ HOSTILE = (
 )
 
 
+SUMMARY = {"min": 1.0, "median": 1.5, "mean": 1.6, "p90": 1.7, "p99": 1.8, "max": 2.0}
+STAGES = ("latency_ms", "enqueue_ms", "h2d_ms", "compute_ms", "d2h_ms", "response_ms")
+RUN: dict[str, Any] = dict.fromkeys(STAGES, SUMMARY) | {
+    "point": "opt",
+    "shapes": {"tokens": [1, 2, 32]},
+    "cuda_graph": False,
+    "streams": 2,
+    "throughput": 900.0,
+    "queries": 100,
+    "wall_s": 3.0,
+    "remarks": ["a remark"],
+}
+LAYER = {
+    "layer": "a + b",
+    "ms": 0.5,
+    "share": 0.5,
+    "type": "MatMul",
+    "nodes": ["a made node"],
+    "plugin": "Gate",
+}
+SUMS = [{"type": "MatMul", "plugin": "Gate", "layers": 3, "ms": 0.5, "share": 0.5}]
+VALUE = {
+    "name": "v",
+    "dtype": "float32",
+    "shape": [2],
+    "low": 0,
+    "high": 1,
+    "error": 0.5,
+    "reason": "off by much",
+}
+COMPARISON = {
+    "output": "features",
+    "dtype": "float32",
+    "shape": [2, 3],
+    "agrees": False,
+    "reason": "too far off",
+    "relative": None,
+    "max": 1.0,
+    "mean": 0.5,
+    "p99": 0.9,
+    "worst": [1, 2],
+    "cosine": 0.5,
+    "expected": 1.0,
+    "actual": "nan",
+    "compared": 6,
+    "at": "min 1x2",
+}
+EVERYTHING: dict[str, Any] = {
+    "bench": {
+        "runs": [RUN, {**RUN, "unavailable": "no graph"}],
+        "layers": {"sum_ms": 1.0, "inferences": 30, "layers": [LAYER], "by_type": SUMS, "by_plugin": SUMS},
+        "against": [{"name": "onnxruntime", "unavailable": "not installed"}],
+    },
+    "located": {
+        "sentence": "this node is wrong by itself",
+        "nodes": [
+            {"name": "a made node", "op_type": "Relu", "original": "", "inputs": [VALUE], "outputs": [VALUE]}
+        ],
+        "folder": "m.located",
+        "advice": ["do so"],
+    },
+    "verdict": {
+        "status": "disagree",
+        "reason": "too far off",
+        "engine_run": True,
+        "inputs": "made up",
+        "comparisons": [COMPARISON],
+        "meanings": ["taken for token ids"],
+        "excluded": [],
+        "references": [],
+        "precision": "fp16",
+        "not_run": "",
+        "ran": "graphs",
+    },
+    "precision": {
+        "precision": "float16",
+        "reduced": 9,
+        "beside": 1,
+        "casts": 2,
+        "kept": [{"node": "a made node", "op_type": "Softmax", "reason": "a norm"}],
+    },
+    "declined": [
+        {
+            "node": "n",
+            "op_type": "TopK",
+            "pass_name": "top-k",
+            "fatal": True,
+            "refusal": {"reason": "k is computed", "expected": "a constant", "fix": "--freeze k=3"},
+        }
+    ],
+    "frozen": [{"input": "axes", "dtype": "int64", "shape": [1], "value": "[3]"}],
+    "io_types": [{"name": "ids", "before": "uint64", "after": "int64"}],
+    "mended": [{"mitigation": "split", "does": "it splits", "nodes": [["n", "Loop"]], "said": "no"}],
+    "stands": {"a made node": 3},
+    "seconds": {"build": 1.5},
+    "files": {"m.plan": "sha256:00"},
+    "problems": [{"what": "w", "where": "n", "expected": "e", "fix": "f"}],
+}
+"""Beside the network, of each thing that a page can show one."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chromium]:
     with Chromium() as chromium:
@@ -291,6 +392,29 @@ def test_the_chart_leads_to_its_nodes(opened: Opened, large: dict[str, Any]) -> 
     assert (
         browser.evaluate("document.querySelector('.details').innerText.includes('allowed 1.0e-03')") is True
     )
+
+
+def test_every_section_is_filled_where_there_is_something_to_show(
+    opened: Opened, large: dict[str, Any]
+) -> None:
+    browser = opened({**large, **EVERYTHING})
+    assert browser.evaluate("document.querySelectorAll('main > section[hidden]').length") == 0
+    shown = browser.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('main > section')].map((one) => [one.id, one.innerText]))"
+    )
+    wanted = {
+        "problems": ["w", "f"],
+        "outputs": ["features", "too far off", "nan", "∞", "taken for token ids", "fp16"],
+        "work": ["contrib-norm", "it splits", "axes", "int64 in the engine", "--freeze k=3"],
+        "depth": ["this node is wrong by itself", "off by much", "do so", "m.located"],
+        "time": ["a remark", "2 streams", "no graph", "Gate", "50.0%", "not installed"],
+        "precision": ["9 nodes in float16", "a norm"],
+        "about": ["sha256:00", "1.5 s"],
+    }
+    assert [(id_, text) for id_, texts in wanted.items() for text in texts if text not in shown[id_]] == []
+    browser.evaluate("document.querySelector('#precision button.plain').click()")  # by what it stands for
+    details = browser.evaluate("document.querySelector('.details h3').textContent")
+    assert details.startswith("/model/encoder/layers.0/")
 
 
 @pytest.mark.parametrize("kind", ["convert", "verify"])

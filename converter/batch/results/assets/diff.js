@@ -7,7 +7,7 @@
   const KINDS = { worse: "bad", better: "good", different: "fair", "new": "", gone: "" };
   const shown = (text) => Frame.shown(text, 400);
 
-  const side = (one) => shown(one.path) + " (" + one.tasks.toLocaleString("en") + " tasks, written " + shown(one.written || "at an unknown time") + ")";
+  const side = (one) => shown(one.path) + " (" + (one.tasks < one.planned ? one.tasks.toLocaleString("en") + " of " : "") + one.planned.toLocaleString("en") + " tasks, written " + shown(one.written || "at an unknown time") + ")";
   byId("sides").append(element("bdi", {}, side(data.old)), " → ", element("bdi", {}, side(data.new)));
   byId("summary").append(element("div", { class: "cards" }, Object.entries(data.summary).map(([name, count]) =>
     element("div", { class: "card " + (count ? KINDS[name] || "" : "") }, element("b", {}, count.toLocaleString("en")), element("span", {}, name)))));

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
         ('"nets/*.onnx"', ["nets/c.onnx"]),
         ('"nets/**/*.onnx"', ["nets/c.onnx", "nets/deep/d.onnx"]),
         ('"**/[cd].onnx"', ["nets/c.onnx", "nets/deep/d.onnx"]),
-        ('"nets/**"', []),
+        ('"nets/**"', ["nets/c.onnx", "nets/deep/d.onnx"]),
         ('["a.onnx", "nets/c.onnx"]', ["a.onnx", "nets/c.onnx"]),
         ('["**/*.onnx", "!b.onnx", "!nets/*.onnx"]', ["a.onnx", "nets/deep/d.onnx"]),
         ('["a.onnx", "a.onnx"]', ["a.onnx"]),
@@ -38,11 +38,7 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_paths(folder: Path, path: str, expected: list[str]) -> None:
-    if expected:
-        assert found(folder, path) == expected
-    else:
-        (problem,) = problems_of(folder, f"[[model]]\npath = {path}\n")
-        assert "matches no model" in problem.what
+    assert found(folder, path) == expected
 
 
 def test_absolute_patterns(folder: Path) -> None:
@@ -109,6 +105,19 @@ def test_paths_that_name_no_model(folder: Path, path: str, said: str) -> None:
     (problem,) = problems_of(folder, f"[[model]]\npath = {path}\n")
     assert said in problem.what
     assert "zoo.toml, line 2: model.path" in problem.where
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        ("A.onnx", "did you mean 'a.onnx'?"),
+        ("nets/cc.onnx", "did you mean 'nets/c.onnx'?"),
+        ("gone/a.onnx", "correct the path"),
+    ],
+)
+def test_the_nearest_file_is_told(folder: Path, path: str, fix: str) -> None:
+    (problem,) = problems_of(folder, f'[[model]]\npath = "{path}"\n')
+    assert problem.fix == fix
 
 
 def test_names_are_the_stems_and_longer_where_they_must_be(folder: Path) -> None:

@@ -60,12 +60,12 @@ def test_files_are_all_that_a_task_reads(folder: Path) -> None:
     ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
-    np.save(folder / "k.npy", np.ones(1))
+    np.savez(folder / "k.npz", k=np.ones(1))
     text = '[[model]]\npath = "w/w.onnx"\nprecision = "int8"\ncalibration = "x.npz"\nexpected = "x.npz"\n'
-    text += 'plugins = "libyours.so"\nops = ["mine.py", "pkg/sub/more.py"]\nbench = { inputs = "k.npy" }\n'
+    text += 'plugins = "libyours.so"\nops = ["mine.py", "pkg/sub/more.py"]\nbench = { inputs = "k.npz" }\n'
     (task,) = tasks_of(folder, text)
     assert sorted(str(path.relative_to(folder)) for path in task.files) == [
-        "k.npy", "lib/mine.so", "libyours.so", "mine.py", "pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/more.py",
+        "k.npz", "lib/mine.so", "libyours.so", "mine.py", "pkg/__init__.py", "pkg/sub/__init__.py", "pkg/sub/more.py",
         "w/w.data", "w/w.onnx", "x.npz",
     ]  # fmt: skip
     assert task.files[0] == folder / "w/w.onnx"
@@ -129,6 +129,9 @@ def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
         ('shapes.x = "1x3"\nrtol = -1', "is not a tolerance", 4),
         ('shapes.x = "1x3"\nkeep-fp32 = "Add"', "--keep-fp32 has no meaning without --precision", 4),
         ('shapes.x = "1x3"\ninputs = "nowhere.npz"', "inputs names no file", 4),
+        ('shapes.x = "1x3"\ninputs = "a.onnx"', "inputs names no .npz file", 4),
+        ('shapes.x = "1x3"\nexpected = "a.onnx"', "expected names no .npz file", 4),
+        ('shapes.x = "1x3"\ninputs = "z.npz"', "no array for input 'x'", 4),
         ('shapes.x = "1x3"\ninputs = "nets"', "inputs names a folder", 4),
         ('shapes.x = "1x3"\nops = "nowhere.py"', "ops names no file", 4),
         ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "said twice", 5),
@@ -148,6 +151,7 @@ def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
     ],
 )
 def test_options_that_do_not_fit(folder: Path, options: str, said: str, line: int) -> None:
+    np.savez(folder / "z.npz", z=np.ones(1))
     (problem,) = problems_of(folder, f"{B}{options}\n")
     assert said in problem.what
     assert lines_of((problem,)) == [line]

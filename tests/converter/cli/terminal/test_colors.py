@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 
 import pytest
 
@@ -58,6 +59,20 @@ def test_verdicts_have_colours() -> None:
         "2 native; \x1b[1;31mnot convertible\x1b[0m: 1 problem"
     )
     assert colors.result("agree: y\nx; convertible: y\nz") == "agree: y\nx; convertible: y\nz"
+
+
+def test_states_have_colours_where_they_are_states(capsys: pytest.CaptureFixture[str]) -> None:
+    table = "ok       python  3\nmissing  x       ok  fix: ok"
+    assert colors.result(table) == table
+    assert colors.result(table, ("ok", "missing")) == (
+        "\x1b[1;32mok\x1b[0m       python  3\n\x1b[1;31mmissing\x1b[0m  x       ok  fix: ok"
+    )
+    assert colors.result("verdict: every value agrees") == "verdict: \x1b[1;32mevery value agrees\x1b[0m"
+    plain = trtsmith(capsys, "doctor").out
+    colored = trtsmith(capsys, "doctor", "--color", "always").out
+    assert "\x1b[1;32mok\x1b[0m " in colored and re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
+    Console(color="always").note("fail: x: y")
+    assert capsys.readouterr().err == "  \x1b[1;31mfail\x1b[0m: x: y\n"
 
 
 def test_names_of_others_bring_no_colours(capsys: pytest.CaptureFixture[str]) -> None:

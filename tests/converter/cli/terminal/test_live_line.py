@@ -128,6 +128,7 @@ def test_no_color_keeps_the_line(tmp_path: Path) -> None:
     assert "verdict: agree:" in plain.screen and "verdict: agree:" in colored.screen
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_a_build_ends_soon_after_ctrl_c(tmp_path: Path) -> None:
     convolutions(tmp_path / "m.onnx", 1500)
     pressed: list[float] = []

@@ -15,6 +15,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.pages.network.entries import entries_of
 from trtsmith.converter.pages.network.fates import Fate, fates_of
+from trtsmith.converter.pages.network.pictured import pictured
 
 
 def fates(model: Model, options: AnalysisOptions | None = None) -> dict[str, Fate]:
@@ -60,6 +61,28 @@ def test_a_node_that_nothing_takes_is_unsupported(tmp_path: Path) -> None:
     nodes = [oh.make_node("Gate", ["x"], ["y"], name="gate", domain="acme")]
     found = fates(load(tmp_path / "m.onnx", nodes, [value("x", (2,))], [value("y", (2,))]))
     assert found["y"].route == "unsupported" and "acme::Gate" in found["y"].how
+
+
+def test_a_node_of_a_function_is_told_as_one_though_its_body_stands_in_its_place(tmp_path: Path) -> None:
+    body = [oh.make_node("Inverse", ["a"], ["b"], domain="com.microsoft"), oh.make_node("Neg", ["b"], ["c"])]
+    imports = [oh.make_opsetid("", 17), oh.make_opsetid("com.microsoft", 1)]
+    function = oh.make_function("local", "Turned", ["a"], ["c"], body, imports)
+    nodes = [
+        oh.make_node("Turned", ["x"], ["t"], name="turned", domain="local"),
+        oh.make_node("Relu", ["t"], ["y"]),
+    ]
+    path = save(
+        tmp_path / "m.onnx",
+        nodes,
+        [value("x", (2, 4, 4))],
+        [value("y", (2, 4, 4))],
+        domains={"com.microsoft": 1},
+        functions=[function],
+    )
+    analysis = analyse(load_model(path), AnalysisOptions(compiled=False))
+    network = pictured(analysis.original, analysis.rewritten, analysis.plan)
+    routes = [fate.route for entry, fate in zip(network.entries.all, network.fates, strict=True) if entry.op]
+    assert routes == ["function", "native"]
 
 
 def test_the_type_is_that_of_the_engines_graph(tmp_path: Path) -> None:

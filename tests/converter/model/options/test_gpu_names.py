@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from trtsmith.converter.model.gpu_names import GPUS, as_targets, gpus_of, nearest_gpus, target_of_gpu
+from trtsmith.converter.model.options.gpu_names import GPUS, as_targets, gpus_of, nearest_gpus, target_of_gpu
 
 
 @pytest.mark.parametrize(
