@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import onnx  # noqa: E402
 
-from batchbench.chaos import local_nodes  # noqa: E402
+from batchbench.local_nodes import local_nodes  # noqa: E402
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts  # noqa: E402
 from trtsmith.converter.batch.cache.store import Store  # noqa: E402
 from trtsmith.converter.batch.driver import BatchOptions, run_batch  # noqa: E402

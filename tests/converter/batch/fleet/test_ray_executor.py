@@ -119,7 +119,7 @@ def test_records_and_files_are_those_of_the_local_pool(runs: Runs) -> None:
             assert left_in(other_folder) == left_in(ended.folder) == ["model.plan"]
             assert (other_folder / "model.plan").read_bytes() == (ended.folder / "model.plan").read_bytes()
             assert runs.out in other_folder.parents
-    assert {event.text for event in runs.events} == {"at work"}
+    assert "at work" in {event.text for event in runs.events}
     assert soon(lambda: not runs.nodes.left())
 
 
