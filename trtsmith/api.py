@@ -6,12 +6,12 @@ The examples are of a model.onnx that computes the Neg of an input x of shape (n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
 
+from trtsmith import paged
 from trtsmith.arguments import (
     Arrays,
     Example,
@@ -29,7 +29,6 @@ from trtsmith.arguments import (
     model_of,
     onnx_of,
     output_of,
-    page_of,
     path_of,
     paths_of,
     precision_of,
@@ -45,7 +44,6 @@ from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.mending.refusals import REDUCE_S, refusals
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
 from trtsmith.converter.convert.reports import Report
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import references_of
@@ -231,18 +229,7 @@ def convert(
         ),
         keep=True,
     )
-    page = page_of(html, options.model, options.output, options.timing_cache, *options.plugins)
-    try:
-        done = pipeline.convert(options, progress or silent)
-    except TrtsmithError as error:
-        failed = reports.failure_report("convert", error)
-        with suppress(
-            Exception
-        ):  # what kept the model from being converted comes first, whatever becomes of its page
-            page(lambda pages: pages.of_conversion((), options, failed, None))
-        raise
-    page(lambda pages: pages.of_conversion((), options, reports.conversion_report(options, done), done))
-    return done
+    return paged.conversion(html, options, lambda: pipeline.convert(options, progress or silent))
 
 
 @with_operators
@@ -321,11 +308,7 @@ def verify(
         timeout_s=timeout,
         verbose=verbose,
     )
-    page = page_of(html, *options.files())
-    found = verify_bundle(options, progress or silent)
-    report = reports.verify_report(options, found.verdict)
-    page(lambda pages: pages.of_verification((), options, report, found.frozen))
-    return found.verdict
+    return paged.verdict(html, options, lambda: verify_bundle(options, progress or silent))
 
 
 def load_report(path: StrPath) -> Report:

@@ -256,22 +256,3 @@ def _tolerance_texts(given: Tolerance | None) -> list[str]:
     return (
         [f"{name}:{value}" for name, value in given.items()] if isinstance(given, Mapping) else [str(given)]
     )
-
-
-def page_of(html: StrPath | None, *others: object) -> Callable[[Callable[[Any], Any]], None]:
-    """Writes a page once its content is known; nothing without a file for it. UsageError, now, if it cannot be written.
-
-    What comes back takes a function, which gets trtsmith.converter.pages.contents and gives the content.
-    """
-    if html is None:
-        return _no_page
-    from trtsmith.converter.pages import contents  # takes what verifies, searches and times
-    from trtsmith.converter.pages.writing import PageFiles
-
-    files = PageFiles(Path(html))
-    files.check(others)
-    return lambda content: files.write(lambda: content(contents))
-
-
-def _no_page(content: Callable[[Any], Any]) -> None:
-    del content

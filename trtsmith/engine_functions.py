@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from trtsmith import paged
 from trtsmith.arguments import (
     Arrays,
     Paths,
@@ -25,7 +26,6 @@ from trtsmith.arguments import (
     feeds_of,
     freeze_of,
     onnx_of,
-    page_of,
     path_of,
     paths_of,
     precision_of,
@@ -47,7 +47,7 @@ from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.options import MEMORY
-from trtsmith.converter.locate.prepare import Asked, PreparedSearch, locate_asked
+from trtsmith.converter.locate.prepare import Asked, locate_asked
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
@@ -126,19 +126,19 @@ def locate(
         precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
     )
     told = tolerances_of(rtol, atol)
-    page = page_of(html, options.model, options.engine)
-    searched: list[PreparedSearch] = []
-    found = locate_asked(
+    return paged.search(
+        html,
         options,
-        path_of(output),
-        told,
-        progress or silent,
-        memory=memory << 20,
-        everything=all,
-        ready_for=searched.append,
+        lambda ready_for: locate_asked(
+            options,
+            path_of(output),
+            told,
+            progress or silent,
+            memory=memory << 20,
+            everything=all,
+            ready_for=ready_for,
+        ),
     )
-    page(lambda pages: pages.of_search((), options.model, options.engine, searched[0], found.to_json()))
-    return found
 
 
 @with_operators
@@ -211,10 +211,7 @@ def bench(
         timeout_s=timeout,
         verbose=verbose,
     )
-    page = page_of(html, options.target)
-    record = timed(options, progress or silent)
-    page(lambda pages: pages.of_timing((), options, record))
-    return record
+    return paged.timing(html, options, lambda: timed(options, progress or silent))
 
 
 def run(

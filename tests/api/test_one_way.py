@@ -29,7 +29,9 @@ STAGES = {
 }
 """By name of the command: the module, the function and the options that are behind it."""
 
-OF_THE_TERMINAL = {"help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located"}
+OF_THE_TERMINAL = {
+    *("help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located", "model_explorer"),
+}
 """What the command line alone has: how results are shown, and the search for the node that is wrong."""
 
 IN_MEMORY = {"args", "kwargs", "dynamic_shapes", "custom_translation_table", "data_folder"}
@@ -107,6 +109,7 @@ def test_what_commands_about_engines_take_their_functions_take(name: str) -> Non
         "color",
         "json",
         "list",
+        "model_explorer",
     }
     parameters = {*inspect.signature(getattr(trtsmith, name)).parameters} - {"progress", "data_folder"}
     if name in ("locate", "bundle"):
@@ -151,7 +154,8 @@ def test_options_are_frozen() -> None:
 
 
 DOORS = tuple(
-    f"trtsmith{name}" for name in ("", ".api", ".arguments", ".engine_functions", ".graph_functions")
+    f"trtsmith{name}"
+    for name in ("", ".api", ".arguments", ".engine_functions", ".graph_functions", ".paged")
 )
 
 

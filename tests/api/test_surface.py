@@ -39,20 +39,22 @@ SIGNATURES = {
     "io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), prefer_stock=False, "
     "embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, rtol=None, "
-    "atol=None, verify='auto', ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Conversion",
+    "atol=None, verify='auto', html=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
     "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), "
-    "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
+    "flavour='auto', timeout=None, html=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) "
+    "-> Verdict",
     "load_report": "(path) -> Report",
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
     "locate": "(model, engine=None, *, output=None, data_folder=None, on='auto', native=False, all=False, memory=1024, "
     "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
     "float_lstm=False, io_precision=False, "
-    "calibration=(), rtol=None, atol=None, plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
-    "progress=None) -> Located",
+    "calibration=(), rtol=None, atol=None, plugins=(), flavour='auto', timeout=None, html=None, ops=(), "
+    "plugins_from_packages=True, progress=None) -> Located",
     "bench": "(target, *, shapes=None, at=('opt',), inputs=None, freeze=(), warmup_ms=200.0, duration_s=3.0, iterations=10, "
     "streams=1, transfers=True, cuda_graph='both', layers=10, against=(), torch='', plugin_vs_native=False, plugins=(), "
-    "flavour='auto', timeout=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> dict[str, Any]",
+    "flavour='auto', timeout=None, html=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) "
+    "-> dict[str, Any]",
     "run": "(engine, inputs, *, plugins=(), flavour='auto', embedded_plugins=False, profile=0, runtime_cache=None, "
     "specialization='eager', cuda_graph=False, timeout=None, verbose=False, progress=None) -> dict[str, np.ndarray]",
     "batch": "(zoo, output, *, only=(), on=None, jobs=None, cache=None, no_cache=False, retry_failed=False, "
@@ -67,7 +69,7 @@ SIGNATURES = {
 FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph built refusal mended",
     "BatchResult": "folder statuses sources seconds signal",
-    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended",
+    "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended original",
     "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",

@@ -13,7 +13,7 @@ const Charts = (() => {
     return made;
   }
 
-  // points: {x, y, wrong, label, pick}; y on a logarithmic scale, 0 and less at the lower edge; null: no number, at the upper.
+  // points: {x, y, wrong, label(), pick}; y on a logarithmic scale, 0 and less at the lower edge; null: no number, at the upper.
   function depth(all, { label, unit }) {
     const W = 1200, H = 290, LEFT = 56, RIGHT = 12, TOP = 14, BOTTOM = 46;
     const points = fewer(all, W - LEFT - RIGHT);
@@ -40,7 +40,7 @@ const Charts = (() => {
     }
     lines.push(svg("text", { x: (LEFT + W) / 2, y: H - 9, "text-anchor": "middle", class: "tick" }, unit));
     const dots = points.map((point) => svg("circle", { cx: across(point.x).toFixed(1), cy: up(point.y).toFixed(1), r: point.wrong ? 4.5 : 3,
-      class: point.wrong ? "dot wrong" : "dot", ...(point.pick ? { onclick: point.pick } : {}) }, svg("title", {}, point.label)));
+      class: point.wrong ? "dot wrong" : "dot", ...(point.pick ? { onclick: point.pick } : {}) }, svg("title", {}, point.label())));
     // the worst of each depth, as a line
     const worst = new Map();
     for (const point of points) if (typeof point.y === "number") worst.set(point.x, Math.max(worst.get(point.x) ?? 0, point.y));

@@ -86,7 +86,7 @@ const Conversion = (() => {
     const at = (node) => (node >= 0 && network && network.place[network.standIn(node)] >= 0 ? network.depth[network.place[network.standIn(node)]] : null);
     const placed = list.map(([node, value, error, reason]) => ({ node, value, error, reason, x: at(node) })).filter((one) => one.x !== null);
     const points = placed.map((one) => ({ x: one.x, y: one.error, wrong: Boolean(one.reason),
-      label: Frame.shown(one.value, 120) + "\nerror " + (one.error === null ? "no number" : Frame.number(one.error)) + (one.reason ? "\n" + one.reason : ""),
+      label: () => Frame.shown(one.value, 120) + "\nerror " + (one.error === null ? "no number" : Frame.number(one.error)) + (one.reason ? "\n" + one.reason : ""),
       pick: panel ? () => { panel.go(one.node); document.getElementById("network").scrollIntoView(); } : null }));
     const wrong = placed.filter((one) => one.reason);
     fill("depth", element("p", { class: "soft" }, "Relative error of " + list.length.toLocaleString("en") + " values between nodes, by the number of nodes before them"

@@ -175,7 +175,9 @@ const NetworkColours = (() => {
     return (network) => {
       const counts = new Map();
       for (let node = 0; node < network.count; node += 1) {
-        if (network.isNode(node)) counts.set(word(network, node), (counts.get(word(network, node)) || 0) + 1);
+        if (!network.isNode(node)) continue;
+        const one = word(network, node);
+        counts.set(one, (counts.get(one) || 0) + 1);
       }
       const words = [...counts.keys()].sort((one, other) => counts.get(other) - counts.get(one));
       if (words.length === 0 || (words.length === 1 && words[0] === "")) return null;
