@@ -30,7 +30,18 @@ STAGES = {
 """By name of the command: the module, the function and the options that are behind it."""
 
 OF_THE_TERMINAL = {
-    *("help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located", "model_explorer"),
+    *(
+        "help",
+        "quiet",
+        "color",
+        "json",
+        "report",
+        "dry_run",
+        "no_verify",
+        "per_node",
+        "located",
+        "model_explorer",
+    ),
 }
 """What the command line alone has: how results are shown, and the search for the node that is wrong."""
 
