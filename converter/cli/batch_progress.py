@@ -82,7 +82,7 @@ class BatchProgress:
 
 
 @dataclass
-class _Running:
+class _LiveTask:
     """A task that runs."""
 
     since: float
@@ -98,7 +98,7 @@ class LiveBatch(BatchProgress):
         super().__init__(console)
         self._clock = clock
         self._lock = threading.Lock()
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _LiveTask] = {}
         self._statuses: Counter[Status] = Counter()
         self._begun: float | None = None
         self._done = 0  # of those that were run, and not found
@@ -130,7 +130,7 @@ class LiveBatch(BatchProgress):
         with self._lock:
             now = self._clock()
             self._begun = now if self._begun is None else self._begun
-            task = self._running.setdefault(event.task, _Running(now))
+            task = self._running.setdefault(event.task, _LiveTask(now))
             task.step, task.share, task.place = event.step or event.text, event.share, event.place
         if self._console.verbose and event.text:
             with self._above():
@@ -189,7 +189,7 @@ class LiveBatch(BatchProgress):
         return Text("\n".join(self.lines()), no_wrap=True, overflow="ellipsis")
 
 
-def _running_line(name: str, task: _Running, now: float) -> str:
+def _running_line(name: str, task: _LiveTask, now: float) -> str:
     share = "" if task.share is None else f" {task.share:.0%}"
     return f"{one_line(name)}: {one_line(task.step)}{share} ({now - task.since:.0f} s)"
 

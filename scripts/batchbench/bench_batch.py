@@ -26,7 +26,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import onnx  # noqa: E402
 
-from batchbench.chaos import local_nodes  # noqa: E402
+from batchbench.local_nodes import local_nodes  # noqa: E402
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts  # noqa: E402
 from trtsmith.converter.batch.cache.store import Store  # noqa: E402
 from trtsmith.converter.batch.driver import BatchOptions, run_batch  # noqa: E402
@@ -71,17 +70,20 @@ class TimedExecutor:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self.machine_of, self.stop = executor.machine_of, executor.stop
         self.seconds = 0.0
 
-    def __enter__(self) -> TimedExecutor:
+    def machine_of(self, task: BatchTask) -> MachineFacts | None:
+        return self._executor.machine_of(task)
+
+    def stop(self) -> None:
+        self._executor.stop()
+
+    def __enter__(self) -> Executor:
         self._executor.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._executor.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._executor.__exit__(*error)
 
     def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
         started = time.perf_counter()
@@ -119,7 +121,7 @@ def convert_bare(source: str) -> int:
     from trtsmith.converter.cli.batch_worker import work
 
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as reports:
-        request = {
+        request: dict[str, Any] = {
             "source": source,
             "words": [],
             "bench": None,

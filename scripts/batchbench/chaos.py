@@ -21,9 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -32,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from batchbench.chaos_driver import KILLS_HOST, chaos_tasks  # noqa: E402
 from batchbench.chaos_worker import engine_of  # noqa: E402
+from batchbench.local_nodes import STORE, environment, local_nodes  # noqa: E402
 from trtsmith.converter.batch.task import ENGINE  # noqa: E402
 from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord  # noqa: E402
 
@@ -40,58 +40,6 @@ MARK = "TRTSMITH_CHAOS"
 
 PATIENCE_S = 300.0
 """For each step, on a machine that is busy."""
-
-_STORE = 80 << 20
-_HEALTH = {
-    "health_check_initial_delay_ms": 0,
-    "health_check_period_ms": 500,
-    "health_check_failure_threshold": 5,
-}
-
-
-@contextlib.contextmanager
-def environment(**variables: str) -> Iterator[None]:
-    """Variables for what is started in the block."""
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@contextlib.contextmanager
-def local_nodes(
-    count: int, folder: Path, system: Mapping[str, Any] | None = None, **node: Any
-) -> Iterator[Any]:
-    """A ray.cluster_utils.Cluster of nodes with one core each.
-
-    folder: for the files of Ray and of its tasks; its path must be short. system: Ray's internal settings; None: those by
-    which it sees within seconds that a node is gone. node: options of every node.
-    """
-    variables = {
-        "RAY_AUTH_MODE": "disabled",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "TMPDIR": str(folder),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
-    }
-    with environment(**variables):
-        from ray.cluster_utils import Cluster
-
-        one = {"num_cpus": 1, "object_store_memory": _STORE, "include_dashboard": False, **node}
-        head = {
-            **one,
-            "_system_config": dict(_HEALTH if system is None else system),
-            "temp_dir": str(folder / "ray"),
-        }
-        cluster = Cluster(initialize_head=True, head_node_args=head)
-        try:
-            for _ in range(count - 1):
-                cluster.add_node(**one)
-            yield cluster
-        finally:
-            cluster.shutdown()
 
 
 def until(done: Callable[[], bool], what: str) -> None:
@@ -142,16 +90,16 @@ class Chaos:
             kept = self._settled()
             began = len(self._began())
             self._say(f"the driver was killed; {len(kept)} tasks are done")
-            cluster.add_node(num_cpus=1, object_store_memory=_STORE)
+            cluster.add_node(num_cpus=1, object_store_memory=STORE)
             with self._driver(address) as driver:
                 code = driver.wait(PATIENCE_S)
-            wrong = [] if code == 1 else [f"the driver ended with {code}: {self._said()}"]
+            wrong: list[str] = [] if code == 1 else [f"the driver ended with {code}: {self._said()}"]
             wrong += self._wrong_results()
             again = {line.split()[0] for line in self._began()[began:]} & kept
             wrong += [f"{name} was done, and was done again" for name in sorted(again)]
             wrong += self._left("trtsmith-*", "while the cluster is still there")
             wrong += [f"still there: {pid}" for pid in self._converting()]
-        return wrong + self._left("trtsmith-*", "at the end") + self._left_processes()
+        return [*wrong, *self._left("trtsmith-*", "at the end"), *self._left_processes()]
 
     @contextlib.contextmanager
     def _driver(self, address: str) -> Iterator[subprocess.Popen[bytes]]:

@@ -14,7 +14,7 @@ PERIOD_S = 0.2
 """Between two looks, each of which takes 1.5 ms where 100 processes run."""
 
 
-class Limit(Enum):
+class LimitReached(Enum):
     """Why processes were ended."""
 
     TIME = "time"
@@ -37,7 +37,7 @@ class ProcessWatch:
     def __init__(
         self, roots: Callable[[], Sequence[int]], memory_mib: float | None, timeout_s: float | None
     ) -> None:
-        self.reached: Limit | None = None
+        self.reached: LimitReached | None = None
         self.peak_mib = 0.0
         self.pid = 0
         self._roots = roots
@@ -63,7 +63,7 @@ class ProcessWatch:
     def stop(self) -> None:
         """End them, because somebody asked for it."""
         with self._lock:
-            self.reached = self.reached or Limit.ASKED
+            self.reached = self.reached or LimitReached.ASKED
             self._look()
 
     def _watch(self) -> None:
@@ -82,9 +82,9 @@ class ProcessWatch:
         memory += sum(_resident(process) for process in self._seen.values())
         self.peak_mib = max(self.peak_mib, memory / 2**20)
         if self.reached is None and self._memory_mib is not None and memory > self._memory_mib * 2**20:
-            self.reached = Limit.MEMORY
+            self.reached = LimitReached.MEMORY
         if self.reached is None and self._until is not None and time.monotonic() >= self._until:
-            self.reached = Limit.TIME
+            self.reached = LimitReached.TIME
         if self.reached is not None:
             _kill([*roots, *self._seen.values()])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trtsmith.converter.batch.run.not_run import cancellation
-from trtsmith.converter.batch.run.process_watch import Limit
+from trtsmith.converter.batch.run.process_watch import LimitReached
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import Status
 from trtsmith.converter.engine.child.pool import Outcome
@@ -48,13 +48,15 @@ def without_room(task: BatchTask, error: OSError) -> TaskOutcome:
     return TaskOutcome(Status.INVALID, (problem,))
 
 
-def outcome_of(task: BatchTask, answer: Outcome, reached: Limit | None, peak_mib: float) -> TaskOutcome:
+def outcome_of(
+    task: BatchTask, answer: Outcome, reached: LimitReached | None, peak_mib: float
+) -> TaskOutcome:
     """What came of a task. reached: the limit for which its processes were ended; they may have answered before."""
     if answer.found is not None:
         return _answered(answer.found)
-    if reached is Limit.ASKED:
+    if reached is LimitReached.ASKED:
         return cancelled(task)
-    if reached is Limit.TIME:
+    if reached is LimitReached.TIME:
         return _ended(
             task,
             Status.TIMEOUT,
@@ -63,7 +65,7 @@ def outcome_of(task: BatchTask, answer: Outcome, reached: Limit | None, peak_mib
             "give it a larger `timeout` in the zoo",
             answer,
         )
-    if reached is Limit.MEMORY:
+    if reached is LimitReached.MEMORY:
         return _ended(
             task,
             Status.MEMORY,

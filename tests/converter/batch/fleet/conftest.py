@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from batchbench.chaos import local_nodes
+from batchbench.local_nodes import local_nodes
 
 
 @dataclass(frozen=True)
