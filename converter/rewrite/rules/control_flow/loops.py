@@ -39,6 +39,9 @@ from trtsmith.converter.rewrite.rules.control_flow.unroll import unrolled
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     body = node.graph("body")
+    unclear = _unclear(node)
+    if unclear is not None:
+        return unclear
     collects = any(node.used(index) for index in range(len(node.inputs) - 2, len(node.outputs)))
     why = obstacle(body) or changing_state(node, body)
     if not why and (not collects or _passes_on(node, body) or _is_cut_off(node)):
@@ -57,6 +60,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             return unrolled(node, body, condition, trips, refused or left)
         body, done = gathered, "Gathers at its counter"
     return _counted(node, body, condition, trips, done, collects=collects)
+
+
+def _unclear(node: NodeView) -> Refusal | None:
+    """A number of runs, or a condition, that is none: ONNX wants one element."""
+    for index, name in enumerate(("number of runs", "condition")):
+        value = node.constant(index) if node.input(index) else None
+        if value is not None and value.size != 1:
+            what = f"its {name} {node.input(index)!r} has {value.size} elements"
+            return Refusal(what, "one element", "correct the node where the model is exported")
+    return None
 
 
 def _counted(
@@ -176,12 +189,16 @@ def _stays_true(node: NodeView, body: onnx.GraphProto) -> bool:
         return True
     maker = makers.get(name)
     if maker is not None and maker.op_type == "Constant" and maker.attribute[0].name == "value":
-        return bool(onnx.numpy_helper.to_array(maker.attribute[0].t).reshape(-1)[0])
+        return _is_true(onnx.numpy_helper.to_array(maker.attribute[0].t))
     tensor = next((t for t in body.initializer if t.name == name), None)
     if tensor is not None:
-        return bool(onnx.numpy_helper.to_array(tensor).reshape(-1)[0])
+        return _is_true(onnx.numpy_helper.to_array(tensor))
     outer = node.constant_of(name) if maker is None else None
-    return outer is not None and bool(outer.reshape(-1)[0])
+    return outer is not None and _is_true(outer)
+
+
+def _is_true(value: np.ndarray) -> bool:
+    return value.size == 1 and bool(value.reshape(-1)[0])
 
 
 def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:

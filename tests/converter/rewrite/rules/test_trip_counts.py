@@ -225,6 +225,15 @@ def test_a_condition_that_says_whether_there_are_runs_stays(
     assert bool(check(text, none_and_some, tmp_path).found()) is not stays
 
 
+def test_a_number_of_runs_that_is_none_is_refused(tmp_path: Path) -> None:
+    text = counting(
+        bound="n = Constant <value = int64 {5}> ()  m = Constant <value = int64[0] {}> ()", trips="m"
+    )
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert "its number of runs 'm' has 0 elements" in problem.what
+
+
 def test_time_steps_as_keras_layers_have_them(tmp_path: Path) -> None:
     """tf2onnx writes a while loop: int32 counters, no limit, a bound of the graph's own, and outputs of all steps."""
     text = f"""{HEAD} g (float[batch, time, 4] x, float[4, 4] u, float[batch, 4] z)
