@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trtsmith.converter.batch.cache.canonical_words import has_option, last_value
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts
 from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.model.options.gpu_names import as_targets
 
 ANY = "any"
 
@@ -84,7 +85,7 @@ def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
     ]
     if not reasons:
         return None
-    targets = tuple(filter(None, last_value(task.words, "--target", "").split(",")))
+    targets = as_targets(filter(None, last_value(task.words, "--target", "").split(",")))
     return GpuDemand(task.needs.gpu or ANY, targets, "; ".join(reasons))
 
 

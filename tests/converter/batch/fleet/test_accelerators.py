@@ -57,6 +57,7 @@ def test_rays_own_names_are_the_ones_in_the_table() -> None:
         (["--flavour=tensorrt"], "GeForce-RTX-4090"),  # of which there are most
         (["--verify=engine", "--target", "sm80,sm86"], "A100"),
         (["--flavour", "tensorrt", "--target", "sm89"], "GeForce-RTX-4090"),
+        (["--flavour", "tensorrt", "--target", "a100"], "A100"),
     ],
 )
 def test_the_gpu_follows_from_the_words(words: list[str], gpu: str) -> None:
