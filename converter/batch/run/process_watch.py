@@ -13,6 +13,11 @@ import psutil
 PERIOD_S = 0.2
 """Between two looks, each of which takes 1.5 ms where 100 processes run."""
 
+_FREEZE_S, _FREEZE_TRIES = 0.002, 100
+"""A signal is heard when the system call that a process is in ends."""
+
+_AT_REST = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+
 
 class LimitReached(Enum):
     """Why processes were ended."""
@@ -86,7 +91,7 @@ class ProcessWatch:
         if self.reached is None and self._until is not None and time.monotonic() >= self._until:
             self.reached = LimitReached.TIME
         if self.reached is not None:
-            _kill([*roots, *self._seen.values()])
+            _kill([*_frozen(roots), *self._seen.values()])
 
 
 def _process(pid: int) -> Iterator[psutil.Process]:
@@ -100,6 +105,23 @@ def _resident(process: psutil.Process) -> int:
         return int(process.memory_info().rss) if process.is_running() else 0
     except psutil.Error:
         return 0
+
+
+def _frozen(roots: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Processes and all that descend from them, stopped: one that goes on could start another meanwhile."""
+    found: dict[int, psutil.Process] = {}
+    left = list(roots)
+    while left:
+        process = left.pop()
+        found[process.pid] = process
+        with contextlib.suppress(psutil.Error):
+            process.suspend()
+            for _ in range(_FREEZE_TRIES):
+                if process.status() in _AT_REST:
+                    break
+                time.sleep(_FREEZE_S)
+            left += [child for child in process.children() if child.pid not in found]
+    return list(found.values())
 
 
 def _kill(processes: Iterable[psutil.Process]) -> None:
