@@ -44,7 +44,7 @@ def batch(
     >>> import trtsmith
     >>> done = trtsmith.batch("zoo.toml", "results", jobs=1, no_cache=True)
     >>> done.passed, dict(done.statuses)
-    (True, {'model': <Status.AGREE: 'agree'>})
+    (True, {'model': <TaskStatus.AGREE: 'agree'>})
 
     Raises UsageError: the zoo, the folder or the cluster cannot be used.
     """

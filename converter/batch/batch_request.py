@@ -10,7 +10,7 @@ from pathlib import Path
 from trtsmith.converter.batch.batch_result import BatchResult
 from trtsmith.converter.batch.cache.store import Store
 from trtsmith.converter.batch.driver import BatchListener, BatchOptions, run_batch
-from trtsmith.converter.batch.execution import Executor
+from trtsmith.converter.batch.execution import TaskExecutor
 from trtsmith.converter.batch.fleet.ray_address import LOCAL
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.task import BatchTask
@@ -89,7 +89,7 @@ def run_request(request: BatchRequest, listener: BatchListener, warn: Callable[[
     )
 
 
-def _executor(request: BatchRequest, scratch: Path) -> Executor:
+def _executor(request: BatchRequest, scratch: Path) -> TaskExecutor:
     if request.on is None:
         return LocalPool(scratch, jobs=request.jobs, cwd=Path.cwd())
     # Only who asks for a Ray has it imported.

@@ -1,4 +1,4 @@
-"""What came of a batch as a whole."""
+"""The outcome of a batch as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord
+from trtsmith.converter.batch.task_record import RECORD, TaskRecord, TaskStatus
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK
 
 
@@ -23,7 +23,7 @@ class BatchResult:
     """
 
     folder: Path
-    statuses: Mapping[str, Status]
+    statuses: Mapping[str, TaskStatus]
     sources: Mapping[str, str]
     seconds: float
     signal: int = 0
@@ -41,10 +41,10 @@ class BatchResult:
         if all(status.passed for status in self.statuses.values()):
             return EXIT_OK
         others = {status for status in self.statuses.values() if not status.passed}
-        return EXIT_DISAGREE if others == {Status.DISAGREE} else EXIT_FAILED
+        return EXIT_DISAGREE if others == {TaskStatus.DISAGREE} else EXIT_FAILED
 
     def records(self) -> Iterator[TaskRecord]:
         """The record of each task that has ended, read from its folder one after another: they can be large."""
         for name, status in self.statuses.items():
-            if status is not Status.CANCELLED:
+            if status is not TaskStatus.CANCELLED:
                 yield TaskRecord.from_json(json.loads((self.folder / name / RECORD).read_bytes()))

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 from trtsmith.converter.batch.batch_result import BatchResult
 from trtsmith.converter.batch.cache.keys import Keys
 from trtsmith.converter.batch.cache.store import Store
-from trtsmith.converter.batch.execution import Ended, Event, Executor
+from trtsmith.converter.batch.execution import Event, TaskEnd, TaskExecutor
 from trtsmith.converter.batch.interrupts import Interrupts
 from trtsmith.converter.batch.output_folder import OutputFolder, cannot_write
 from trtsmith.converter.batch.results.task_row import CACHE, KEPT, RUN, task_row
 from trtsmith.converter.batch.results.write import write_rows
 from trtsmith.converter.batch.run.not_run import cancellation, command_of, record_of
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.importers.problem import Problem
 
@@ -41,7 +41,7 @@ class BatchOptions:
     """
 
     folder: Path
-    executor: Callable[[Path], Executor]
+    executor: Callable[[Path], TaskExecutor]
     store: Store | None = None
     retry_failed: bool = False
     others: Sequence[BatchTask] = ()
@@ -103,7 +103,7 @@ class _BatchRun:
         self._output, self._interrupts = output, interrupts
         self._keys: dict[str, str] = {}
         self._rows: dict[str, dict[str, Any]] = {}
-        self._statuses: dict[str, Status] = {}
+        self._statuses: dict[str, TaskStatus] = {}
         self._sources: dict[str, str] = {}
         self._began = self._written = time.monotonic()
         self._write_took = 0.0
@@ -140,9 +140,9 @@ class _BatchRun:
         for task in self._tasks:
             if task.name not in self._statuses:
                 if self._interrupts.heard:
-                    record = record_of(task, Status.CANCELLED, cancellation(task))
+                    record = record_of(task, TaskStatus.CANCELLED, cancellation(task))
                 else:
-                    record = record_of(task, Status.LOST, _unheard(task))
+                    record = record_of(task, TaskStatus.LOST, _unheard(task))
                     self._output.publish(record, None)
                 self._note(record, RUN)
 
@@ -204,7 +204,9 @@ class _BatchRun:
 
     def _is_wanted(self, record: TaskRecord) -> bool:
         """Whether what was done before will do."""
-        return record.status.settled and not (self._options.retry_failed and record.status is Status.REFUSED)
+        return record.status.settled and not (
+            self._options.retry_failed and record.status is TaskStatus.REFUSED
+        )
 
     def _once_each(self, tasks: Sequence[BatchTask]) -> tuple[list[BatchTask], list[BatchTask]]:
         """The tasks to run first, and those that are the same as one of them: they wait for what the cache then has."""
@@ -218,7 +220,7 @@ class _BatchRun:
                 keys.add(key)
         return first, alike
 
-    def _execute(self, executor: Executor, tasks: Sequence[BatchTask], hashes: Keys) -> None:
+    def _execute(self, executor: TaskExecutor, tasks: Sequence[BatchTask], hashes: Keys) -> None:
         if not tasks or self._interrupts.heard:
             return
         self._interrupts.then(executor.stop)
@@ -228,13 +230,13 @@ class _BatchRun:
         finally:
             self._interrupts.then(None)
 
-    def _take(self, ended: Ended, *, unchanged: bool) -> None:
+    def _take(self, ended: TaskEnd, *, unchanged: bool) -> None:
         """Publish what has ended. OSError where that cannot be done: then no other task's can, either.
 
         unchanged: whether its files are those that were hashed; else nobody knows of which of them the engine is.
         """
         record, store = ended.record, self._options.store
-        if record.status is Status.CANCELLED:
+        if record.status is TaskStatus.CANCELLED:
             if ended.folder is not None:
                 shutil.rmtree(ended.folder, ignore_errors=True)
             self._note(record, RUN)

@@ -1,4 +1,4 @@
-"""What runs tasks: a pool of processes on this machine, or a Ray cluster. Both are used alike, and give the same."""
+"""Runs tasks: a pool of processes on this machine, or a Ray cluster. Both are used alike, and give the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trtsmith.converter.batch.task_record import TaskRecord
 
 
 @dataclass(frozen=True)
-class Ended:
+class TaskEnd:
     """A task that has ended. folder: on this machine, with all files of the record, or None where it left none; whoever
     takes it removes it, or moves its files away."""
 
@@ -37,10 +37,10 @@ class Event:
 Listener = Callable[[Event], None]
 
 
-class Executor(Protocol):
+class TaskExecutor(Protocol):
     """Used in a with statement: at its end nothing of it runs any more, whatever happened."""
 
-    def __enter__(self) -> Executor: ...
+    def __enter__(self) -> TaskExecutor: ...
 
     def __exit__(self, *error: object) -> None: ...
 
@@ -52,7 +52,7 @@ class Executor(Protocol):
         """Called while `run` is at work, from another thread or a signal handler: no further task is begun, those that run
         end as cancelled; `run` gives them, and what has ended before, and ends."""
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
+    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
         """Each task once, as it ends, in any order; it may be called again after that.
 
         A task that cannot be done is a record that says so, no exception; UsageError is for what no task can be done with,

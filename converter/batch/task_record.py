@@ -1,4 +1,4 @@
-"""What came of one task: the JSON that stands beside its engine, and of which every page and report is made."""
+"""The outcome of one task: the JSON that stands beside its engine, and of which every page and report is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORD = "record.json"
 SCHEMA = 1
 
 
-class Status(str, Enum):
+class TaskStatus(str, Enum):
     """How a task ended."""
 
     AGREE = "agree"
@@ -41,12 +41,12 @@ class Status(str, Enum):
     @property
     def passed(self) -> bool:
         """Whether there is an engine that nothing speaks against."""
-        return self in (Status.AGREE, Status.CONVERTED)
+        return self in (TaskStatus.AGREE, TaskStatus.CONVERTED)
 
     @property
     def settled(self) -> bool:
         """Whether the same task would end the same way again: it is kept, cached, and not done again."""
-        return self in (Status.AGREE, Status.CONVERTED, Status.DISAGREE, Status.REFUSED)
+        return self in (TaskStatus.AGREE, TaskStatus.CONVERTED, TaskStatus.DISAGREE, TaskStatus.REFUSED)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TaskRecord:
     name: str
     model: str
     variant: Mapping[str, str]
-    status: Status
+    status: TaskStatus
     key: str = ""
     command: tuple[str, ...] = ()
     files: Mapping[str, FileFacts] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class TaskRecord:
         if document["schema"] != SCHEMA:
             raise ValueError(f"its schema is {document['schema']!r}, not {SCHEMA}")
         given = {name: document[name] for name in cls.__dataclass_fields__}
-        given["status"] = Status(given["status"])
+        given["status"] = TaskStatus(given["status"])
         given["files"] = {str(name): FileFacts(**facts) for name, facts in given["files"].items()}
         given["problems"] = tuple(Problem(**problem) for problem in given["problems"])
         given["command"], given["warnings"] = tuple(given["command"]), tuple(given["warnings"])

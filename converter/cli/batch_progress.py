@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from trtsmith.converter.batch.execution import Event
 from trtsmith.converter.batch.results.task_row import RUN
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.reports.batch_lines import ended_line, problems_of, seconds_text, totals
 from trtsmith.converter.cli.terminal.colors import is_terminal
@@ -73,7 +73,7 @@ class BatchProgress:
     def _tell(self, record: TaskRecord, source: str) -> None:
         if not self._console.quiet:
             self._console.say(ended_line(record, source, self._ended, self._total))
-        if source == RUN and record.status is not Status.CANCELLED:
+        if source == RUN and record.status is not TaskStatus.CANCELLED:
             self._console.problems(problems_of(record))
 
     def warn(self, text: str) -> None:
@@ -99,7 +99,7 @@ class LiveBatch(BatchProgress):
         self._clock = clock
         self._lock = threading.Lock()
         self._running: dict[str, _LiveTask] = {}
-        self._statuses: Counter[Status] = Counter()
+        self._statuses: Counter[TaskStatus] = Counter()
         self._begun: float | None = None
         self._done = 0  # of those that were run, and not found
         self._live: Live | None = None

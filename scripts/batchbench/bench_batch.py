@@ -37,7 +37,7 @@ from batchbench.local_nodes import local_nodes  # noqa: E402
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts  # noqa: E402
 from trtsmith.converter.batch.cache.store import Store  # noqa: E402
 from trtsmith.converter.batch.driver import BatchOptions, run_batch  # noqa: E402
-from trtsmith.converter.batch.execution import Ended, Event, Executor, Listener  # noqa: E402
+from trtsmith.converter.batch.execution import Event, Listener, TaskEnd, TaskExecutor  # noqa: E402
 from trtsmith.converter.batch.run.local_pool import LocalPool  # noqa: E402
 from trtsmith.converter.batch.task import BatchTask  # noqa: E402
 from trtsmith.converter.batch.task_record import TaskRecord  # noqa: E402
@@ -66,9 +66,9 @@ class Quiet:
 
 
 class TimedExecutor:
-    """Another Executor, and how long its tasks took, with the driver's work for them."""
+    """Another TaskExecutor, and how long its tasks took, with the driver's work for them."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: TaskExecutor) -> None:
         self._executor = executor
         self.seconds = 0.0
 
@@ -78,14 +78,14 @@ class TimedExecutor:
     def stop(self) -> None:
         self._executor.stop()
 
-    def __enter__(self) -> Executor:
+    def __enter__(self) -> TaskExecutor:
         self._executor.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._executor.__exit__(*error)
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
+    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
         started = time.perf_counter()
         yield from self._executor.run(tasks, listener)
         self.seconds += time.perf_counter() - started
@@ -145,11 +145,11 @@ def bare(home: Path, count: int, jobs: int) -> dict[str, float]:
     return {"seconds": round(seconds, 3)}
 
 
-def driven(home: Path, count: int, make: Callable[[Path], Executor]) -> dict[str, float]:
+def driven(home: Path, count: int, make: Callable[[Path], TaskExecutor]) -> dict[str, float]:
     """By `batch`, without a cache. tasks_s: from when the executor is ready; seconds: all of it."""
     made: list[TimedExecutor] = []
 
-    def timed(scratch: Path) -> Executor:
+    def timed(scratch: Path) -> TaskExecutor:
         made.append(TimedExecutor(make(scratch)))
         return made[-1]
 

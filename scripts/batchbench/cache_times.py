@@ -27,7 +27,7 @@ from trtsmith.converter.batch.cache.keys import Keys  # noqa: E402
 from trtsmith.converter.batch.cache.prune import PruneOrder, prune  # noqa: E402
 from trtsmith.converter.batch.cache.store import Store  # noqa: E402
 from trtsmith.converter.batch.task import ENGINE, BatchTask  # noqa: E402
-from trtsmith.converter.batch.task_record import FileFacts, Status, TaskRecord  # noqa: E402
+from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, TaskStatus  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,7 +101,7 @@ def _record(folder: Path, task: BatchTask, key: str, size: int) -> TaskRecord:
         (folder / name).write_bytes(data)
     facts = {name: FileFacts(hashlib.sha256(data).hexdigest(), len(data)) for name, data in files.items()}
     report = {"nodes": [{"name": f"/block/{n}", "op_type": "Conv", "route": "native"} for n in range(200)]}
-    return TaskRecord(task.name, task.model, {}, Status.AGREE, key=key, files=facts, report=report)
+    return TaskRecord(task.name, task.model, {}, TaskStatus.AGREE, key=key, files=facts, report=report)
 
 
 if __name__ == "__main__":

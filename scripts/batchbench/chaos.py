@@ -33,7 +33,7 @@ from batchbench.chaos_driver import KILLS_HOST, chaos_tasks  # noqa: E402
 from batchbench.chaos_worker import engine_of  # noqa: E402
 from batchbench.local_nodes import STORE, environment, local_nodes  # noqa: E402
 from trtsmith.converter.batch.task import ENGINE  # noqa: E402
-from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord  # noqa: E402
+from trtsmith.converter.batch.task_record import RECORD, TaskRecord, TaskStatus  # noqa: E402
 
 MARK = "TRTSMITH_CHAOS"
 """A variable in the environment of everything that is started: its value is the home of this batch."""
@@ -164,11 +164,11 @@ class Chaos:
                 yield f"{name} is lost"
             elif record.status is not status:
                 yield f"{name} is {record.status.value}, not {status.value}: {record.problems}"
-            elif status is Status.AGREE and "real" not in name:
+            elif status is TaskStatus.AGREE and "real" not in name:
                 engine = self._home / "out" / name / ENGINE
                 if engine.read_bytes() != engine_of(Path(task.source)):
                     yield f"{name} has the engine of another model"
-            elif status is not Status.AGREE and record.attempts != 1:
+            elif status is not TaskStatus.AGREE and record.attempts != 1:
                 yield f"{name} was begun {record.attempts} times, which does not help"
         if self._count > KILLS_HOST and not (self._home / "killed").exists():
             yield "no task killed its host"

@@ -13,22 +13,22 @@ from trtsmith.converter.batch.driver import BatchOptions, run_batch  # noqa: E40
 from trtsmith.converter.batch.execution import Event  # noqa: E402
 from trtsmith.converter.batch.fleet.ray_executor import RayExecutor  # noqa: E402
 from trtsmith.converter.batch.task import BatchTask, Needs  # noqa: E402
-from trtsmith.converter.batch.task_record import Status, TaskRecord  # noqa: E402
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus  # noqa: E402
 
 CRASH, REFUSED, KILLS_HOST = 7, 11, 17
 """Which task crashes its process, of every so many; which is refused; the one whose host is killed."""
 
 
-def chaos_tasks(home: Path, count: int, real: int) -> Iterator[tuple[BatchTask, Status]]:
+def chaos_tasks(home: Path, count: int, real: int) -> Iterator[tuple[BatchTask, TaskStatus]]:
     """The tasks, with the status that each has to have in the end. Two of them share a model."""
     for number in range(count + real):
-        words, status = ["nap=0.2"], Status.AGREE
+        words, status = ["nap=0.2"], TaskStatus.AGREE
         if number >= count:
             words = ["real"]
         elif number % CRASH == CRASH - 1:
-            words, status = ["crash"], Status.CRASHED
+            words, status = ["crash"], TaskStatus.CRASHED
         elif number % REFUSED == REFUSED - 1:
-            words, status = ["refuse"], Status.REFUSED
+            words, status = ["refuse"], TaskStatus.REFUSED
         elif number == KILLS_HOST:
             words.append(f"kill-host={home / 'killed'}")
         name = f"real-{number}" if number >= count else f"net-{number // 2}/v{number % 2}"

@@ -12,7 +12,7 @@ from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
 from trtsmith.converter.batch.results.document import SCHEMA_FILE
 from trtsmith.converter.batch.results.junit import KINDS
 from trtsmith.converter.batch.results.latency import LATENCY_CHANGE
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(
     encoding="utf-8"
@@ -41,7 +41,7 @@ def test_every_entry_of_the_schemas_is_described() -> None:
 
 def test_every_status_stands_in_the_table_with_what_it_is_to_junit() -> None:
     rows = dict(re.findall(r"^\| `([a-z]+)` \| [^|]+ \| ([a-z]+) \|$", PAGE, flags=re.M))
-    assert rows == {status.value: KINDS[status] for status in Status}
+    assert rows == {status.value: KINDS[status] for status in TaskStatus}
 
 
 def test_the_thresholds_are_those_of_the_code() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts
-from trtsmith.converter.batch.execution import Ended, Event
+from trtsmith.converter.batch.execution import Event, TaskEnd
 from trtsmith.converter.batch.fleet.leased_folder import LeasedFolder
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts
 from trtsmith.converter.batch.fleet.node_files import NodeFiles
@@ -48,7 +48,7 @@ class FleetBatch:
 @dataclass
 class _StationCall:
     task: BatchTask
-    said: queue.SimpleQueue[Event | Ended | BaseException] = field(default_factory=queue.SimpleQueue)
+    said: queue.SimpleQueue[Event | TaskEnd | BaseException] = field(default_factory=queue.SimpleQueue)
 
 
 class NodeStation:
@@ -71,7 +71,7 @@ class NodeStation:
         self._thread = threading.Thread(target=self._serve, name="trtsmith batch", daemon=True)
         self._thread.start()
 
-    def run(self, task: BatchTask) -> Iterator[Event | Ended]:
+    def run(self, task: BatchTask) -> Iterator[Event | TaskEnd]:
         """Events while the task runs, and how it ended."""
         call = _StationCall(task)
         self._calls.put(call)
@@ -79,7 +79,7 @@ class NodeStation:
         told = 0.0
         while True:
             try:
-                said: Event | Ended | BaseException = call.said.get(timeout=WAKE_S)
+                said: Event | TaskEnd | BaseException = call.said.get(timeout=WAKE_S)
             except queue.Empty:
                 if held is None:
                     continue
@@ -91,7 +91,7 @@ class NodeStation:
                 continue
             held, told = None, time.monotonic()
             yield said
-            if isinstance(said, Ended):
+            if isinstance(said, TaskEnd):
                 return
 
     def stop(self) -> None:

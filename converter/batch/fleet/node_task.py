@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.batch.execution import Ended, Event
+from trtsmith.converter.batch.execution import Event, TaskEnd
 from trtsmith.converter.batch.fleet.node_comparison import machine_problems
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts, RayNode, machine_without_gpu
 from trtsmith.converter.batch.fleet.node_files import task_in_view, without_view
@@ -127,7 +127,7 @@ def _run(ray: Any, order: TaskOrder, station: NodeStation, node: str) -> Iterato
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _record_without(view: Path, ended: Ended) -> Mapping[str, Any]:
+def _record_without(view: Path, ended: TaskEnd) -> Mapping[str, Any]:
     """The record with the driver's paths in the place of those here, and pages and reports among its files likewise."""
     files = dict(ended.record.files)
     folder, here = ended.folder, str(view).encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trtsmith.converter.batch.cache.file_hashes import FileHashes
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts
-from trtsmith.converter.batch.execution import Ended, Listener
+from trtsmith.converter.batch.execution import Listener, TaskEnd
 from trtsmith.converter.batch.fleet.node_station import FleetBatch
 from trtsmith.converter.batch.fleet.ray_fleet import RayFleet
 from trtsmith.converter.batch.fleet.ray_run import FleetSettings, RayRun
@@ -20,7 +20,7 @@ from trtsmith.converter.model.errors import UsageError
 
 
 class RayExecutor:
-    """An Executor. Entering it raises UsageError for no Ray, no cluster, and machines that are not like this one.
+    """A TaskExecutor. Entering it raises UsageError for no Ray, no cluster, and machines that are not like this one.
 
     on:       "local", "auto" or HOST:PORT, see RayConnection. jobs: cores of a Ray that is started; None: all.
     folder:   an existing one, in which results are made as folders.
@@ -46,7 +46,7 @@ class RayExecutor:
         self._settings = settings or FleetSettings()
         self._worker, self._paths, self._cwd = worker, tuple(paths), cwd
         self._stopped = threading.Event()
-        self._runs: list[Generator[Ended, None, None]] = []
+        self._runs: list[Generator[TaskEnd, None, None]] = []
 
     def __enter__(self) -> RayExecutor:
         self._fleet.__enter__()
@@ -61,15 +61,15 @@ class RayExecutor:
             self._fleet.__exit__(*error)
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """As Executor says."""
+        """As TaskExecutor says."""
         return self._fleet.cluster.machine_of(task)
 
     def stop(self) -> None:
-        """As Executor says. A signal handler may call it."""
+        """As TaskExecutor says. A signal handler may call it."""
         self._stopped.set()
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
-        """As Executor says; UsageError, before anything runs, for tasks that no machine of the cluster can do."""
+    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+        """As TaskExecutor says; UsageError, before anything runs, for tasks that no machine of the cluster can do."""
         fleet = self._fleet
         if problems := fleet.cluster.problems(tasks):
             raise UsageError(problems)

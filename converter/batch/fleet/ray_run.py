@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.batch.execution import Ended, Event, Listener
+from trtsmith.converter.batch.execution import Event, Listener, TaskEnd
 from trtsmith.converter.batch.fleet.node_station import FleetBatch
 from trtsmith.converter.batch.fleet.node_task import (
     Began,
@@ -88,7 +88,7 @@ class RayRun:
         self._waiting = WaitingTasks(ray, [facts.node for facts in cluster.nodes])
         self._running: dict[Any, _Running] = {}
 
-    def run(self, tasks: Sequence[BatchTask]) -> Generator[Ended, None, None]:
+    def run(self, tasks: Sequence[BatchTask]) -> Generator[TaskEnd, None, None]:
         """Each task once, as it ends."""
         for task in tasks:
             self._waiting.add(WaitingTask(task, self._cluster.resources(task)))
@@ -108,7 +108,7 @@ class RayRun:
         finally:
             self._cancel()
 
-    def _hand_out(self) -> Iterator[Ended]:
+    def _hand_out(self) -> Iterator[TaskEnd]:
         """Give Ray as many as it may have. Those whose files cannot be read have ended."""
         while not self._stopped.is_set():
             waiting = self._waiting.take(running.resources for running in self._running.values())
@@ -136,7 +136,7 @@ class RayRun:
             waiting.task, waiting.resources, intake, order, waiting.attempts + 1
         )
 
-    def _advance(self, generator: Any) -> Iterator[Ended]:
+    def _advance(self, generator: Any) -> Iterator[TaskEnd]:
         """Take the next item of a task; its end, if that is it."""
         running = self._running.pop(generator)
         try:
@@ -160,10 +160,10 @@ class RayRun:
             return
         if over:
             del self._running[generator]
-            if isinstance(over, Ended):
+            if isinstance(over, TaskEnd):
                 yield self._done(over)
 
-    def _take(self, running: _Running, item: Any) -> Ended | bool:
+    def _take(self, running: _Running, item: Any) -> TaskEnd | bool:
         """Whether nothing more comes of this attempt; what came of the task, if that is known then."""
         if isinstance(item, Began):
             running.began = item
@@ -195,13 +195,13 @@ class RayRun:
         running.intake.discard()
         self._waiting.add_again(WaitingTask(running.task, running.resources, attempts))
 
-    def _finish(self, running: _Running) -> Iterator[Ended]:
+    def _finish(self, running: _Running) -> Iterator[TaskEnd]:
         try:
             yield self._done(running.intake.ended(running.attempts))
         except (OSError, DamagedResult) as error:
             yield from self._unusable(running, error)
 
-    def _unusable(self, running: _Running, error: Exception) -> Iterator[Ended]:
+    def _unusable(self, running: _Running, error: Exception) -> Iterator[TaskEnd]:
         """A result that cannot be written here, or that came damaged."""
         running.intake.discard()
         if isinstance(error, OSError):
@@ -209,7 +209,7 @@ class RayRun:
         else:
             yield from self._lost(running, error)
 
-    def _failed(self, running: _Running, error: Exception) -> Iterator[Ended]:
+    def _failed(self, running: _Running, error: Exception) -> Iterator[TaskEnd]:
         """Ray says that the task failed: the machine, or our own code on it."""
         exceptions = self._ray.exceptions
         running.intake.discard()
@@ -219,7 +219,7 @@ class RayRun:
         else:
             yield self._done(mistake_end(running.task, cause, running.attempts))
 
-    def _lost(self, running: _Running, error: BaseException) -> Iterator[Ended]:
+    def _lost(self, running: _Running, error: BaseException) -> Iterator[TaskEnd]:
         """Its worker or machine is gone: begin it again, if it has not been often enough."""
         if running.attempts <= self._settings.retries:
             place = "" if running.began is None else running.began.host
@@ -229,7 +229,7 @@ class RayRun:
         out_of_memory = isinstance(error, self._ray.exceptions.OutOfMemoryError)
         yield self._done(lost_end(running.task, error, running.began, running.attempts, out_of_memory))
 
-    def _without_machine(self) -> Iterator[Ended]:
+    def _without_machine(self) -> Iterator[TaskEnd]:
         """Tasks that no machine can run any more: those that Ray has, and those that wait here."""
         held = [(generator, running.resources) for generator, running in self._running.items()]
         hopeless = list(self._waiting.hopeless(held, self._settings.patience_s))
@@ -241,11 +241,11 @@ class RayRun:
         for waiting in self._waiting.drop_hopeless() if hopeless else ():
             yield self._done(stranded_end(waiting.task, max(waiting.attempts, 1)))
 
-    def _done(self, ended: Ended) -> Ended:
+    def _done(self, ended: TaskEnd) -> TaskEnd:
         self._shelf.done(ended.task)
         return ended
 
-    def _take_ready(self) -> Iterator[Ended]:
+    def _take_ready(self) -> Iterator[TaskEnd]:
         """What has come before the stop was seen."""
         until = time.monotonic() + READY_S
         while self._running and time.monotonic() < until:
@@ -254,7 +254,7 @@ class RayRun:
                 return
             yield from self._advance(ready[0])
 
-    def _cancelled(self) -> Iterator[Ended]:
+    def _cancelled(self) -> Iterator[TaskEnd]:
         """Those that ran when they were stopped."""
         begun = [running for running in self._running.values() if running.began is not None]
         self._cancel()

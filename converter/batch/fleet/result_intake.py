@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from trtsmith.converter.batch.execution import Ended
+from trtsmith.converter.batch.execution import TaskEnd
 from trtsmith.converter.batch.fleet.node_task import FilePart
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import FileFacts, TaskRecord
@@ -58,7 +58,7 @@ class ResultIntake:
             self._found[self._name] = FileFacts(self._digest.hexdigest(), self._size)
         self._name, self._digest, self._size = "", hashlib.sha256(), 0
 
-    def ended(self, attempts: int) -> Ended:
+    def ended(self, attempts: int) -> TaskEnd:
         """The result, of which all has come. DamagedResult where it has not."""
         self._close_file()
         if self._record is None:
@@ -71,7 +71,7 @@ class ResultIntake:
                 raise DamagedResult(f"{name} is not what its record says")
         folder, self._folder = self._folder, None
         record = replace(self._record, attempts=attempts)
-        return Ended(self._task, record, folder)
+        return TaskEnd(self._task, record, folder)
 
     def _add_empty(self, name: str) -> None:
         """A file without content has no pieces."""

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from trtsmith.converter.batch.results.latency import judged_latency
 from trtsmith.converter.batch.results.task_result import ComparedOutput, TaskResult
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.verify.tolerances import TOLERANCE
 
 WORSE, BETTER, DIFFERENT = "worse", "better", "different"
@@ -67,7 +67,7 @@ def _status(old: TaskResult, new: TaskResult) -> Iterator[Change]:
     problems = "; ".join(new.problems[:1])
     if old.status is not new.status:
         mark = DIFFERENT
-        if Status.CANCELLED not in (old.status, new.status) and old.status.passed != new.status.passed:
+        if TaskStatus.CANCELLED not in (old.status, new.status) and old.status.passed != new.status.passed:
             mark = WORSE if old.status.passed else BETTER
         yield Change("status", mark, old.status.value, new.status.value, problems)
     elif old.verdict != new.verdict:

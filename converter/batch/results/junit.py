@@ -13,23 +13,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 JUNIT = "junit.xml"
 
 PASSED, FAILURE, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
 
-KINDS: Mapping[Status, str] = {
-    Status.AGREE: PASSED,
-    Status.CONVERTED: PASSED,
-    Status.DISAGREE: FAILURE,
-    Status.REFUSED: FAILURE,
-    Status.INVALID: ERROR,
-    Status.CRASHED: ERROR,
-    Status.TIMEOUT: ERROR,
-    Status.MEMORY: ERROR,
-    Status.LOST: ERROR,
-    Status.CANCELLED: SKIPPED,
+KINDS: Mapping[TaskStatus, str] = {
+    TaskStatus.AGREE: PASSED,
+    TaskStatus.CONVERTED: PASSED,
+    TaskStatus.DISAGREE: FAILURE,
+    TaskStatus.REFUSED: FAILURE,
+    TaskStatus.INVALID: ERROR,
+    TaskStatus.CRASHED: ERROR,
+    TaskStatus.TIMEOUT: ERROR,
+    TaskStatus.MEMORY: ERROR,
+    TaskStatus.LOST: ERROR,
+    TaskStatus.CANCELLED: SKIPPED,
 }
 """What a status is to a CI system."""
 
@@ -64,7 +64,7 @@ def _case(suite: ElementTree.Element, task: Mapping[str, Any]) -> None:
         "testcase",
         {"name": _xml(name), "classname": _xml(task["model"]), "time": _seconds([task])},
     )
-    kind = KINDS[Status(task["status"])]
+    kind = KINDS[TaskStatus(task["status"])]
     if kind != PASSED:
         said, text = _said(task)
         found = ElementTree.SubElement(case, kind, {"message": _xml(said)})
@@ -96,7 +96,7 @@ def _said(task: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _counts(tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    kinds = [KINDS[Status(task["status"])] for task in tasks]
+    kinds = [KINDS[TaskStatus(task["status"])] for task in tasks]
     return {
         "tests": str(len(tasks)),
         "failures": str(kinds.count(FAILURE)),

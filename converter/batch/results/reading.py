@@ -9,7 +9,7 @@ from typing import Any
 
 from trtsmith.converter.batch.results.document import RESULTS, SCHEMA
 from trtsmith.converter.batch.results.task_result import BatchResults, ComparedOutput, TaskResult, TimedRun
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.engine.bundle.manifest import flag, items, mapping, read_document, text
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
@@ -52,7 +52,7 @@ def _task(entry: Mapping[str, Any]) -> TaskResult:
     outputs = [] if verdict is None else [_output(mapping(one)) for one in items(verdict["outputs"])]
     return TaskResult(
         name=_text(entry["name"]),
-        status=Status(_text(entry["status"])),
+        status=TaskStatus(_text(entry["status"])),
         verdict="" if verdict is None else _text(verdict["status"]),
         engine_run=verdict is not None and flag(verdict["engine_run"]),
         errors=dict(outputs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TaskResult:
     """
 
     name: str
-    status: Status
+    status: TaskStatus
     verdict: str = ""
     engine_run: bool = False
     errors: Mapping[str, ComparedOutput] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 
 RUN, CACHE, KEPT = SOURCES = ("run", "cache", "kept")
 """Where a result comes from: the task was run; the cache had it; the folder had it from an earlier call."""
@@ -30,7 +30,7 @@ def task_row(record: TaskRecord, source: str = RUN) -> dict[str, Any]:
     """The entry of a task. source: one of SOURCES. docs/reference/batch-results.md says what each part is."""
     report, bench = _mapping(record.report), _mapping(record.bench)
     verdict = _mapping(report.get("verdict"))
-    status = Status(record.status)
+    status = TaskStatus(record.status)
     return {
         "name": str(record.name),
         "model": str(record.model),

@@ -1,4 +1,4 @@
-"""What this machine has for tasks: cores, GPUs, and what results depend on."""
+"""Tells what this machine has for tasks: cores, GPUs, and what results depend on."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts
-from trtsmith.converter.batch.execution import Ended, Event, Listener
+from trtsmith.converter.batch.execution import Event, Listener, TaskEnd
 from trtsmith.converter.batch.run.local_machine import LocalMachine
 from trtsmith.converter.batch.run.not_run import record_of
 from trtsmith.converter.batch.run.pending_tasks import PendingTasks, fits
 from trtsmith.converter.batch.run.task_runner import NO_GPU, WORKER, TaskRunner
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class _ThreadEnd:
 
 
 class LocalPool:
-    """An Executor: threads that each have a process. Tasks for a GPU have a thread for each GPU, those for none the others.
+    """A TaskExecutor: threads that each have a process. Tasks for a GPU have a thread for each GPU, others the other threads.
 
     folder: an existing one, in which everything is written.
     jobs:   tasks at a time that need no GPU; None: as many as the machine has cores for.
@@ -56,7 +56,7 @@ class LocalPool:
         self._jobs = jobs
         self._machine = machine or LocalMachine()
         self._worker, self._paths, self._cwd = worker, paths, cwd
-        self._said: SimpleQueue[Event | Ended | _ThreadEnd | None] = SimpleQueue()
+        self._said: SimpleQueue[Event | TaskEnd | _ThreadEnd | None] = SimpleQueue()
         self._runners: list[TaskRunner] = []
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -70,15 +70,15 @@ class LocalPool:
         self._end()
 
     def stop(self) -> None:
-        """As Executor says. A signal handler may call it: it takes no lock."""
+        """As TaskExecutor says. A signal handler may call it: it takes no lock."""
         self._said.put(None)
 
     def machine_of(self, task: BatchTask) -> MachineFacts | None:
-        """As Executor says."""
+        """As TaskExecutor says."""
         return self._machine.facts_for(task)
 
-    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[Ended]:
-        """As Executor says. OSError where the folder cannot be used."""
+    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+        """As TaskExecutor says. OSError where the folder cannot be used."""
         tasks = [self._machine.with_gpu(task) for task in tasks]
         slots = self._slots(tasks)
         possible = []
@@ -86,7 +86,9 @@ class LocalPool:
             if any(fits(task.needs.gpu, slot.gpu) for slot in slots):
                 possible.append(task)
             else:
-                yield Ended(task, record_of(task, Status.INVALID, self._machine.without_gpu(task)), None)
+                yield TaskEnd(
+                    task, record_of(task, TaskStatus.INVALID, self._machine.without_gpu(task)), None
+                )
         self._pending = PendingTasks(possible, max(self._machine.cores, self._jobs or 0))
         for slot in slots:
             thread = threading.Thread(target=self._work, args=(slot,), name="batch", daemon=True)
@@ -97,14 +99,14 @@ class LocalPool:
         finally:
             self._end()
 
-    def _listen(self, listener: Listener) -> Iterator[Ended]:
+    def _listen(self, listener: Listener) -> Iterator[TaskEnd]:
         error: BaseException | None = None
         ended = 0  # of the threads
         while ended < len(self._threads):
             said = self._said.get()
             if isinstance(said, Event):
                 listener(said)
-            elif isinstance(said, Ended):
+            elif isinstance(said, TaskEnd):
                 yield said
             else:
                 if isinstance(said, _ThreadEnd):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from trtsmith.converter.batch.task import ENGINE, BatchTask
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
 
@@ -14,7 +14,7 @@ def command_of(task: BatchTask) -> tuple[str, ...]:
     return ("trtsmith", "convert", task.source, "-o", ENGINE, *task.words)
 
 
-def record_of(task: BatchTask, status: Status, *problems: Problem) -> TaskRecord:
+def record_of(task: BatchTask, status: TaskStatus, *problems: Problem) -> TaskRecord:
     """Of a task that was not run, and why."""
     return TaskRecord(
         name=task.name,

@@ -9,7 +9,7 @@ from typing import Any
 from trtsmith.converter.batch.run.not_run import cancellation
 from trtsmith.converter.batch.run.process_watch import LimitReached
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.engine.child.pool import Outcome
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK, TrtsmithError
@@ -23,7 +23,7 @@ _LAST_WORDS = 2000
 class TaskOutcome:
     """The part of a record that depends on what happened."""
 
-    status: Status
+    status: TaskStatus
     problems: tuple[Problem, ...] = ()
     report: Mapping[str, Any] | None = None
     bench: Mapping[str, Any] | None = None
@@ -34,7 +34,7 @@ class TaskOutcome:
 
 def cancelled(task: BatchTask) -> TaskOutcome:
     """Of a task that somebody ended."""
-    return TaskOutcome(Status.CANCELLED, (cancellation(task),))
+    return TaskOutcome(TaskStatus.CANCELLED, (cancellation(task),))
 
 
 def without_room(task: BatchTask, error: OSError) -> TaskOutcome:
@@ -45,7 +45,7 @@ def without_room(task: BatchTask, error: OSError) -> TaskOutcome:
         "a folder with room that can be written",
         "free some space, or name another folder with -o",
     )
-    return TaskOutcome(Status.INVALID, (problem,))
+    return TaskOutcome(TaskStatus.INVALID, (problem,))
 
 
 def outcome_of(
@@ -59,7 +59,7 @@ def outcome_of(
     if reached is LimitReached.TIME:
         return _ended(
             task,
-            Status.TIMEOUT,
+            TaskStatus.TIMEOUT,
             f"it did not end within {task.needs.timeout_s:g} s",
             "a conversion that ends in its time",
             "give it a larger `timeout` in the zoo",
@@ -68,18 +68,18 @@ def outcome_of(
     if reached is LimitReached.MEMORY:
         return _ended(
             task,
-            Status.MEMORY,
+            TaskStatus.MEMORY,
             f"its processes took {peak_mib:.0f} MiB together, of {task.needs.memory_mib} that it may take",
             "a conversion within its memory",
             "give it a larger `memory` in the zoo, or fewer --jobs on a machine without more",
             answer,
         )
     if isinstance(answer.error, TrtsmithError):
-        return TaskOutcome(Status.CRASHED, answer.error.problems)
+        return TaskOutcome(TaskStatus.CRASHED, answer.error.problems)
     assert isinstance(answer.error, ChildDied)
     return _ended(
         task,
-        Status.CRASHED,
+        TaskStatus.CRASHED,
         f"the process that converts {answer.error}",
         "a result, or a message that says what is wrong with the model",
         "run the task's command by hand with -v; if it dies again, report what it prints",
@@ -88,12 +88,14 @@ def outcome_of(
 
 
 def _ended(
-    task: BatchTask, status: Status, what: str, expected: str, fix: str, answer: Outcome
+    task: BatchTask, status: TaskStatus, what: str, expected: str, fix: str, answer: Outcome
 ) -> TaskOutcome:
     error = answer.error
     said = error.log if isinstance(error, ChildDied) else answer.said
     words = said.strip()[-_LAST_WORDS:]
-    phase = f", while {error.phase}" if isinstance(error, ChildDied) and status is not Status.CRASHED else ""
+    phase = (
+        f", while {error.phase}" if isinstance(error, ChildDied) and status is not TaskStatus.CRASHED else ""
+    )
     last = f". The last that it printed:\n{words}" if words else ""
     return TaskOutcome(status, (Problem(f"{what}{phase}{last}", task.name, expected, fix),))
 
@@ -112,18 +114,18 @@ def _answered(found: Mapping[str, Any]) -> TaskOutcome:
     )
 
 
-def _status(found: Mapping[str, Any]) -> Status:
+def _status(found: Mapping[str, Any]) -> TaskStatus:
     code, report, death = found["exit_code"], found["report"] or {}, found["death"]
     if code == EXIT_OK:
-        return Status.CONVERTED if report.get("verdict") is None else Status.AGREE
+        return TaskStatus.CONVERTED if report.get("verdict") is None else TaskStatus.AGREE
     if code == EXIT_DISAGREE:
-        return Status.DISAGREE
+        return TaskStatus.DISAGREE
     if death is not None and death["timed_out"]:
-        return Status.TIMEOUT
+        return TaskStatus.TIMEOUT
     if code == EXIT_FAILED:
         converted = bool(report.get("converted"))  # then it is the timing that failed
-        return Status.CRASHED if converted or (death and not death["refused"]) else Status.REFUSED
-    return Status.INVALID
+        return TaskStatus.CRASHED if converted or (death and not death["refused"]) else TaskStatus.REFUSED
+    return TaskStatus.INVALID
 
 
 def _versions(installed: Mapping[str, str], engine: Mapping[str, Any] | None) -> dict[str, str]:

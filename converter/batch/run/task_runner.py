@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.batch.execution import Ended, Event, Listener
+from trtsmith.converter.batch.execution import Event, Listener, TaskEnd
 from trtsmith.converter.batch.run.not_run import command_of
 from trtsmith.converter.batch.run.process_watch import ProcessWatch
 from trtsmith.converter.batch.run.task_outcome import (
@@ -106,7 +106,7 @@ class TaskRunner:
             if self._watch is not None:
                 self._watch.stop()
 
-    def run(self, task: BatchTask, listener: Listener) -> Ended:
+    def run(self, task: BatchTask, listener: Listener) -> TaskEnd:
         """Do a task. Raises nothing: what goes wrong is in the record."""
         began, started = datetime.now(timezone.utc), time.monotonic()
         watch = ProcessWatch(self._pool.processes, task.needs.memory_mib, task.needs.timeout_s)
@@ -139,7 +139,7 @@ class TaskRunner:
             versions=outcome.versions,
             began=began.isoformat(timespec="seconds").replace("+00:00", "Z"),
         )
-        return Ended(task, record, folder)
+        return TaskEnd(task, record, folder)
 
     def _ask(self, task: BatchTask, folder: Path, watch: ProcessWatch, listener: Listener) -> TaskOutcome:
         with self._lock:

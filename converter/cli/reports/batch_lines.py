@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from trtsmith.converter.batch.batch_result import BatchResult
 from trtsmith.converter.batch.results.task_row import CACHE, KEPT, RUN
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import one_line
 from trtsmith.importers.problem import Problem
 
@@ -42,15 +42,15 @@ def _at(name: str, where: str) -> str:
     return name if where in ("", name) else f"{name}: {where}"
 
 
-def totals(statuses: Mapping[Status, int]) -> str:
+def totals(statuses: Mapping[TaskStatus, int]) -> str:
     """3 agree, 1 refused"""
-    return ", ".join(f"{statuses[status]} {status.value}" for status in Status if statuses.get(status))
+    return ", ".join(f"{statuses[status]} {status.value}" for status in TaskStatus if statuses.get(status))
 
 
 def summary(result: BatchResult) -> str:
     """What came of it, for stdout."""
     count = len(result.statuses)
-    ended = [name for name, status in result.statuses.items() if status is not Status.CANCELLED]
+    ended = [name for name, status in result.statuses.items() if status is not TaskStatus.CANCELLED]
     sources = Counter(result.sources[name] for name in ended)
     parts = [
         f"{sources[name]} {text}"

@@ -21,12 +21,12 @@ from tests.converter.batch.driving import MACHINE, Told, drive, known
 from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
-from trtsmith.converter.batch.execution import Executor
+from trtsmith.converter.batch.execution import TaskExecutor
 from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.run.pending_tasks import PendingTasks
 from trtsmith.converter.batch.task import Needs
-from trtsmith.converter.batch.task_record import RECORD, Status, TaskRecord
+from trtsmith.converter.batch.task_record import RECORD, TaskRecord, TaskStatus
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
@@ -47,7 +47,7 @@ def test_every_task_has_its_folder_and_the_batch_its_pages(tmp_path: Path) -> No
     tasks = [known(tmp_path, "a/x"), known(tmp_path, "a/y", "code=3"), known(tmp_path, "b", "code=1")]
     result = drive(tmp_path, tasks, told=told)
     assert list(result.statuses.items()) == [
-        ("a/x", Status.AGREE), ("a/y", Status.DISAGREE), ("b", Status.REFUSED)
+        ("a/x", TaskStatus.AGREE), ("a/y", TaskStatus.DISAGREE), ("b", TaskStatus.REFUSED)
     ]  # fmt: skip
     assert result.exit_code == 1 and not result.passed
     assert [record.name for record in result.records()] == ["a/x", "a/y", "b"]
@@ -185,7 +185,7 @@ def test_a_listener_whose_reader_is_gone_ends_the_batch_in_order(tmp_path: Path)
 
     with pytest.raises(BrokenPipeError):
         drive(tmp_path, [known(tmp_path, "a"), known(tmp_path, "b")], told=Gone())
-    assert record_in(tmp_path, "a").status is Status.AGREE and not (tmp_path / "out/.work").exists()
+    assert record_in(tmp_path, "a").status is TaskStatus.AGREE and not (tmp_path / "out/.work").exists()
 
 
 def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_names_lead_nowhere_else(tmp_path: Path, name: str) -> None:
 
 def test_a_task_for_a_gpu_that_is_not_there_says_what_is(tmp_path: Path) -> None:
     result = drive(tmp_path, [known(tmp_path, "a", needs=Needs(gpu="H100")), known(tmp_path, "b")])
-    assert result.statuses == {"a": Status.INVALID, "b": Status.AGREE}
+    assert result.statuses == {"a": TaskStatus.INVALID, "b": TaskStatus.AGREE}
     (problem,) = record_in(tmp_path, "a").problems
     assert problem.what == "the task needs the GPU H100; this machine has no GPU" and "--on" in problem.fix
 
@@ -220,7 +220,7 @@ def test_a_batch_that_cannot_begin_leaves_the_pages_as_they_are(tmp_path: Path) 
     drive(tmp_path, tasks)
     before = (tmp_path / "out/results.json").read_bytes()
 
-    def no_cluster(scratch: Path) -> Executor:
+    def no_cluster(scratch: Path) -> TaskExecutor:
         raise UsageError(Problem("there is no cluster", "--on", "one", "start it"))
 
     with pytest.raises(UsageError, match="no cluster"):

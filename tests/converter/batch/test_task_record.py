@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from trtsmith.converter.batch.task_record import SCHEMA, FileFacts, Status, TaskRecord
+from trtsmith.converter.batch.task_record import SCHEMA, FileFacts, TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
 RECORD = TaskRecord(
     "net/sm86",
     "net",
     {"target": "sm86"},
-    Status.REFUSED,
+    TaskStatus.REFUSED,
     key="k",
     command=("trtsmith", "convert", "net.onnx"),
     files={"model.plan": FileFacts("ab" * 32, 3)},
@@ -42,10 +42,10 @@ def test_nothing_else_is_one(change: dict[str, object]) -> None:
 
 
 def test_what_would_end_the_same_way_is_not_done_again() -> None:
-    assert {status for status in Status if status.settled} == {
-        Status.AGREE,
-        Status.CONVERTED,
-        Status.DISAGREE,
-        Status.REFUSED,
+    assert {status for status in TaskStatus if status.settled} == {
+        TaskStatus.AGREE,
+        TaskStatus.CONVERTED,
+        TaskStatus.DISAGREE,
+        TaskStatus.REFUSED,
     }
-    assert {status for status in Status if status.passed} == {Status.AGREE, Status.CONVERTED}
+    assert {status for status in TaskStatus if status.passed} == {TaskStatus.AGREE, TaskStatus.CONVERTED}

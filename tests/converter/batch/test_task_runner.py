@@ -17,7 +17,7 @@ from tests.processes import children, has_ended
 from trtsmith.converter.batch.execution import Event
 from trtsmith.converter.batch.run.task_runner import TaskRunner
 from trtsmith.converter.batch.task import BatchTask, Needs
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_task_becomes_a_folder_and_a_record(runner: TaskRunner, scratch: Path)
     assert record.files["model.plan"].sha256 == hashlib.sha256(data).hexdigest()
     assert record.files["model.plan"].bytes == len(data)
     assert (record.name, record.model, record.variant) == ("net/sm86", "net", {"target": "sm86"})
-    assert record.status is Status.AGREE and record.problems == () and record.warnings == ("w",)
+    assert record.status is TaskStatus.AGREE and record.problems == () and record.warnings == ("w",)
     assert record.command == ("trtsmith", "convert", "/models/net.onnx", "-o", "model.plan")
     assert record.report is not None and record.report["engine"]["engine_path"] == "model.plan"
     assert record.seconds.keys() == {"build", "total"} and record.peak_mib > 1
@@ -67,18 +67,18 @@ def test_a_task_becomes_a_folder_and_a_record(runner: TaskRunner, scratch: Path)
 @pytest.mark.parametrize(
     ("words", "status"),
     [
-        (["unverified"], Status.CONVERTED),
-        (["code=1"], Status.REFUSED),
-        (["code=2"], Status.INVALID),
-        (["code=3"], Status.DISAGREE),
-        (["segfault"], Status.CRASHED),
-        (["mistake"], Status.CRASHED),
+        (["unverified"], TaskStatus.CONVERTED),
+        (["code=1"], TaskStatus.REFUSED),
+        (["code=2"], TaskStatus.INVALID),
+        (["code=3"], TaskStatus.DISAGREE),
+        (["segfault"], TaskStatus.CRASHED),
+        (["mistake"], TaskStatus.CRASHED),
     ],
 )
-def test_statuses(runner: TaskRunner, words: list[str], status: Status) -> None:
+def test_statuses(runner: TaskRunner, words: list[str], status: TaskStatus) -> None:
     ended = runner.run(task("net", *words), silent)
     assert ended.record.status is status
-    assert bool(ended.record.problems) is not status.passed or status is Status.DISAGREE
+    assert bool(ended.record.problems) is not status.passed or status is TaskStatus.DISAGREE
     assert (ended.folder is not None) == bool(ended.record.files)
 
 
@@ -94,28 +94,28 @@ def test_a_worker_that_dies_costs_its_task_and_says_its_last_words(runner: TaskR
     record = runner.run(task("net", "segfault"), silent).record
     (problem,) = record.problems
     assert "SIGSEGV" in problem.what and "the last words" in problem.what and problem.where == "net"
-    assert runner.run(task("net"), silent).record.status is Status.AGREE
+    assert runner.run(task("net"), silent).record.status is TaskStatus.AGREE
     assert not has_ended(children().pop())
 
 
 @pytest.mark.parametrize(
     ("word", "needs", "status", "says"),
     [
-        ("hang", Needs(timeout_s=5.0), Status.TIMEOUT, "did not end within 5 s"),
-        ("eat=300", Needs(memory_mib=250), Status.MEMORY, "of 250 that it may take"),
+        ("hang", Needs(timeout_s=5.0), TaskStatus.TIMEOUT, "did not end within 5 s"),
+        ("eat=300", Needs(memory_mib=250), TaskStatus.MEMORY, "of 250 that it may take"),
     ],
 )
 def test_a_limit_ends_all_processes_of_a_task(
-    runner: TaskRunner, scratch: Path, tmp_path: Path, word: str, needs: Needs, status: Status, says: str
+    runner: TaskRunner, scratch: Path, tmp_path: Path, word: str, needs: Needs, status: TaskStatus, says: str
 ) -> None:
     child, begun = tmp_path / "child", tmp_path / "begun"
     ended = runner.run(task("net", f"child={child}", f"begun={begun}", word, needs=needs), silent)
     assert ended.record.status is status and says in ended.record.problems[0].what
     assert ended.folder is None and left_in(scratch) == []
     assert all(has_ended(pid_in(path)) for path in (child, begun) if path.exists() and path.read_text())
-    if status is Status.MEMORY:
+    if status is TaskStatus.MEMORY:
         assert ended.record.peak_mib > 250
-    assert runner.run(task("net"), silent).record.status is Status.AGREE
+    assert runner.run(task("net"), silent).record.status is TaskStatus.AGREE
 
 
 def test_stop_ends_the_task_that_runs_and_all_later_ones(runner: TaskRunner, tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_stop_ends_the_task_that_runs_and_all_later_ones(runner: TaskRunner, tmp
 
     ended = runner.run(task("net", f"child={child}", f"begun={begun}", "hang"), hear)
     stopper.join()
-    assert ended.record.status is Status.CANCELLED and ended.folder is None
+    assert ended.record.status is TaskStatus.CANCELLED and ended.folder is None
     assert all(has_ended(pid_in(path)) for path in (child, begun) if path.exists() and path.read_text())
-    assert runner.run(task("other"), silent).record.status is Status.CANCELLED
+    assert runner.run(task("other"), silent).record.status is TaskStatus.CANCELLED
 
 
 def test_a_process_that_outlives_its_task_is_ended(runner: TaskRunner, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_nothing_is_left_but_results(scratch: Path) -> None:
 def test_a_worker_that_cannot_start_is_a_record(scratch: Path) -> None:
     with TaskRunner(scratch, worker="no_such_worker") as runner:
         record = runner.run(task("net"), silent).record
-    assert record.status is Status.CRASHED and "no_such_worker" in record.problems[0].what
+    assert record.status is TaskStatus.CRASHED and "no_such_worker" in record.problems[0].what
 
 
 def test_a_folder_without_room_is_a_record(
@@ -163,7 +163,7 @@ def test_a_folder_without_room_is_a_record(
 
     monkeypatch.setattr("os.mkdir", full)
     record = runner.run(task("net"), silent).record
-    assert record.status is Status.INVALID and "No space left" in record.problems[0].what
+    assert record.status is TaskStatus.INVALID and "No space left" in record.problems[0].what
 
 
 def real(name: str, source: Path, *words: str) -> BatchTask:
@@ -179,7 +179,7 @@ def test_the_worker_runs_convert(tmp_path: Path, scratch: Path) -> None:
         plain = runner.run(real("plain", inverse(tmp_path / "plain.onnx"), "--no-verify"), silent)
         wrong = runner.run(real("wrong", refused), silent)
         usage = runner.run(real("usage", fine, "--no-such-flag"), silent)
-    assert done.record.status is Status.AGREE and done.folder is not None
+    assert done.record.status is TaskStatus.AGREE and done.folder is not None
     assert {"model.plan", "model.manifest.json", "report.html"} <= done.record.files.keys()
     page = (done.folder / "report.html").read_text()
     assert "model.plan" in page and str(scratch) not in page and "--report" not in page
@@ -188,10 +188,10 @@ def test_the_worker_runs_convert(tmp_path: Path, scratch: Path) -> None:
     assert "build: building the engine" in {event.step for event in events}
     assert any(event.share is not None and 0 < event.share <= 1 for event in events)
     assert {"trtsmith", "onnx", "tensorrt_rtx"} <= done.record.versions.keys()
-    assert plain.record.status is Status.CONVERTED
+    assert plain.record.status is TaskStatus.CONVERTED
     assert plain.record.place["pid"] == done.record.place["pid"]
-    assert wrong.record.status is Status.INVALID and wrong.record.files.keys() == {"report.html"}
+    assert wrong.record.status is TaskStatus.INVALID and wrong.record.files.keys() == {"report.html"}
     assert "no.onnx" in wrong.record.problems[0].where
-    assert usage.record.status is Status.INVALID and "--no-such-flag" in usage.record.problems[0].what
+    assert usage.record.status is TaskStatus.INVALID and "--no-such-flag" in usage.record.problems[0].what
     for ended in (done, plain):
         assert str(scratch) not in str(ended.record.to_json())

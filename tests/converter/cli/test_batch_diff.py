@@ -11,7 +11,7 @@ import pytest
 from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times
 from trtsmith.converter.batch.results.diff import SCHEMA_FILE
 from trtsmith.converter.batch.results.write import write_results
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.cli.main import main
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
@@ -30,7 +30,8 @@ def two_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         record("gone"),
     ]
     new = [
-        record("refused", Status.REFUSED), record("faster", bench=times(1.0), versions=VERSIONS | {"tensorrt_rtx": "1.8"}),
+        record("refused", TaskStatus.REFUSED),
+        record("faster", bench=times(1.0), versions=VERSIONS | {"tensorrt_rtx": "1.8"}),
         record("moved", report=moved), record("same"), record("new"),
     ]  # fmt: skip
     for name, records in (("old", old), ("new", new)):
@@ -106,7 +107,7 @@ def test_a_page_replaces_no_result(capsys: pytest.CaptureFixture[str], place: st
 
 
 def test_names_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, status in (("old", Status.AGREE), ("new", Status.REFUSED)):
+    for name, status in (("old", TaskStatus.AGREE), ("new", TaskStatus.REFUSED)):
         write_results(Path(name), [record(one, status) for one in HOSTILE_NAMES])
     assert call("old", "new") == 0
     out = capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 
 from trtsmith.converter.batch.batch_result import BatchResult
 from trtsmith.converter.batch.execution import Event
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.converter.cli.batch_progress import BatchProgress, LiveBatch, ProgressLines, batch_progress
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.batch_lines import problems_of, seconds_text, summary
@@ -21,13 +21,13 @@ from trtsmith.importers.problem import Problem
 HOSTILE = "[red]net[/]\n[2/2] other: agree\x1b[2J"
 
 
-def record(name: str, status: Status = Status.AGREE, *problems: Problem) -> TaskRecord:
+def record(name: str, status: TaskStatus = TaskStatus.AGREE, *problems: Problem) -> TaskRecord:
     return TaskRecord(name, name, {}, status, seconds={"total": 3.21}, problems=problems)
 
 
 def refused(name: str, count: int = 1) -> TaskRecord:
     problems = [Problem(f"what {n}", "node 'x'", "expected", "fix") for n in range(count)]
-    return record(name, Status.REFUSED, *problems)
+    return record(name, TaskStatus.REFUSED, *problems)
 
 
 def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +145,12 @@ def test_seconds() -> None:
 
 
 def test_summary() -> None:
-    statuses = {"a": Status.AGREE, "b": Status.AGREE, "c": Status.REFUSED, "d": Status.CANCELLED}
+    statuses = {
+        "a": TaskStatus.AGREE,
+        "b": TaskStatus.AGREE,
+        "c": TaskStatus.REFUSED,
+        "d": TaskStatus.CANCELLED,
+    }
     result = BatchResult(Path("out"), statuses, {"a": "run", "b": "cache", "c": "run", "d": "run"}, 12.34)
     assert summary(result) == (
         "4 tasks in 12.3 s: 2 agree, 1 refused, 1 cancelled (2 done now, 1 from the cache)\nresults: out/index.html"

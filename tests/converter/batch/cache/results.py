@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trtsmith.converter.batch.cache.layout import all_blobs, all_temporaries
-from trtsmith.converter.batch.task_record import FileFacts, Status, TaskRecord
+from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, TaskStatus
 
 ENGINE = b"an engine" * 20
 
@@ -21,7 +21,10 @@ def facts_of(data: bytes) -> FileFacts:
 
 
 def result(
-    folder: Path, key: object = 0, files: Mapping[str, bytes] | None = None, status: Status = Status.AGREE
+    folder: Path,
+    key: object = 0,
+    files: Mapping[str, bytes] | None = None,
+    status: TaskStatus = TaskStatus.AGREE,
 ) -> TaskRecord:
     """Write the files, and give their record. key: what the key is made of."""
     files = {"model.plan": ENGINE} if files is None else files

@@ -20,7 +20,7 @@ from tests.converter.batch.cache.results import (
 )
 from trtsmith.converter.batch.cache.layout import blob_path, default_folder
 from trtsmith.converter.batch.cache.store import Store
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
 
@@ -49,7 +49,7 @@ def test_an_unknown_key_is_a_miss_and_so_is_what_is_none(kept: Kept) -> None:
 
 def test_a_record_comes_back_with_all_that_it_said(kept: Kept, tmp_path: Path) -> None:
     record = replace(
-        result(tmp_path / "b", "b", {}, Status.REFUSED),
+        result(tmp_path / "b", "b", {}, TaskStatus.REFUSED),
         problems=(Problem("what\n", "where", "expected", "fix <script>"),),
         report={"converted": False, "errors": [1.5, float("inf")]},
         warnings=("w",),
@@ -61,8 +61,8 @@ def test_a_record_comes_back_with_all_that_it_said(kept: Kept, tmp_path: Path) -
     assert kept.store.place(record, kept.out) and bytes_in(kept.out) == {}
 
 
-@pytest.mark.parametrize("status", Status)
-def test_what_may_end_otherwise_next_time_is_not_kept(kept: Kept, tmp_path: Path, status: Status) -> None:
+@pytest.mark.parametrize("status", TaskStatus)
+def test_what_may_end_otherwise_next_time_is_not_kept(kept: Kept, tmp_path: Path, status: TaskStatus) -> None:
     record = result(tmp_path / "b", "b", {"model.plan": b"b"}, status)
     kept.store.add(record, tmp_path / "b")
     assert (kept.store.find(record.key) is not None) == status.settled

@@ -16,12 +16,12 @@ from tests.converter.batch.fleet.conftest import Nodes
 from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.converter.models import inverse, relu
 from tests.processes import has_ended
-from trtsmith.converter.batch.execution import Ended, Event
+from trtsmith.converter.batch.execution import Event, TaskEnd
 from trtsmith.converter.batch.fleet.ray_executor import RayExecutor
 from trtsmith.converter.batch.fleet.ray_run import FleetSettings
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.task import BatchTask, Needs
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.model.errors import UsageError
 
 KILLER = "killing_batch_worker"
@@ -64,7 +64,7 @@ class Runs:
         worker = {"worker": NAME, "paths": [self.home], "cwd": self.home}
         return RayExecutor(self.nodes.address, self.out, **(worker | options))
 
-    def run(self, tasks: Sequence[BatchTask], **options: Any) -> dict[str, Ended]:
+    def run(self, tasks: Sequence[BatchTask], **options: Any) -> dict[str, TaskEnd]:
         with self.executor(**options) as executor:
             ended = list(executor.run(tasks, self.events.append))
         assert sorted(one.task.name for one in ended) == sorted(one.name for one in tasks)
@@ -85,7 +85,7 @@ def soon(done: Any, limit_s: float = 20.0) -> bool:
     return True
 
 
-def comparable(ended: Ended) -> dict[str, Any]:
+def comparable(ended: TaskEnd) -> dict[str, Any]:
     """All of a record but where and when it was made."""
     document = ended.record.to_json()
     for name in ("place", "began", "peak_mib"):
@@ -136,7 +136,7 @@ def test_real_conversions_are_those_of_the_local_pool(nodes: Nodes, tmp_path: Pa
         there = {ended.record.name: ended for ended in fleet.run(tasks, lambda event: None)}
         here = {ended.record.name: ended for ended in pool.run(tasks, lambda event: None)}
     assert [there[name].record.status for name in ("relu", "inverse", "gone")] == [
-        Status.AGREE, Status.AGREE, Status.INVALID
+        TaskStatus.AGREE, TaskStatus.AGREE, TaskStatus.INVALID
     ]  # fmt: skip
     for name, ended in here.items():
         mine, other = comparable(there[name]), comparable(ended)
@@ -163,7 +163,7 @@ def test_files_that_a_machine_lacks_are_sent_to_it_and_lie_as_they_did(
     tasks = [one, replace(one, name="again"), replace(one, name="third")]
     done = runs.run(tasks, worker="looking_worker")
     for ended in done.values():
-        assert ended.record.status is Status.AGREE, ended.record
+        assert ended.record.status is TaskStatus.AGREE, ended.record
         assert ended.record.command == ("trtsmith", "convert", str(files[0]), "-o", "model.plan", *one.words)
         assert ended.record.attempts == 1
         report = ended.record.report
@@ -203,7 +203,7 @@ def test_a_task_whose_worker_is_killed_is_begun_again(runs: Runs) -> None:
     once = runs.home / "once"
     done = runs.run([task("a", f"kill-host={once}"), task("b"), task("c", "code=1")], worker=KILLER)
     assert [(done[name].record.status, done[name].record.attempts) for name in "abc"] == [
-        (Status.AGREE, 2), (Status.AGREE, 1), (Status.REFUSED, 1)
+        (TaskStatus.AGREE, 2), (TaskStatus.AGREE, 1), (TaskStatus.REFUSED, 1)
     ]  # fmt: skip
     assert "begun again: WorkerCrashedError" in {event.text for event in runs.events if event.task == "a"}
 
@@ -213,7 +213,7 @@ def test_a_task_that_is_lost_again_and_again_says_what_ray_said(runs: Runs) -> N
     ended = runs.run([task("a", f"kill-host={always}")], worker=KILLER, settings=FleetSettings(retries=1))[
         "a"
     ]
-    assert (ended.record.status, ended.record.attempts, ended.folder) == (Status.LOST, 2, None)
+    assert (ended.record.status, ended.record.attempts, ended.folder) == (TaskStatus.LOST, 2, None)
     assert (runs.home / "always.tries").read_text() == "xx"
     (problem,) = ended.record.problems
     assert "lost 2 times" in problem.what and "worker died" in problem.what
@@ -234,8 +234,8 @@ def test_stop_ends_what_runs_with_all_its_processes(runs: Runs) -> None:
         stopper.start()
         ended = {one.record.name: one for one in (first, *iterator)}
         stopper.join()
-        assert first.record.name == "a" and first.record.status is Status.AGREE
-        assert ended["b"].record.status is Status.CANCELLED and ended["b"].folder is None
+        assert first.record.name == "a" and first.record.status is TaskStatus.AGREE
+        assert ended["b"].record.status is TaskStatus.CANCELLED and ended["b"].folder is None
         assert len(ended) < len(tasks) and {"a", "b"} <= ended.keys()
         assert has_ended(int(begun.read_text())) and has_ended(int(child.read_text()))
         assert list(executor.run(tasks, runs.events.append)) == []
@@ -256,8 +256,8 @@ def test_an_executor_that_is_left_in_the_middle_leaves_nothing(runs: Runs) -> No
 def test_a_file_that_cannot_be_read_is_that_tasks_problem(runs: Runs) -> None:
     lacking = replace(task("a", source="/gone.onnx"), files=(Path("/gone.onnx"),))
     done = runs.run([lacking, task("b")])
-    assert done["b"].record.status is Status.AGREE
-    assert done["a"].record.status is Status.INVALID
+    assert done["b"].record.status is TaskStatus.AGREE
+    assert done["a"].record.status is TaskStatus.INVALID
     assert "/gone.onnx" in done["a"].record.problems[0].where
 
 
@@ -295,14 +295,14 @@ def test_a_gpu_is_asked_for_by_rays_name(runs: Runs) -> None:
             done = {
                 ended.record.name: ended for ended in executor.run([gpu, task("cpu")], runs.events.append)
             }
-        assert done["gpu"].record.status is Status.AGREE and done["gpu"].record.place["gpu"] == "L4"
+        assert done["gpu"].record.status is TaskStatus.AGREE and done["gpu"].record.place["gpu"] == "L4"
         assert done["cpu"].record.place["gpu"] == ""
         with runs.executor(settings=FleetSettings(patience_s=1)) as executor:
             ended = executor.run([task("first"), *(replace(gpu, name=f"gpu-{i}") for i in range(9))], print)
-            assert next(ended).record.status is Status.AGREE
+            assert next(ended).record.status is TaskStatus.AGREE
             cluster.remove_node(node, allow_graceful=False)
             late = [one.record for one in ended]
-        lost = [record for record in late if record.status is Status.LOST]
+        lost = [record for record in late if record.status is TaskStatus.LOST]
         assert len(late) == 9 and lost and "no machine is left" in lost[-1].problems[0].what
     finally:
         if node in cluster.list_all_nodes():
@@ -323,7 +323,7 @@ def test_a_machine_with_other_operators_is_refused_and_left_out_where_it_comes_l
             node = cluster.add_node(num_cpus=4, object_store_memory=80 << 20, env_vars=other)
             adding = threading.Timer(3, (tmp_path / "go").touch)
             adding.start()
-            assert {one.record.status for one in ended} == {Status.AGREE}
+            assert {one.record.status for one in ended} == {TaskStatus.AGREE}
         with pytest.raises(UsageError) as caught, runs.executor():
             pass
         (problem,) = caught.value.problems

@@ -14,7 +14,7 @@ from trtsmith.converter.batch.fleet.node_task import Began, FilePart
 from trtsmith.converter.batch.fleet.result_intake import DamagedResult, ResultIntake
 from trtsmith.converter.batch.fleet.task_ends import lost_end
 from trtsmith.converter.batch.run.not_run import record_of
-from trtsmith.converter.batch.task_record import FileFacts, Status, TaskRecord
+from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, TaskStatus
 
 DATA = bytes(range(256)) * 10
 TASK = task("net")
@@ -26,7 +26,7 @@ def facts(data: bytes) -> FileFacts:
 
 def record(**files: bytes) -> TaskRecord:
     return replace(
-        record_of(TASK, Status.AGREE),
+        record_of(TASK, TaskStatus.AGREE),
         problems=(),
         files={name.replace("__", "/").replace("_", "."): facts(data) for name, data in files.items()},
     )
@@ -44,7 +44,7 @@ def test_pieces_become_files(tmp_path: Path) -> None:
     ended = intake.ended(2)
     assert ended.folder is not None and left_in(ended.folder) == ["lib/a.so", "model.plan", "none"]
     assert (ended.folder / "model.plan").read_bytes() == DATA
-    assert (ended.record.status, ended.record.attempts) == (Status.AGREE, 2)
+    assert (ended.record.status, ended.record.attempts) == (TaskStatus.AGREE, 2)
     intake.discard()
     assert ended.folder.is_dir()  # it is the caller's now
 
@@ -80,6 +80,6 @@ def test_a_task_that_ray_ended_for_want_of_memory_is_so_called() -> None:
     ended = lost_end(
         TASK, RuntimeError("Task was killed due to the node running low on memory."), began, 3, True
     )
-    assert ended.record.status is Status.MEMORY and ended.record.attempts == 3
+    assert ended.record.status is TaskStatus.MEMORY and ended.record.attempts == 3
     assert "running low on memory" in ended.record.problems[0].what
     assert ended.record.place == {"host": "host", "gpu": "", "pid": 7}

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trtsmith.converter.batch.task_record import FileFacts, Status, TaskRecord
+from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
 HOSTILE_NAMES = (
@@ -80,7 +80,7 @@ def times(median: float = 1.5, p90: float | None = None, **changed: Any) -> dict
 
 
 def record(
-    name: str, status: Status = Status.AGREE, variant: Mapping[str, str] | None = None, **changed: Any
+    name: str, status: TaskStatus = TaskStatus.AGREE, variant: Mapping[str, str] | None = None, **changed: Any
 ) -> TaskRecord:
     """The record of a task. Without a report of its own it has one that fits its status."""
     fields: dict[str, Any] = {
@@ -95,8 +95,8 @@ def record(
         "versions": VERSIONS,
         "began": "2026-11-23T12:00:00Z",
     }
-    if status in (Status.AGREE, Status.CONVERTED, Status.DISAGREE):
-        fields["report"] = report(agrees=status is not Status.DISAGREE)
+    if status in (TaskStatus.AGREE, TaskStatus.CONVERTED, TaskStatus.DISAGREE):
+        fields["report"] = report(agrees=status is not TaskStatus.DISAGREE)
         fields["files"] = {
             "model.plan": FileFacts("ab" * 32, 842_524),
             "report.html": FileFacts("cd" * 32, 90_000),
@@ -109,19 +109,21 @@ def record(
 def zoo(models: int = 25, seed: int = 0) -> Iterator[TaskRecord]:
     """Eight variants of each model, with all that a batch may bring."""
     draw = random.Random(seed)
-    statuses = [Status.AGREE] * 30 + [Status.CONVERTED] * 2 + list(Status)
+    statuses = [TaskStatus.AGREE] * 30 + [TaskStatus.CONVERTED] * 2 + list(TaskStatus)
     for number in range(models):
         model = f"network-{number:03d}"
         for precision in ("fp32", "fp16", "bf16", "int8"):
             for target in ("sm86", "sm89"):
                 status = draw.choice(statuses)
                 made: dict[str, Any] = {}
-                if status in (Status.AGREE, Status.CONVERTED, Status.DISAGREE):
-                    used = draw.uniform(1.1, 300) if status is Status.DISAGREE else draw.uniform(0, 0.9) ** 2
+                if status in (TaskStatus.AGREE, TaskStatus.CONVERTED, TaskStatus.DISAGREE):
+                    used = (
+                        draw.uniform(1.1, 300) if status is TaskStatus.DISAGREE else draw.uniform(0, 0.9) ** 2
+                    )
                     made["report"] = report(
                         relative=used * 1e-4,
                         used=used,
-                        agrees=status is not Status.DISAGREE,
+                        agrees=status is not TaskStatus.DISAGREE,
                         size=int(10 ** draw.uniform(5, 9)),
                         routes={"native": draw.randint(20, 900), "plugin": draw.randint(0, 12)},
                         warnings=["input 'x' is read no more"] * draw.choice((0, 0, 1)),

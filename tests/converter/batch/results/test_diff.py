@@ -18,7 +18,7 @@ from trtsmith.converter.batch.results.latency import LATENCY_CHANGE, judged_late
 from trtsmith.converter.batch.results.reading import load_results
 from trtsmith.converter.batch.results.task_result import TimedRun
 from trtsmith.converter.batch.results.write import write_results
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
@@ -58,9 +58,11 @@ def test_a_result_does_not_differ_from_itself(tmp_path: Path) -> None:
     assert diff.same == len(records)
 
 
-@pytest.mark.parametrize("old", list(Status))
-@pytest.mark.parametrize("new", list(Status))
-def test_a_status_is_worse_where_what_passed_does_not(tmp_path: Path, old: Status, new: Status) -> None:
+@pytest.mark.parametrize("old", list(TaskStatus))
+@pytest.mark.parametrize("new", list(TaskStatus))
+def test_a_status_is_worse_where_what_passed_does_not(
+    tmp_path: Path, old: TaskStatus, new: TaskStatus
+) -> None:
     found = dict(
         changes(
             tmp_path, record("a", old, report=None, problems=()), record("a", new, report=None, problems=())
@@ -68,7 +70,7 @@ def test_a_status_is_worse_where_what_passed_does_not(tmp_path: Path, old: Statu
     )
     if old is new:
         assert not found
-    elif Status.CANCELLED in (old, new) or old.passed == new.passed:
+    elif TaskStatus.CANCELLED in (old, new) or old.passed == new.passed:
         assert found == {"status": DIFFERENT}
     else:
         assert found == {"status": WORSE if old.passed else BETTER}
@@ -77,7 +79,7 @@ def test_a_status_is_worse_where_what_passed_does_not(tmp_path: Path, old: Statu
 def test_not_comparable_is_better_than_disagree(tmp_path: Path) -> None:
     def disagreeing(status: str) -> TaskRecord:
         verdict = {"status": status, "reason": "", "engine_run": True, "inputs": "", "comparisons": []}
-        return record("a", Status.DISAGREE, report=report(verdict=verdict))
+        return record("a", TaskStatus.DISAGREE, report=report(verdict=verdict))
 
     assert changes(tmp_path, disagreeing("disagree"), disagreeing("not comparable")) == [("verdict", BETTER)]
 
@@ -111,7 +113,7 @@ def test_an_error_without_a_tolerance_is_judged_by_that_of_its_type(tmp_path: Pa
 def test_an_output_that_disagrees_is_worse_whatever_its_figure(tmp_path: Path) -> None:
     old = record("a", report=report(used=0.99, relative=1e-4, outputs=3))
     wrong = report(used=None, relative=math.inf, agrees=False, outputs=3)
-    new = record("a", Status.DISAGREE, report=wrong)
+    new = record("a", TaskStatus.DISAGREE, report=wrong)
     assert changes(tmp_path, old, new) == [("status", WORSE), ("error", WORSE)]
     (task,) = diff_of(tmp_path, [old], [new]).changed
     assert task.changes[1].new == "y0: infinite, disagrees" and task.changes[1].note == "and 2 more"
@@ -241,9 +243,9 @@ def test_other_options_and_other_problems_are_different(tmp_path: Path) -> None:
     assert changes(
         tmp_path, record("a"), record("a", command=("trtsmith", "convert", "/elsewhere/a.onnx", "--fp16"))
     ) == [("options", DIFFERENT)]
-    refused = record("a", Status.REFUSED)
+    refused = record("a", TaskStatus.REFUSED)
     other = replace(PROBLEM, what="no importer for operator acme::Gate")
-    assert changes(tmp_path, refused, record("a", Status.REFUSED, problems=(other,))) == [
+    assert changes(tmp_path, refused, record("a", TaskStatus.REFUSED, problems=(other,))) == [
         ("problems", DIFFERENT)
     ]
 
@@ -251,7 +253,7 @@ def test_other_options_and_other_problems_are_different(tmp_path: Path) -> None:
 def test_versions_are_told_once_and_tasks_of_one_side_are_neither(tmp_path: Path) -> None:
     newer = VERSIONS | {"tensorrt_rtx": "1.8"}
     old = [record(name) for name in ("a", "b", "gone")]
-    new = [record("a", versions=newer), record("b"), record("new", Status.CRASHED)]
+    new = [record("a", versions=newer), record("b"), record("new", TaskStatus.CRASHED)]
     diff = diff_of(tmp_path, old, new)
     assert [(one.old, one.new) for one in diff.versions] == [("1.7.1.116", "1.7.1.116, 1.8")]
     assert (diff.added, diff.gone, diff.same, diff.changed) == ({"new": "crashed"}, {"gone": "agree"}, 2, ())

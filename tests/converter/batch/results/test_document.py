@@ -19,7 +19,7 @@ from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record,
 from trtsmith.converter.batch.results.document import SCHEMA_FILE, document_text, results_document
 from trtsmith.converter.batch.results.task_row import MOST_NODES, task_row
 from trtsmith.converter.batch.results.write import write_results
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 from trtsmith.converter.model.errors import UsageError
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
@@ -36,7 +36,7 @@ def test_the_schema_is_one_and_holds_for_every_status() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     found = document(*zoo(25), *(record(f"alone {name}") for name in HOSTILE_NAMES))
     VALIDATOR.validate(found)
-    assert set(found["summary"]["statuses"]) == {status.value for status in Status}
+    assert set(found["summary"]["statuses"]) == {status.value for status in TaskStatus}
 
 
 def test_the_schema_wants_every_entry_that_is_written() -> None:
@@ -76,7 +76,7 @@ def test_the_figures_of_a_record() -> None:
     (task,) = document(
         record(
             "net/fp16",
-            Status.AGREE,
+            TaskStatus.AGREE,
             {"precision": "fp16"},
             report=report(
                 warnings=["b", "a"], used=None, relative=math.inf, routes={"native": 3, "plugin": 0}
@@ -110,9 +110,9 @@ def test_the_routes_of_nodes_are_told_where_a_report_tells_them() -> None:
 
 def test_the_summary_counts() -> None:
     records = [
-        record("b", Status.REFUSED),
+        record("b", TaskStatus.REFUSED),
         record("a"),
-        record("c", Status.TIMEOUT),
+        record("c", TaskStatus.TIMEOUT),
         record("d", warnings=("w",)),
     ]
     rows = [task_row(one, "cache" if one.name == "a" else "run") for one in records]

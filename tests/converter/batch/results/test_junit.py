@@ -8,7 +8,7 @@ from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record,
 from trtsmith.converter.batch.results.document import results_document
 from trtsmith.converter.batch.results.junit import KINDS, junit_text
 from trtsmith.converter.batch.results.task_row import task_row
-from trtsmith.converter.batch.task_record import Status, TaskRecord
+from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 
 
 def parsed(*records: TaskRecord, source: str = "run") -> ElementTree.Element:
@@ -17,8 +17,10 @@ def parsed(*records: TaskRecord, source: str = "run") -> ElementTree.Element:
 
 
 def test_every_status_has_a_kind_and_passing_is_passing() -> None:
-    assert set(KINDS) == set(Status)
-    assert {status for status, kind in KINDS.items() if kind == "passed"} == {s for s in Status if s.passed}
+    assert set(KINDS) == set(TaskStatus)
+    assert {status for status, kind in KINDS.items() if kind == "passed"} == {
+        s for s in TaskStatus if s.passed
+    }
 
 
 def test_a_suite_for_each_model_with_the_counts_of_its_cases() -> None:
@@ -43,10 +45,10 @@ def test_a_suite_for_each_model_with_the_counts_of_its_cases() -> None:
 
 def test_failures_and_errors_say_what_is_known() -> None:
     root = parsed(
-        record("refused", Status.REFUSED, problems=(PROBLEM, PROBLEM)),
-        record("disagree", Status.DISAGREE, report=report(agrees=False, relative=0.5, outputs=1)),
-        record("timeout", Status.TIMEOUT, problems=()),
-        record("cancelled", Status.CANCELLED),
+        record("refused", TaskStatus.REFUSED, problems=(PROBLEM, PROBLEM)),
+        record("disagree", TaskStatus.DISAGREE, report=report(agrees=False, relative=0.5, outputs=1)),
+        record("timeout", TaskStatus.TIMEOUT, problems=()),
+        record("cancelled", TaskStatus.CANCELLED),
         source="cache",
     )
     cases = {case.attrib["classname"]: case for case in root.iter("testcase")}
@@ -73,7 +75,9 @@ def test_warnings_and_the_command_are_the_output_of_a_case() -> None:
 
 def test_names_that_xml_cannot_hold_are_shown_as_far_as_it_can() -> None:
     everything = "".join(map(chr, (0, 8, 9, 10, 11, 31, 0x7F, 0xD800, 0xFFFE, 0xFFFF, 0x1F600)))
-    root = parsed(*(record(name, Status.REFUSED, warnings=(name,)) for name in (*HOSTILE_NAMES, everything)))
+    root = parsed(
+        *(record(name, TaskStatus.REFUSED, warnings=(name,)) for name in (*HOSTILE_NAMES, everything))
+    )
     shown = {case.attrib["classname"] for case in root.iter("testcase")}
     assert HOSTILE_NAMES[0] in shown and "two\nlines and a tab\t" in shown and "عربي نموذج" in shown
     assert "control \ufffd\ufffd\ufffd[31m" in shown and "a\ufffdlone surrogate" in shown

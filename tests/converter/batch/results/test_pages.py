@@ -14,7 +14,7 @@ from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.diff_page import diff_page
 from trtsmith.converter.batch.results.reading import load_results
 from trtsmith.converter.batch.results.write import write_results
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here")
 
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 tasks of three models, the second refused."""
     made = tmp_path_factory.mktemp("batch")
     records = list(zoo(3))
-    records[1] = record(records[1].name, Status.REFUSED, records[1].variant, warnings=("take care",))
+    records[1] = record(records[1].name, TaskStatus.REFUSED, records[1].variant, warnings=("take care",))
     write_results(made, records, sources={records[0].name: "cache"}, title="zoo.toml", planned=30)
     return made
 
@@ -157,7 +157,7 @@ def test_the_details_open_and_close_by_keyboard(page: Chromium, folder: Path) ->
 
 def test_problems_of_one_kind_stand_together_and_show_their_tasks(page: Chromium, tmp_path: Path) -> None:
     records = [
-        record(f"net-{number}", Status.REFUSED, warnings=(f"input {number} is read no more",))
+        record(f"net-{number}", TaskStatus.REFUSED, warnings=(f"input {number} is read no more",))
         for number in range(5)
     ]
     write_results(tmp_path, [*records, record("fine")])
@@ -211,7 +211,10 @@ def test_long_lists_are_cut_and_the_worst_output_stays(page: Chromium, tmp_path:
     problems = tuple(replace(PROBLEM, where=f"node {number}") for number in range(50))
     write_results(
         tmp_path,
-        [record("long", Status.DISAGREE, report=long), record("refused", Status.REFUSED, problems=problems)],
+        [
+            record("long", TaskStatus.DISAGREE, report=long),
+            record("refused", TaskStatus.REFUSED, problems=problems),
+        ],
     )
     page.open(tmp_path / "index.html")
     assert "beyond" in page.evaluate(f"{ROWS}[0].innerText")
@@ -231,11 +234,11 @@ def test_a_task_has_an_address(page: Chromium, folder: Path) -> None:
 
 
 def test_names_are_text_wherever_they_stand(page: Chromium, tmp_path: Path) -> None:
-    alone = [record(name, status) for name, status in zip(HOSTILE_NAMES, Status, strict=False)]
+    alone = [record(name, status) for name, status in zip(HOSTILE_NAMES, TaskStatus, strict=False)]
     variants = [
         record(
             f"{name}/v",
-            Status.DISAGREE,
+            TaskStatus.DISAGREE,
             {HOSTILE_NAMES[0]: name},
             warnings=HOSTILE_NAMES,
             versions={name: name},
@@ -323,7 +326,7 @@ def test_the_page_of_a_difference(page: Chromium, tmp_path: Path) -> None:
         *(record(name) for name in HOSTILE_NAMES),
     ]
     new = [
-        record("same", versions=VERSIONS | {"onnx": "1.24"}), record("refused", Status.REFUSED),
+        record("same", versions=VERSIONS | {"onnx": "1.24"}), record("refused", TaskStatus.REFUSED),
         record("slow", bench=times(2.0)), *(record(name, warnings=HOSTILE_NAMES) for name in HOSTILE_NAMES), record("new"),
     ]  # fmt: skip
     for name, records in (("old", old), ("new", new)):

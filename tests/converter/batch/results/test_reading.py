@@ -14,7 +14,7 @@ from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.diff_page import diff_page
 from trtsmith.converter.batch.results.reading import load_results
 from trtsmith.converter.batch.results.write import write_results
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.model.errors import UsageError
 
@@ -22,14 +22,14 @@ from trtsmith.converter.model.errors import UsageError
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     records = [record(name, bench=times()) for name in HOSTILE_NAMES]
-    write_results(tmp_path, [*records, record("refused", Status.REFUSED)], title=HOSTILE_NAMES[0])
+    write_results(tmp_path, [*records, record("refused", TaskStatus.REFUSED)], title=HOSTILE_NAMES[0])
     return tmp_path
 
 
 def test_names_come_back(written: Path) -> None:
     found = load_results(written)
     assert set(found.tasks) == {*HOSTILE_NAMES, "refused"} and found.title == HOSTILE_NAMES[0]
-    assert found.tasks["refused"].status is Status.REFUSED and found.tasks["refused"].bytes is None
+    assert found.tasks["refused"].status is TaskStatus.REFUSED and found.tasks["refused"].bytes is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_file_that_is_no_result_is_refused_in_four_parts(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda task: task.update(status="fine"), "'fine' is not a valid Status"),
+        (lambda task: task.update(status="fine"), "'fine' is not a valid TaskStatus"),
         (lambda task: task.pop("verdict"), "KeyError: 'verdict'"),
         (lambda task: task["engine"].update(bytes="1"), "'1' is not a number"),
         (lambda task: task["engine"].update(bytes=-1), "-1 is not a size, a count or an error"),

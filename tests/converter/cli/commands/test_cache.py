@@ -15,7 +15,7 @@ from tests.converter.cli.commands.running import refused, snapshot, trtsmith
 from trtsmith.converter.batch.cache import prune as pruning
 from trtsmith.converter.batch.cache.layout import blob_path, entry_path
 from trtsmith.converter.batch.cache.store import Store
-from trtsmith.converter.batch.task_record import Status
+from trtsmith.converter.batch.task_record import TaskStatus
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def cache(tmp_path: Path) -> Path:
     cache = tmp_path / "cache"
     store = Store(cache, pytest.fail)
     store.add(result(tmp_path / "a", "a"), tmp_path / "a")
-    store.add(result(tmp_path / "b", "b", {}, Status.REFUSED), tmp_path / "b")
+    store.add(result(tmp_path / "b", "b", {}, TaskStatus.REFUSED), tmp_path / "b")
     at = time.time() - 2.5 * 3600
     os.utime(entry_path(cache, key_of("a")), (at, at))
     return cache
