@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from docpages import (  # noqa: E402
+    batch_figures,
     command_line,
     evidence,
     gpu_networks,
@@ -54,10 +55,6 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/reference/all-messages.md": {"all messages": messages.all_messages},
     "docs/maintainers/architecture.md": {"phases": rewriting.phases},
     "docs/evidence/index.md": {"figures": evidence.figures},
-    "docs/evidence/rewriting.md": {
-        "rewrite figures": evidence.rewrite_figures,
-        "memory figures": evidence.memory_figures,
-    },
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
@@ -71,6 +68,12 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
     "docs/evidence/real-models.md": {"real models": real_networks.real_networks},
+    "docs/evidence/batch.md": {"batch": batch_figures.batch, "page": batch_figures.page},
+    "docs/evidence/rewriting.md": {
+        "rewrite figures": evidence.rewrite_figures,
+        "reductions": batch_figures.reductions,
+        "memory figures": evidence.memory_figures,
+    },
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},
     "docs/evidence/gpu-engines.md": {
         "node tests on a GPU": evidence.engines_of(

@@ -26,6 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import onnx  # noqa: E402
 
+from bench_rewrite import machine  # noqa: E402
 from pagecheck.chromium import Chromium, find_chromium  # noqa: E402
 from pagecheck.large_network import large_network  # noqa: E402
 from pagecheck.sample_page import sample_document  # noqa: E402
@@ -130,7 +131,7 @@ def main() -> int:
         made = time.perf_counter() - begun
         page = options.page or Path(folder) / "page.html"
         page.write_text(text, encoding="utf-8")
-        figures = {"nodes": options.nodes, "made_s": round(made, 2), **measure(page)}
+        figures = {"machine": machine(), "nodes": options.nodes, "made_s": round(made, 2), **measure(page)}
     print(json.dumps(figures, indent=1))
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
