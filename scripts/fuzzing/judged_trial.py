@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from fuzzing.fuzz_process import FuzzProcess
 from trtsmith.converter.convert.mending.refusals import SUFFIX
 from trtsmith.converter.engine.libraries import FOLDER
+from trtsmith.converter.rewrite.engine.rule_engine import UNREADABLE
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"
 CODES = (0, 1, 2, 3)
@@ -25,6 +28,7 @@ _FRAME = re.compile(r'File "[^"\n]*?/((?:converter|importers)/[\w/]+\.py)", line
 _FAILED = re.compile(r"internal error: (\w+)")
 _RAISED = re.compile(r"^ *([A-Za-z_.]+(?:Error|Exception|Interrupt|Iteration|Exit))\b", re.MULTILINE)
 _BROKEN = re.compile(r"error: (.*?)\n.*?this is a bug in trtsmith", re.DOTALL)
+_UNREAD = re.compile(rf"the rule '[^']*' {UNREADABLE} \(\w+")
 _FATAL = re.compile(r"(?:Fatal Python error: .*|terminate called.*|what\(\):.*)")
 
 
@@ -98,7 +102,20 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
         codes.append(outcome["code"])
         calls += answer["calls"]
         findings += _judged(outcome, process.left(), named, process.limits.resident_mib)
+        unread = _UNREAD.search(outcome["said"])
+        if unread and runs_in_onnxruntime(data):
+            findings.append(FuzzFinding("unread", unread[0][:160], named, outcome["said"]))
     return FuzzTrial(tuple(findings), tuple(codes), tuple(calls))
+
+
+def runs_in_onnxruntime(data: bytes) -> bool:
+    """Whether a model is sound as far as onnxruntime sees without inputs. In a process of its own, which it may end."""
+    code = "import sys, onnxruntime as o; o.set_default_logger_severity(4); o.InferenceSession(sys.stdin.buffer.read())"
+    try:
+        ended = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return False
+    return ended.returncode == 0
 
 
 def _in_folder(word: str, process: FuzzProcess) -> str:

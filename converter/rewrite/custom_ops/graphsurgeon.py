@@ -63,7 +63,7 @@ def dtype_of(tensor: gs.Tensor) -> np.dtype[Any] | None:
     bfloat16.
     """
     dtype = tensor.dtype
-    if dtype is None:
+    if dtype is None or dtype == onnx.TensorProto.UNDEFINED:  # the latter where the model says nothing
         return None
     return numpy_dtype(dtype) if isinstance(dtype, int) else np.dtype(dtype)
 

@@ -107,6 +107,12 @@ def apply_rules(
     )
 
 
+UNREADABLE = "cannot read it"
+"""By which a refusal is known that is our mistake if the model is sound."""
+
+_UNREADABLE = (ArithmeticError, LookupError, ValueError)
+"""What a rule runs into where a node is not what its operator's specification has."""
+
 _FREEZE = re.compile(r"--freeze (\S+)=\S+")
 
 
@@ -156,6 +162,15 @@ def _internal(what: str, model: Model) -> ConversionError:
     )
 
 
+def _unreadable(rule: NodeRule, error: Exception) -> Refusal:
+    """ONNX's checks see types and shapes, and not what values mean: a pool's window may have a negative size."""
+    return Refusal(
+        f"the rule {rule.name!r} {UNREADABLE} ({type(error).__name__}: {error})"[:400],
+        "attributes, inputs and shapes as its operator's specification has them",
+        "correct the node where the model is exported; if onnxruntime runs the model, report it with the model",
+    )
+
+
 class _Round:
     """One round over one graph. `fired` counts rules by name."""
 
@@ -200,7 +215,10 @@ class _Round:
         view = NodeView(proto, proto.name, node.scope, proto.name in self._origin, self._target)
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
-            result = rule.rewrite(view)
+            try:
+                result = rule.rewrite(view)
+            except _UNREADABLE as error:  # one node: the others are still looked at
+                result = _unreadable(rule, error)
             if isinstance(result, Replacement):
                 name = self._graph.unique_name(node)
                 self.fired[rule.name] += 1

@@ -66,6 +66,13 @@ def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | 
             "correct the scale or the axis where the model is exported",
         )
     axis %= len(dims)
+    size, count = dims[axis], shape[axis] if block else shape[0]
+    if size is not None and count is not None and count != (-(-size // block) if block > 0 else size):
+        return Refusal(
+            f"the scale has shape {list(shape)}, the data {size} along axis {axis}, for blocks of {block}",
+            "a scale for each index of the axis, or for each block",
+            "correct the scale or block_size where the model is exported",
+        )
     return Granularity("block" if block else "axis", len(dims), axis, dims[axis], block)
 
 

@@ -69,6 +69,17 @@ def test_a_rule_that_loops_is_named(tmp_path: Path) -> None:
         ruled(loaded(CHAIN, tmp_path), (looping,))
 
 
+def test_a_node_that_a_rule_cannot_read_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
+    def reads_too_much(node: NodeView) -> Replacement | None:
+        raise IndexError("of a list")
+
+    rules = NodeRule("reads", "nothing", ("Neg",), reads_too_much), rule("Abs", "y0 = Relu (x0)")
+    result = ruled(loaded(CHAIN, tmp_path), rules)
+    assert [declined.pass_name for declined in result.declined] == ["reads"] * 2
+    assert "cannot read it (IndexError: of a list)" in result.declined[0].refusal.reason
+    assert [record.op_type for record in result.rewrites] == ["Abs"]
+
+
 @pytest.mark.parametrize(
     ("body", "fault"),
     [("z = Abs (x0)", "does not make the output"), ("y0 = Abs (x0)\n y0 = Neg (x0)", "twice")],
