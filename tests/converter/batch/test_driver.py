@@ -166,6 +166,21 @@ def test_a_model_that_gets_variants_leaves_no_older_result_behind(tmp_path: Path
     assert {*left_in(tmp_path / "out")} == {"a/x/model.plan", "a/x/record.json", *PAGES}
 
 
+def test_a_model_that_has_no_variants_any_more_takes_their_place(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a/x"), known(tmp_path, "a/y"), known(tmp_path, "b/x")])
+    drive(tmp_path, [known(tmp_path, "a"), known(tmp_path, "b/x")])
+    assert left_in(tmp_path / "out/a") == ["model.plan", RECORD]
+    assert record_in(tmp_path, "a").name == "a" and record_in(tmp_path, "b/x").name == "b/x"
+
+
+def test_variants_with_something_of_the_users_beside_them_stay(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a/x")])
+    (tmp_path / "out/a/notes").write_text("mine")
+    with pytest.raises(UsageError, match="holds something that no batch has written"):
+        drive(tmp_path, [known(tmp_path, "a")])
+    assert (tmp_path / "out/a/x" / RECORD).exists() and (tmp_path / "out/a/notes").read_text() == "mine"
+
+
 def test_a_record_that_somebody_wrote_removes_nothing_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     drive(tmp_path, [known(tmp_path, "a")])
