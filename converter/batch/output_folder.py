@@ -97,7 +97,7 @@ class OutputFolder:
         return self.scratch / f"new-{next(self._numbers)}"
 
     def publish(self, record: TaskRecord, made: Path | None) -> None:
-        """Put a task's folder, with the record, in the place of an older one, or of those of the variants that the model had.
+        """Put a task's folder, with the record, in the place of an older one, or of its variants that there were.
 
         made: is moved there; None: without files.
 
@@ -194,7 +194,8 @@ def _text(record: TaskRecord) -> str:
 def cannot_write(folder: Path, error: OSError) -> UsageError:
     """What is said where the folder of a batch fails."""
     what = f"the folder of the batch cannot be written: {error.strerror or error}"
-    where = f"-o {folder}" + (f": {error.filename}" if error.filename else "")
+    name = error.filename2 or error.filename
+    where = f"-o {folder}" + (f": {name}" if name else "")
     fix = "free space, see to its permissions, or name another; the same command again does what is left"
     return UsageError(Problem(what, where, "a folder with room that can be written", fix))
 

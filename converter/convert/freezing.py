@@ -59,7 +59,7 @@ def rewrite_frozen(
 
 
 def freezable(model: Model) -> frozenset[str]:
-    """The inputs that `rewrite_frozen` may give the values of `inputs`. ConversionError: functions that cannot be inlined."""
+    """The inputs that `rewrite_frozen` may give the values of `inputs`. ConversionError: functions that stay."""
     return inputs_to_freeze(_without_functions(model))
 
 

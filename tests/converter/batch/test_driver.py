@@ -279,6 +279,16 @@ def test_a_full_disk_leaves_an_older_result_as_it_was(tmp_path: Path) -> None:
     assert record_in(tmp_path, "a") == before and sources(tmp_path, [known(tmp_path, "a")]) == ["kept"]
 
 
+def test_a_full_disk_is_said_of_the_pages_too(tmp_path: Path) -> None:
+    (tmp_path / "out/index.html").mkdir(parents=True)
+    (tmp_path / "out/index.html/mine").write_text("")
+    with pytest.raises(UsageError, match="the folder of the batch cannot be written") as caught:
+        drive(tmp_path, [known(tmp_path, "a")])
+    (problem,) = caught.value.problems
+    assert "index.html" in problem.where and "name another" in problem.fix
+    assert not [name for name in left_in(tmp_path / "out") if ".trtsmith-" in name]
+
+
 # --- as a program of its own ---
 
 
