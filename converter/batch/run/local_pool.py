@@ -35,7 +35,7 @@ class _ThreadEnd:
 
 
 class LocalPool:
-    """A TaskExecutor: threads that each have a process. Each GPU has a thread for its tasks; the other threads are for others.
+    """A TaskExecutor: threads that each have a process. Each GPU has a thread for its tasks; other threads do the others.
 
     folder: an existing one, in which everything is written.
     jobs:   tasks at a time that need no GPU; None: as many as the machine has cores for.

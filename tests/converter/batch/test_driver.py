@@ -22,7 +22,8 @@ from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
 from trtsmith.converter.batch.execution import TaskExecutor
-from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
+from trtsmith.converter.batch.gpu_demand import gpu_demand
+from trtsmith.converter.batch.run.local_machine import LocalMachine
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.run.pending_tasks import PendingTasks
 from trtsmith.converter.batch.task import Needs
@@ -412,9 +413,9 @@ def test_a_task_runs_on_the_gpu_that_it_builds_for() -> None:
     machine = LocalMachine(4, GPUS, MACHINE)
     names = [
         machine.with_gpu(task("a", "--target", target, needs=Needs(gpu="any"))).needs.gpu
-        for target in ("sm86,sm89", "sm75")
+        for target in ("sm86,sm89", "sm75", "rtx3090,l4")
     ]
-    assert names == [GPUS[1].name, GPUS[0].name]
+    assert names == [GPUS[1].name, GPUS[0].name, GPUS[1].name]
 
 
 def test_a_task_sees_its_gpu_and_another_sees_none(tmp_path: Path) -> None:
@@ -453,8 +454,8 @@ def test_a_key_is_of_the_gpu_that_the_task_sees() -> None:
     ],
 )
 def test_who_needs_a_gpu(words: tuple[str, ...], flavours: set[str], needed: bool) -> None:
-    assert needs_gpu(task("a", *words), flavours) is needed
-    assert needs_gpu(replace(task("a", *words), bench=()), flavours)
+    assert (gpu_demand(task("a", *words), flavours) is not None) is needed
+    assert gpu_demand(replace(task("a", *words), bench=()), flavours) is not None
 
 
 def test_cores_are_counted() -> None:
