@@ -164,6 +164,14 @@ def test_a_suggestion_is_one_that_can_be_pasted(folder: Path) -> None:
     assert task.words == ("--shapes", "x=1x3:1x3:8x3")
 
 
+def test_a_name_that_cannot_be_is_the_only_problem_with_it(folder: Path) -> None:
+    named = "".join(f"{A}name = {name}\n" for name in ('"../x"', '""', "5"))
+    problems = problems_of(folder, f"{A}{named}{A}")
+    assert lines_of(problems) == [5, 8, 11, 12]
+    assert ["name" in p.what or "is empty" in p.what for p in problems[:3]] == [True] * 3
+    assert "a.onnx is a model of the entry in line 1, too" in problems[3].what
+
+
 @pytest.mark.parametrize(
     ("wrong", "near"), [("precison", "precision"), ("Target", "target"), ("keep_fp32", "keep-fp32")]
 )
