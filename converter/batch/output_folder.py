@@ -194,8 +194,8 @@ def _text(record: TaskRecord) -> str:
 def cannot_write(folder: Path, error: OSError) -> UsageError:
     """What is said where the folder of a batch fails."""
     what = f"the folder of the batch cannot be written: {error.strerror or error}"
-    name = error.filename2 or error.filename
-    where = f"-o {folder}" + (f": {name}" if name else "")
+    names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
+    where = f"-o {folder}" + (f": {names}" if names else "")
     fix = "free space, see to its permissions, or name another; the same command again does what is left"
     return UsageError(Problem(what, where, "a folder with room that can be written", fix))
 
