@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -49,6 +50,15 @@ class BatchRequest:
                     f"--jobs {self.jobs}",
                     f"--jobs without --on, or with --on {LOCAL}",
                     "leave it out; cpus in the zoo's [needs] says what a task takes",
+                )
+            )
+        if self.cache is not None and os.path.lexists(self.cache) and not self.cache.is_dir():
+            raise UsageError(
+                Problem(
+                    "the cache is no folder",
+                    f"--cache {self.cache}",
+                    "a folder, which is made if it is not there",
+                    "name another, or leave it out with --no-cache",
                 )
             )
         for pattern in self.only:

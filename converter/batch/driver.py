@@ -74,6 +74,8 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         batch = _BatchRun(tasks, options, listener, output, interrupts)
         try:
             batch.run()
+            batch.cancel_rest()
+            batch.write()
         except BrokenPipeError:  # whoever reads what the listener prints has gone away
             batch.write_quietly()
             raise
@@ -83,8 +85,6 @@ def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: Batch
         except BaseException:
             batch.write_quietly()
             raise
-        batch.cancel_rest()
-        batch.write()
         return batch.result()
 
 
@@ -147,7 +147,7 @@ class _BatchRun:
                 self._note(record, RUN)
 
     def write(self) -> None:
-        """The pages of what there is. UsageError where they cannot be written."""
+        """The pages of what there is. OSError where they cannot be written."""
         started = time.monotonic()
         planned = len(self._tasks) + len(self._rows.keys() - {task.name for task in self._tasks})
         write_rows(

@@ -97,7 +97,9 @@ class OutputFolder:
         return self.scratch / f"new-{next(self._numbers)}"
 
     def publish(self, record: TaskRecord, made: Path | None) -> None:
-        """Put a task's folder, with the record, in the place of an older one. made: is moved there; None: without files.
+        """Put a task's folder, with the record, in the place of an older one, or of its variants that there were.
+
+        made: is moved there; None: without files.
 
         OSError where it cannot be done; what was there before is there still, and nothing of the new one.
         """
@@ -166,7 +168,7 @@ class OutputFolder:
                 problems.append(Problem("the name cannot be a folder's", where, "a relative path", fix))
                 continue
             path = self.folder / task.name
-            if os.path.lexists(path) and not (path / RECORD).exists() and not _is_empty(path):
+            if os.path.lexists(path) and not (path / RECORD).exists() and not _has_variants_only(path):
                 problems.append(
                     Problem(
                         "the folder of a task holds something that no batch has written there",
@@ -192,7 +194,8 @@ def _text(record: TaskRecord) -> str:
 def cannot_write(folder: Path, error: OSError) -> UsageError:
     """What is said where the folder of a batch fails."""
     what = f"the folder of the batch cannot be written: {error.strerror or error}"
-    where = f"-o {folder}" + (f": {error.filename}" if error.filename else "")
+    names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
+    where = f"-o {folder}" + (f": {names}" if names else "")
     fix = "free space, see to its permissions, or name another; the same command again does what is left"
     return UsageError(Problem(what, where, "a folder with room that can be written", fix))
 
@@ -203,5 +206,7 @@ def _is_below(name: str) -> bool:
     return bool(parts) and "/" not in parts and ".." not in parts and "\0" not in name
 
 
-def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+def _has_variants_only(path: Path) -> bool:
+    """Whether a folder holds results of a model's variants, or nothing: the model may have none now."""
+    folders = path.is_dir() and not path.is_symlink()
+    return folders and all(not one.is_symlink() and (one / RECORD).is_file() for one in path.iterdir())

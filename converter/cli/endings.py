@@ -41,6 +41,16 @@ def signals_unwind() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
+def raise_signal(error: Exception) -> None:
+    """Raise what a signal raised, where it is the cause of an ImportError: a library in C that is being imported makes one
+    of whatever happens meanwhile."""
+    cause: BaseException | None = error if isinstance(error, ImportError) else None
+    while cause is not None:
+        if isinstance(cause, (KeyboardInterrupt, SystemExit)):
+            raise cause from None
+        cause = cause.__cause__ or cause.__context__
+
+
 def _unwind(number: int, frame: FrameType | None) -> None:
     del frame
     for other in _SIGNALS:  # a second one must not end the clean-up

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trtsmith.converter.cli.console import Console, on_terminal
-from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, signals_unwind
+from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, raise_signal, signals_unwind
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of
 from trtsmith.converter.cli.parsing.overview import short_help
 from trtsmith.converter.cli.terminal.colors import MODES
@@ -102,7 +102,11 @@ def _main(argv: Sequence[str] | None) -> int:
     if not words:
         Console().say(short_help(build_parser()))
         return EXIT_USAGE
-    options = build_parser(words).parse_args(words)
+    try:
+        options = build_parser(words).parse_args(words)
+    except ImportError as error:
+        raise_signal(error)
+        raise
     options.words = words  # pages show the command line
     console = Console(quiet=options.quiet, verbose=options.verbose, color=options.color)
     try:
@@ -116,6 +120,7 @@ def _main(argv: Sequence[str] | None) -> int:
         _drop_stdout()
         return 141
     except Exception as error:  # the last line of defence: people get a message, not a traceback
+        raise_signal(error)
         if isinstance(error, OSError):
             _drop_stdout()  # it may be stdout that failed; a second failure at exit would be a traceback
         problem, code = problem_of(error)

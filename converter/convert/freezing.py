@@ -47,9 +47,7 @@ def rewrite_frozen(
     if inputs is None:
         return rewrite(model, target, freeze=values, profile=profile, progress=progress), values
     examples = load_arrays(inputs, "--inputs")
-    whole = inline(
-        model, frozenset(all_functions(model))
-    ).proto  # functions read inputs under names of their own
+    whole = _without_functions(model)
     values |= _chosen(model, examples, inputs_to_freeze(whole, deciding=False) - values.keys(), inputs)
     result = rewrite(model, target, freeze=values, profile=profile, progress=progress)
     if any(record.fatal for record in result.declined):
@@ -58,6 +56,16 @@ def rewrite_frozen(
             values |= more
             result = rewrite(model, target, freeze=values, profile=profile, progress=progress)
     return result, values
+
+
+def freezable(model: Model) -> frozenset[str]:
+    """The inputs that `rewrite_frozen` may give the values of `inputs`. ConversionError: functions that stay."""
+    return inputs_to_freeze(_without_functions(model))
+
+
+def _without_functions(model: Model) -> onnx.ModelProto:
+    """Functions read inputs under names of their own."""
+    return inline(model, frozenset(all_functions(model))).proto
 
 
 def parse_freeze(freeze: Freeze, proto: onnx.ModelProto) -> dict[str, np.ndarray]:

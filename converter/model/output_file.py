@@ -59,16 +59,21 @@ def write_report(path: Path | None, document: Any, flag: str = "--report") -> No
 
 def write_text(path: Path, text: str, flag: str, what: str = "the report") -> None:
     """A text file, whole or not at all. UsageError if it cannot be written. flag, what: as for `check_report`."""
-    name = ""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
+        write_whole(path, text)
+    except OSError as error:
+        raise _no_report(path, error, flag, what) from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """The same; OSError if it cannot be written."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
+    try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
         os.chmod(name, 0o644)
         os.replace(name, path)
         name = ""
-    except OSError as error:
-        raise _no_report(path, error, flag, what) from error
     finally:
         if name:
             Path(name).unlink(missing_ok=True)

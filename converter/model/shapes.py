@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,15 +128,16 @@ def check_ranges(proto: onnx.ModelProto, ranges: Mapping[str, ShapeRange]) -> No
     A model with inputs that TensorRT cannot have is not held to any: there is more to say of it.
     """
     if ranges and not any(True for _ in input_problems(proto)):
-        profile_for(graph_inputs(proto), ranges, whole=False)
+        specs = graph_inputs(proto)
+        profile_for(specs, ranges, optional=[spec.name for spec in specs])
 
 
 def profile_for(
-    inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange], *, whole: bool = True
+    inputs: Sequence[InputSpec], ranges: Mapping[str, ShapeRange], *, optional: Collection[str] = ()
 ) -> dict[str, ShapeRange]:
     """The profile: a range for every dynamic input. UsageError lists every input that lacks or contradicts one.
 
-    whole: whether every dynamic input needs one.
+    optional: names of dynamic inputs that need none.
     """
     problems = []
     profile = {}
@@ -164,7 +165,7 @@ def profile_for(
                     )
                 )
             continue
-        if given is None and not whole:
+        if given is None and spec.name in optional:
             continue
         if given is None:
             problems.append(

@@ -1,16 +1,12 @@
-"""Says which GPU a task needs, and by which name Ray knows it."""
+"""Says by which name Ray knows the GPU that a task needs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from trtsmith.converter.batch.cache.canonical_words import has_option, last_value
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts
-from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.model.options.gpu_names import as_targets
-
-ANY = "any"
+from trtsmith.converter.batch.gpu_demand import ANY, GpuDemand
 
 CAPABILITIES: Mapping[str, tuple[int, int]] = {
     "K80": (3, 7),
@@ -38,20 +34,6 @@ them. What a machine says of its GPU counts more."""
 
 
 @dataclass(frozen=True)
-class GpuDemand:
-    """The GPU that a task needs.
-
-    name:    as Ray's accelerator types have it; "any".
-    targets: compute capabilities of which it must have one, "sm89"; (): any.
-    why:     for messages.
-    """
-
-    name: str
-    targets: tuple[str, ...]
-    why: str
-
-
-@dataclass(frozen=True)
 class GpuKind:
     """GPUs of one kind in the cluster: Ray's name for it ("" for none), compute capability ("sm89"), how many there are, and
     the name that the driver gives it."""
@@ -60,33 +42,6 @@ class GpuKind:
     target: str
     count: float
     title: str
-
-
-def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
-    """None for a task that needs none: it sees none then, wherever it runs.
-
-    Engines of TensorRT are built on the GPU that they are for; comparing and timing an engine needs one that runs it.
-    flavours: those that machines without a GPU have.
-    """
-    asked = last_value(task.words, "--flavour", "auto")
-    full = asked == "tensorrt" or (
-        asked == "auto" and "tensorrt" in flavours and "tensorrt_rtx" not in flavours
-    )
-    runs = last_value(task.words, "--verify", "") == "engine" and not has_option(task.words, "--no-verify")
-    reasons = [
-        why
-        for why, holds in (
-            ("TensorRT builds on the GPU that an engine is for", full),
-            ("--verify engine runs the engine", runs),
-            ("the engine is timed", task.bench is not None),
-            (f"it asks for the GPU {task.needs.gpu}", bool(task.needs.gpu)),
-        )
-        if holds
-    ]
-    if not reasons:
-        return None
-    targets = as_targets(filter(None, last_value(task.words, "--target", "").split(",")))
-    return GpuDemand(task.needs.gpu or ANY, targets, "; ".join(reasons))
 
 
 def gpu_kinds(nodes: Sequence[NodeFacts]) -> list[GpuKind]:

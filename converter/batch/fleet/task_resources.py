@@ -8,15 +8,13 @@ from typing import Any
 
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts
 from trtsmith.converter.batch.fleet.accelerators import (
-    ANY,
-    GpuDemand,
     GpuKind,
     accelerators_of,
     choose_gpu,
-    gpu_demand,
     gpu_kinds,
 )
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts, RayNode
+from trtsmith.converter.batch.gpu_demand import ANY, GpuDemand, gpu_demand
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.importers.problem import Problem
 

@@ -109,8 +109,10 @@ def _only(one: BatchResults, other: BatchResults) -> dict[str, str]:
 
 
 def _versions(old: BatchResults, new: BatchResults) -> list[VersionChange]:
-    """Of packages, TensorRT and the GPU's driver among them."""
+    """Of packages, TensorRT and the GPU's driver among them; none where no task of one side got so far as to tell them."""
     before, after = _all_versions(old), _all_versions(new)
+    if not before or not after:
+        return []
     return [
         VersionChange(name, ", ".join(sorted(before.get(name, ()))), ", ".join(sorted(after.get(name, ()))))
         for name in sorted(before.keys() | after.keys())

@@ -11,7 +11,7 @@ from trtsmith.converter.batch.results.index_page import INDEX, index_page
 from trtsmith.converter.batch.results.junit import JUNIT, junit_text
 from trtsmith.converter.batch.results.task_row import RUN, task_row
 from trtsmith.converter.batch.task_record import TaskRecord
-from trtsmith.converter.model.output_file import write_text
+from trtsmith.converter.model.output_file import write_whole
 
 _NOWHERE: Mapping[str, str] = {}
 
@@ -33,7 +33,7 @@ def write_results(
     sources: by a task's name one of trtsmith.converter.batch.results.task_row.SOURCES; "run" where none is given.
     title, planned, wall_s: as for results_document.
 
-    Raises UsageError where a file cannot be written.
+    OSError where a file cannot be written.
     """
     rows = [task_row(record, sources.get(record.name, RUN)) for record in records]
     write_rows(folder, rows, title=title, planned=planned, wall_s=wall_s)
@@ -54,4 +54,4 @@ def write_rows(
         (JUNIT, junit_text(document)),
         (INDEX, index_page(document)),
     ):
-        write_text(folder / name, text, "-o", name)
+        write_whole(folder / name, text)

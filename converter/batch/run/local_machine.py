@@ -6,14 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trtsmith.converter.batch.cache.canonical_words import has_option, last_value
 from trtsmith.converter.batch.cache.machine_facts import MachineFacts, this_machine
+from trtsmith.converter.batch.gpu_demand import ANY, GpuDemand, gpu_demand
 from trtsmith.converter.batch.run.pending_tasks import fits
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpus
 from trtsmith.importers.problem import Problem
-
-_RTX, _FULL = "tensorrt_rtx", "tensorrt"
 
 
 class LocalMachine:
@@ -47,15 +45,16 @@ class LocalMachine:
     def with_gpu(self, task: BatchTask) -> BatchTask:
         """The task with the name of the GPU that it is run on in its needs: always the same kind, as results differ between
         kinds. A task that needs none has none, and sees none; where none fits it is as it was."""
-        needed = task.needs.gpu or ("any" if needs_gpu(task, set(self.facts.flavours)) else "")
-        gpu = self._gpu_for(task, needed) if needed else None
-        return replace(task, needs=replace(task.needs, gpu=needed if gpu is None else gpu.name))
+        demand = gpu_demand(task, self.facts.flavours)
+        if demand is None:
+            return task
+        gpu = self._gpu_for(demand)
+        return replace(task, needs=replace(task.needs, gpu=demand.name if gpu is None else gpu.name))
 
-    def _gpu_for(self, task: BatchTask, needed: str) -> Gpu | None:
+    def _gpu_for(self, demand: GpuDemand) -> Gpu | None:
         """The first that fits, of those with a compute capability that the task builds for, if there is one."""
-        targets = last_value(task.words, "--target", "").lower().split(",")
-        fitting = [gpu for gpu in self.gpus if fits(needed, gpu.name)]
-        return next((gpu for gpu in fitting if gpu.target in targets), next(iter(fitting), None))
+        fitting = [gpu for gpu in self.gpus if fits(demand.name, gpu.name)]
+        return next((gpu for gpu in fitting if gpu.target in demand.targets), next(iter(fitting), None))
 
     def facts_for(self, task: BatchTask) -> MachineFacts | None:
         """What a task's result depends on; None where it cannot be run."""
@@ -67,7 +66,7 @@ class LocalMachine:
 
     def without_gpu(self, task: BatchTask) -> Problem:
         """What is said of a task that needs a GPU which is not there."""
-        wanted = "a GPU" if task.needs.gpu == "any" else f"the GPU {task.needs.gpu}"
+        wanted = "a GPU" if task.needs.gpu == ANY else f"the GPU {task.needs.gpu}"
         there = ", ".join(sorted({gpu.name for gpu in self.gpus})) or "no GPU"
         return Problem(
             f"the task needs {wanted}; this machine has {there}",
@@ -75,16 +74,3 @@ class LocalMachine:
             "a machine with what every task needs",
             "run the batch on such a machine, or on a cluster that has one (--on ADDRESS); --only leaves tasks out",
         )
-
-
-def needs_gpu(task: BatchTask, flavours: set[str]) -> bool:
-    """Whether a task that names no GPU needs one: to build with the full TensorRT, to run the engine, or to time it.
-
-    flavours: those that are installed. Without a GPU --flavour auto is TensorRT-RTX, and --verify auto compares the graph.
-    """
-    asked = last_value(task.words, "--flavour", "auto")
-    builds = asked == _FULL or (asked == "auto" and _FULL in flavours and _RTX not in flavours)
-    runs = last_value(task.words, "--verify", "auto") == "engine" and not has_option(
-        task.words, "--no-verify"
-    )
-    return builds or runs or task.bench is not None

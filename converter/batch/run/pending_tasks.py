@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Sequence
 
+from trtsmith.converter.batch.gpu_demand import ANY
 from trtsmith.converter.batch.task import BatchTask
 
 
@@ -66,7 +67,7 @@ def fits(needed: str, gpu: str) -> bool:
     """Whether a task with that need is for a thread with that GPU: "H100" fits "NVIDIA H100 80GB HBM3"."""
     if not needed or not gpu:
         return not needed and not gpu
-    return needed == "any" or set(_parts(needed)) <= set(_parts(gpu))
+    return needed == ANY or set(_parts(needed)) <= set(_parts(gpu))
 
 
 def _parts(name: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from trtsmith.converter.batch.zoo.model_sources import ModelSource
@@ -13,7 +14,7 @@ from trtsmith.converter.batch.zoo.option_words import one_line
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
 from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
-from trtsmith.converter.convert.freezing import parse_freeze
+from trtsmith.converter.convert.freezing import freezable, parse_freeze
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
@@ -43,6 +44,7 @@ class ModelLook:
     def __init__(self, source: ModelSource, commands: ZooCommands, findings: ZooFindings) -> None:
         self._source, self._commands, self._findings = source, commands, findings
         self._model: Model | None = None
+        self._freezable: frozenset[str] | None = None
         self._seen: set[tuple[object, ...]] = set()
         self.files: tuple[Path, ...] = ()
         if source.path is not None:
@@ -65,20 +67,20 @@ class ModelLook:
         specs = graph_inputs(model.proto)
         outputs = [value.name for value in model.proto.graph.output]
         frozen: Mapping[str, object] = {}
-        # What --inputs has may be frozen, if TensorRT wants it constant: such an input needs no shapes.
-        whole = options.inputs is None and not checked.wrong & {"inputs", "freeze"}
+        unsure = bool(checked.wrong & {"inputs", "freeze"})
         try:
             frozen = parse_freeze(options.freeze, model.proto)
         except UsageError as error:
             self._take(error, checker.place(layer, ("freeze",), keys))
-            whole = False
+            unsure = True
         left = [spec for spec in specs if spec.name not in frozen]
+        optional = {spec.name for spec in left} if unsure else self._frozen_by_example(options.inputs)
         if options.inputs is not None and "inputs" not in checked.wrong:
             self._check_arrays(options.inputs, left, checker.place(layer, ("inputs",), keys))
         if not checked.wrong & set(_SHAPES):
             try:
                 given = self._commands.shapes(options)
-                profile_for(left, {n: s for n, s in given.items() if n not in frozen}, whole=whole)
+                profile_for(left, {n: s for n, s in given.items() if n not in frozen}, optional=optional)
             except UsageError as error:
                 self._take(error, checker.place(layer, _SHAPES, keys))
         if "values" not in checked.wrong:
@@ -103,6 +105,18 @@ class ModelLook:
                     f"an array {spec.name!r}; it holds {have}",
                 )
                 self._take_one(Problem(what, str(file), expected, "add it"), keys)
+
+    def _frozen_by_example(self, inputs: Path | None) -> Collection[str]:
+        """What --inputs has a value of is frozen, where TensorRT wants it constant: such an input needs no shapes."""
+        if inputs is None or self._model is None:
+            return ()
+        if self._freezable is None:
+            self._freezable = frozenset(spec.name for spec in graph_inputs(self._model.proto))
+            with contextlib.suppress(
+                TrtsmithError
+            ):  # of functions that converting cannot put in the place of their calls
+                self._freezable = freezable(self._model)
+        return self._freezable
 
     def _open(self, path: Path) -> None:
         if path.suffix == PROGRAM_SUFFIX:

@@ -89,7 +89,7 @@ def read_models(document: Mapping[str, Any], commands: ZooCommands, findings: Zo
     if not entries:
         what, fix = "the zoo has no model", '[[model]] and below it path = "nets/*.onnx"'
         findings.add((), what, "at least one [[model]]", fix)
-    found: list[tuple[str, ModelSource, ZooSettings, Keys]] = []
+    found: list[tuple[str | None, ModelSource, ZooSettings, Keys]] = []
     said = []
     complete = True
     for position, entry in enumerate(entries):
@@ -139,8 +139,8 @@ def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: ZooFindings)
     return None
 
 
-def _name(value: Any, keys: Keys, models: int, findings: ZooFindings) -> str:
-    """The name, with {stem} in it perhaps; "" for none, and for one that cannot be."""
+def _name(value: Any, keys: Keys, models: int, findings: ZooFindings) -> str | None:
+    """The name, with {stem} in it perhaps; "" for none; None for one that cannot be."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -154,10 +154,12 @@ def _name(value: Any, keys: Keys, models: int, findings: ZooFindings) -> str:
         findings.add(keys, what, "a name for each", fix)
     else:
         return value
-    return ""
+    return None
 
 
-def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: ZooFindings) -> list[ZooModel]:
+def _named(
+    found: list[tuple[str | None, ModelSource, ZooSettings, Keys]], findings: ZooFindings
+) -> list[ZooModel]:
     candidates = []
     for name, source, _, _ in found:
         if name:
@@ -165,7 +167,13 @@ def _named(found: list[tuple[str, ModelSource, ZooSettings, Keys]], findings: Zo
         else:
             candidates.append([safe_name(one) for one in source.names])
     names, clashes = unique_names(candidates)
-    for first, *others in clashes:
+    for group in clashes:
+        sound = [
+            one for one in group if found[one][0] is not None
+        ]  # of others it is said that their name cannot be
+        if not sound:
+            continue
+        first, *others = sound
         source, line = found[first][1], findings.file.line(found[first][3])
         for other in others:
             _, again, _, keys = found[other]

@@ -22,7 +22,8 @@ from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
 from trtsmith.converter.batch.execution import TaskExecutor
-from trtsmith.converter.batch.run.local_machine import LocalMachine, needs_gpu
+from trtsmith.converter.batch.gpu_demand import gpu_demand
+from trtsmith.converter.batch.run.local_machine import LocalMachine
 from trtsmith.converter.batch.run.local_pool import LocalPool
 from trtsmith.converter.batch.run.pending_tasks import PendingTasks
 from trtsmith.converter.batch.task import Needs
@@ -166,6 +167,21 @@ def test_a_model_that_gets_variants_leaves_no_older_result_behind(tmp_path: Path
     assert {*left_in(tmp_path / "out")} == {"a/x/model.plan", "a/x/record.json", *PAGES}
 
 
+def test_a_model_that_has_no_variants_any_more_takes_their_place(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a/x"), known(tmp_path, "a/y"), known(tmp_path, "b/x")])
+    drive(tmp_path, [known(tmp_path, "a"), known(tmp_path, "b/x")])
+    assert left_in(tmp_path / "out/a") == ["model.plan", RECORD]
+    assert record_in(tmp_path, "a").name == "a" and record_in(tmp_path, "b/x").name == "b/x"
+
+
+def test_variants_with_something_of_the_users_beside_them_stay(tmp_path: Path) -> None:
+    drive(tmp_path, [known(tmp_path, "a/x")])
+    (tmp_path / "out/a/notes").write_text("mine")
+    with pytest.raises(UsageError, match="holds something that no batch has written"):
+        drive(tmp_path, [known(tmp_path, "a")])
+    assert (tmp_path / "out/a/x" / RECORD).exists() and (tmp_path / "out/a/notes").read_text() == "mine"
+
+
 def test_a_record_that_somebody_wrote_removes_nothing_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     drive(tmp_path, [known(tmp_path, "a")])
@@ -262,6 +278,16 @@ def test_a_full_disk_leaves_an_older_result_as_it_was(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="No space left"):
             drive(tmp_path, [known(tmp_path, "a", "code=3")])
     assert record_in(tmp_path, "a") == before and sources(tmp_path, [known(tmp_path, "a")]) == ["kept"]
+
+
+def test_a_full_disk_is_said_of_the_pages_too(tmp_path: Path) -> None:
+    (tmp_path / "out/index.html").mkdir(parents=True)
+    (tmp_path / "out/index.html/mine").write_text("")
+    with pytest.raises(UsageError, match="the folder of the batch cannot be written") as caught:
+        drive(tmp_path, [known(tmp_path, "a")])
+    (problem,) = caught.value.problems
+    assert "index.html" in problem.where and "name another" in problem.fix
+    assert not [name for name in left_in(tmp_path / "out") if ".trtsmith-" in name]
 
 
 # --- as a program of its own ---
@@ -387,9 +413,9 @@ def test_a_task_runs_on_the_gpu_that_it_builds_for() -> None:
     machine = LocalMachine(4, GPUS, MACHINE)
     names = [
         machine.with_gpu(task("a", "--target", target, needs=Needs(gpu="any"))).needs.gpu
-        for target in ("sm86,sm89", "sm75")
+        for target in ("sm86,sm89", "sm75", "rtx3090,l4")
     ]
-    assert names == [GPUS[1].name, GPUS[0].name]
+    assert names == [GPUS[1].name, GPUS[0].name, GPUS[1].name]
 
 
 def test_a_task_sees_its_gpu_and_another_sees_none(tmp_path: Path) -> None:
@@ -428,8 +454,8 @@ def test_a_key_is_of_the_gpu_that_the_task_sees() -> None:
     ],
 )
 def test_who_needs_a_gpu(words: tuple[str, ...], flavours: set[str], needed: bool) -> None:
-    assert needs_gpu(task("a", *words), flavours) is needed
-    assert needs_gpu(replace(task("a", *words), bench=()), flavours)
+    assert (gpu_demand(task("a", *words), flavours) is not None) is needed
+    assert gpu_demand(replace(task("a", *words), bench=()), flavours) is not None
 
 
 def test_cores_are_counted() -> None:

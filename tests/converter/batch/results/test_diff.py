@@ -250,6 +250,12 @@ def test_other_options_and_other_problems_are_different(tmp_path: Path) -> None:
     ]
 
 
+def test_tasks_that_died_say_nothing_of_versions(tmp_path: Path) -> None:
+    died = record("a", TaskStatus.TIMEOUT, versions={})
+    assert not diff_of(tmp_path, [record("a")], [died]).versions
+    assert not diff_of(tmp_path, [died], [record("a")]).versions
+
+
 def test_versions_are_told_once_and_tasks_of_one_side_are_neither(tmp_path: Path) -> None:
     newer = VERSIONS | {"tensorrt_rtx": "1.8"}
     old = [record(name) for name in ("a", "b", "gone")]

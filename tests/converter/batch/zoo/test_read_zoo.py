@@ -164,6 +164,14 @@ def test_a_suggestion_is_one_that_can_be_pasted(folder: Path) -> None:
     assert task.words == ("--shapes", "x=1x3:1x3:8x3")
 
 
+def test_a_name_that_cannot_be_is_the_only_problem_with_it(folder: Path) -> None:
+    named = "".join(f"{A}name = {name}\n" for name in ('"../x"', '""', "5"))
+    problems = problems_of(folder, f"{A}{named}{A}")
+    assert lines_of(problems) == [5, 8, 11, 12]
+    assert ["name" in p.what or "is empty" in p.what for p in problems[:3]] == [True] * 3
+    assert "a.onnx is a model of the entry in line 1, too" in problems[3].what
+
+
 @pytest.mark.parametrize(
     ("wrong", "near"), [("precison", "precision"), ("Target", "target"), ("keep_fp32", "keep-fp32")]
 )
@@ -181,7 +189,22 @@ def test_a_model_that_tensorrt_cannot_have_is_for_the_conversion_to_refuse(folde
 
 
 def test_what_inputs_may_freeze_needs_no_shapes(folder: Path) -> None:
-    assert len(tasks_of(folder, f'{B}inputs = "x.npz"\n')) == 1
+    values = oh.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])
+    sizes = oh.make_tensor_value_info("k", TensorProto.INT64, ["n"])
+    node = oh.make_node("CenterCropPad", ["x", "k"], ["y"])
+    graph = oh.make_graph([node], "g", [values, sizes], [oh.make_tensor_value_info("y", 1, None)])
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9), folder / "k.onnx")
+    np.savez(folder / "k.npz", x=np.ones((1, 2), np.float32), k=np.ones(2, np.int64))
+    (problem,) = problems_of(folder, '[[model]]\npath = "k.onnx"\n')
+    assert "'k' is dynamic and has no shapes" in problem.what
+    assert len(tasks_of(folder, '[[model]]\npath = "k.onnx"\ninputs = "k.npz"\n')) == 1
+
+
+def test_an_example_of_an_input_is_no_shape_of_it(folder: Path) -> None:
+    text = f'{B}inputs = "x.npz"\nmatrix.precision = ["fp16", "bf16"]\n'
+    (problem,) = problems_of(folder, text)  # once, and not for each variant
+    assert problem.what == "input 'x' is dynamic and has no shapes"
+    assert lines_of((problem,)) == [1]
 
 
 def test_programs_of_pytorch(folder: Path) -> None:

@@ -158,6 +158,14 @@ def test_usage(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.usefixtures("zoo")
+def test_a_cache_that_is_no_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "zoo.toml", "--cache", "zoo.toml"]) == 2
+    shown = capsys.readouterr()
+    assert "error: the cache is no folder" in shown.err and "--cache zoo.toml" in shown.err
+    assert not (home / "zoo-results").exists()
+
+
+@pytest.mark.usefixtures("zoo")
 def test_what_is_not_asked_for_is_not_imported() -> None:
     code = """
 import sys

@@ -415,6 +415,33 @@ def test_ctrl_c_while_modules_are_imported(
     assert trtsmith(capsys, "ops") == Ran(130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize(("heard", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+@pytest.mark.parametrize("where", ["parser", "command"])
+def test_a_signal_while_a_library_in_c_is_imported(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    heard: BaseException,
+    code: int,
+    where: str,
+) -> None:
+    """pybind11 raises its own error from it."""
+
+    def interrupted(*arguments: object, **options: object) -> int:
+        raise ImportError("initialization failed") from heard
+
+    if where == "parser":
+        monkeypatch.setattr(main, "build_parser", interrupted)
+    else:
+        monkeypatch.setattr(check, "show", interrupted)
+    if code == 130:
+        assert trtsmith(capsys, "check", "m.onnx") == Ran(130, "", "interrupted\n")
+    else:
+        with pytest.raises(SystemExit) as ended:
+            main.main(["check", "m.onnx"])
+        assert ended.value.code == code
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_mistakes_of_ours_are_messages_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
