@@ -87,7 +87,7 @@ const Conversion = (() => {
     const placed = list.map(([node, value, error, reason]) => ({ node, value, error, reason, x: at(node) })).filter((one) => one.x !== null);
     const points = placed.map((one) => ({ x: one.x, y: one.error, wrong: Boolean(one.reason),
       label: () => Frame.shown(one.value, 120) + "\nerror " + (one.error === null ? "no number" : Frame.number(one.error)) + (one.reason ? "\n" + one.reason : ""),
-      pick: panel ? () => { panel.go(one.node); document.getElementById("network").scrollIntoView(); } : null }));
+      pick: panel ? () => panel.go(one.node) : null }));
     const wrong = placed.filter((one) => one.reason);
     fill("depth", element("p", { class: "soft" }, "Relative error of " + list.length.toLocaleString("en") + " values between nodes, by the number of nodes before them"
       + (wrong.length ? "; " + wrong.length.toLocaleString("en") + " disagree." : ".")), Charts.depth(points, { label: "relative errors by depth", unit: "depth: nodes on the longest way from an input" }),
@@ -116,7 +116,7 @@ const Conversion = (() => {
       ...(has(network.error) ? [number("error", network.error, "")] : []),
       ...(has(network.time) ? [number("time", network.time, " ms")] : []),
       { title: "makes", value: (row) => network.outputs(row.node).filter((value) => value >= 0).map((value) => network.valueType(value)).join("; ") },
-    ], pick: (row) => { panel.go(row.node); } });
+    ], pick: (row) => panel.go(row.node) });
     fill("nodes", table.element);
   }
 

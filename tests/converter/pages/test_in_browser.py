@@ -434,3 +434,39 @@ def test_what_could_not_be_done_has_a_page_with_the_problems(opened: Opened, kin
     assert shown == ["summary", "problems", "about"]
     links = browser.evaluate("[...document.querySelectorAll('.bar nav a')].map((one) => one.textContent)")
     assert links == ["Problems", "Versions and files"]
+
+
+@pytest.mark.parametrize("table", ["nodes", "depth"])
+def test_a_row_that_is_picked_leads_to_the_network(opened: Opened, large: dict[str, Any], table: str) -> None:
+    browser = opened(large)
+    browser.evaluate(f"document.querySelector('#{table} tr.pickable').scrollIntoView()")
+    top = "document.getElementById('network').getBoundingClientRect().top"
+    assert browser.evaluate(top) < -100
+    browser.evaluate(f"document.querySelector('#{table} tr.pickable').focus()")
+    browser.press("Enter")
+    assert 0 <= browser.evaluate(top) < 100
+    assert browser.evaluate("document.querySelector('.details h3').textContent") != ""
+
+
+def test_long_names_do_not_widen_a_page_on_paper(opened: Opened) -> None:
+    names = ["a_node_with_" * 7 + end for end in "12"]
+    group = {"rule": "r", "what": "w", "notes": [], "numerics": [], "ops": {"Op": 2}, "count": 2}
+    content = PageContent("convert", "m.onnx", (), {"converted": True}, {})
+    browser = opened(conversion_document(content) | {"work": [{**group, "nodes": names}]})
+    try:
+        browser.look(720, 1000, paper=True)
+        assert browser.evaluate("document.documentElement.scrollWidth") == 720
+    finally:
+        browser.look(1280, 900)
+
+
+def test_a_narrow_window_holds_the_menus_and_breaks_no_type(opened: Opened, hostile: dict[str, Any]) -> None:
+    browser = opened(hostile)
+    try:
+        browser.look(400, 800)
+        assert browser.evaluate("document.documentElement.scrollWidth") == 400
+        lines = """[...document.querySelectorAll('#nodes td')].filter((one) => one.textContent === 'float32').map((one) => {
+            const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
+        assert set(browser.evaluate(lines)) == {1}
+    finally:
+        browser.look(1280, 900)
