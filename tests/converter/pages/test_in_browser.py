@@ -15,8 +15,10 @@ from pagecheck.chromium import Chromium, find_chromium
 from pagecheck.large_network import large_network
 from pagecheck.sample_page import sample_document
 from tests.converter.models import save, value
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
 from trtsmith.converter.pages.conversion_page import conversion_page
+from trtsmith.converter.pages.network.pictured import pictured
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
 
@@ -446,6 +448,7 @@ def test_a_row_that_is_picked_leads_to_the_network(opened: Opened, large: dict[s
     browser.press("Enter")
     assert 0 <= browser.evaluate(top) < 100
     assert browser.evaluate("document.querySelector('.details h3').textContent") != ""
+    assert browser.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
 
 
 def test_long_names_do_not_widen_a_page_on_paper(opened: Opened) -> None:
@@ -468,5 +471,19 @@ def test_a_narrow_window_holds_the_menus_and_breaks_no_type(opened: Opened, host
         lines = """[...document.querySelectorAll('#nodes td')].filter((one) => one.textContent === 'float32').map((one) => {
             const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
         assert set(browser.evaluate(lines)) == {1}
+    finally:
+        browser.look(1280, 900)
+
+
+def test_a_table_of_many_nodes_does_not_hide_what_is_below_it(opened: Opened, tmp_path: Path) -> None:
+    nodes = [oh.make_node("Relu", [f"v{n}"], [f"v{n + 1}"]) for n in range(200)]
+    save(tmp_path / "m.onnx", nodes, [value("v0", (2,))], [value("v200", (2,))])
+    network = pictured(load_model(tmp_path / "m.onnx"))
+    browser = opened(conversion_document(PageContent("convert", "m.onnx", (), {}, {}, network)))
+    height = "document.querySelector('#nodes .scroll').clientHeight"
+    assert browser.evaluate(height) < browser.evaluate("innerHeight")
+    try:
+        browser.look(1280, 900, paper=True)
+        assert browser.evaluate(height) > 200 * 10
     finally:
         browser.look(1280, 900)
