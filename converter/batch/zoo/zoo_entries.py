@@ -140,14 +140,17 @@ def _bench(value: Any, keys: Keys, commands: ZooCommands, findings: ZooFindings)
 
 
 def _name(value: Any, keys: Keys, models: int, findings: ZooFindings) -> str:
-    """The name, with {stem} in it perhaps; "" for none, and for one that cannot be."""
+    """The name, with {stem} in it perhaps; "" for none. In the place of one that cannot be, what the fix tells to write:
+    names that differ are not told to clash."""
     if value is None:
         return ""
     if not isinstance(value, str):
         findings.add(keys, f"name is {shown(value)}", "a string", 'name = "..."')
     elif fault := name_fault(value.replace(_STEM, "stem")):
         what = f"{shown(value)} cannot be a folder's name: {fault}"
-        findings.add(keys, what, "a name that any file system takes", f'name = "{safe_name(value)}"')
+        better = safe_name(value)
+        findings.add(keys, what, "a name that any file system takes", f'name = "{better}"')
+        return better if models <= 1 or _STEM in better else ""
     elif models > 1 and _STEM not in value:
         what = f"path finds {models} models, which cannot all be called {value!r}"
         fix = f'name = "{value}-{_STEM}", with each file\'s stem in it, or no name'
