@@ -24,14 +24,8 @@ const Conversion = (() => {
       reason ? element("p", { class: "reason" }, reason) : null,
       data.cards.length ? element("div", { class: "cards" }, data.cards.map(([value, what]) => element("div", { class: "card" },
         element("b", {}, typeof value === "number" ? value.toLocaleString("en") : value), element("span", {}, what)))) : null,
-      data.command.length ? element("pre", { class: "command", "aria-label": "the command line" }, data.command.map(quoted).join(" ")) : null);
+      data.command.length ? element("pre", { class: "command", "aria-label": "the command line" }, Frame.commandLine(data.command)) : null);
     document.body.dataset.kind = data.kind;
-  }
-
-  // A word of a command line as a POSIX shell takes it.
-  function quoted(word) {
-    const shown = Frame.shown(word, 2000);
-    return /^[\w@%+=:,./-]+$/.test(shown) ? shown : "'" + shown.replaceAll("'", "'\\''") + "'";
   }
 
   function problems() {

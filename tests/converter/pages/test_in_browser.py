@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -485,5 +486,21 @@ def test_a_table_of_many_nodes_does_not_hide_what_is_below_it(opened: Opened, tm
     try:
         browser.look(1280, 900, paper=True)
         assert browser.evaluate(height) > 200 * 10
+    finally:
+        browser.look(1280, 900)
+
+
+def test_a_command_line_breaks_between_its_words(opened: Opened) -> None:
+    words = ["trtsmith", "convert", "a file's.onnx", *["--shapes", "x=1x2"] * 20, "y" * 200]
+    document = conversion_document(PageContent("convert", "m.onnx", words, {"converted": True}, {}))
+    browser = opened(document)
+    assert browser.evaluate("document.querySelector('.command').textContent") == shlex.join(words)
+    try:
+        for width in range(300, 400, 7):
+            browser.look(width, 800)
+            lines = """[...document.querySelectorAll('.command .shell-word')].map((one) => {
+                const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
+            assert set(browser.evaluate(lines)[:-1]) == {1}
+            assert browser.evaluate("document.documentElement.scrollWidth") == width
     finally:
         browser.look(1280, 900)
