@@ -113,7 +113,7 @@ class LiveBatch(BatchProgress):
         terminal = RichConsole(file=sys.stderr, markup=False, emoji=False, highlight=False)
         self._live = Live(
             console=terminal,
-            get_renderable=self._picture,
+            get_renderable=lambda: self._picture(terminal.width),
             refresh_per_second=_PER_SECOND,
             transient=True,
             redirect_stdout=False,
@@ -161,12 +161,12 @@ class LiveBatch(BatchProgress):
             if live is not None:
                 live.start()
 
-    def lines(self) -> list[str]:
-        """What is shown now."""
+    def lines(self, columns: int = 80) -> list[str]:
+        """What is shown now. columns: of the terminal; longer lines are cut at their end."""
         with self._lock:
             now = self._clock()
             tasks = sorted(self._running.items(), key=lambda item: item[1].since)
-            shown = [_running_line(name, task, now) for name, task in tasks[:_MOST_RUNNING]]
+            shown = [_running_line(name, task, now, columns) for name, task in tasks[:_MOST_RUNNING]]
             if len(tasks) > _MOST_RUNNING:
                 shown.append(f"... and {len(tasks) - _MOST_RUNNING} more")
             said = totals(self._statuses)
@@ -183,15 +183,19 @@ class LiveBatch(BatchProgress):
             return None
         return (now - self._begun) / self._done * (self._total - self._ended)
 
-    def _picture(self) -> Text:
+    def _picture(self, columns: int) -> Text:
         from rich.text import Text
 
-        return Text("\n".join(self.lines()), no_wrap=True, overflow="ellipsis")
+        return Text("\n".join(self.lines(columns)), no_wrap=True, overflow="ellipsis")
 
 
-def _running_line(name: str, task: _LiveTask, now: float) -> str:
+def _running_line(name: str, task: _LiveTask, now: float, columns: int) -> str:
+    """The name has half of the line, so that what is done with it is seen; its end says which variant it is."""
     share = "" if task.share is None else f" {task.share:.0%}"
-    return f"{one_line(name)}: {one_line(task.step)}{share} ({now - task.since:.0f} s)"
+    name, most = one_line(name), max(columns // 2, 12)
+    if len(name) > most:
+        name = f"{name[: most // 3]}...{name[len(name) - most + most // 3 + 3 :]}"
+    return f"{name}: {one_line(task.step)}{share} ({now - task.since:.0f} s)"
 
 
 @contextmanager

@@ -78,11 +78,12 @@ class DefaultEngine:
             if before
             else f"no {manifest_path(self.path)} says of what it was made"
         )
+        other = "-o with another name leaves it as it is"
         return Problem(
             f"{self.path}, the name that the engine gets without -o, is there already, and {of}",
             str(self.path),
             f"nothing of that name, or an engine of {self._source}",
-            f"-o {self.path} replaces it; -o with another name leaves it as it is",
+            f"-o {self.path} replaces it; {other}" if self.path.is_file() else other,
         )
 
 

@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any
 
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.pages.explanations import explanations
 from trtsmith.converter.pages.network.pictured import PicturedNetwork
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -136,7 +137,8 @@ def _status(known: PageContent) -> dict[str, str]:
     if verdict is None:
         return {"word": "converted", "level": "fair", "reason": "outputs were not compared"}
     level = {"agree": "good", "disagree": "bad"}.get(verdict["status"], "fair")
-    return {"word": verdict["status"], "level": level, "reason": verdict["reason"]}
+    graphs = "" if verdict["engine_run"] else "; the engine itself was not run"
+    return {"word": verdict["status"], "level": level, "reason": verdict["reason"] + graphs}
 
 
 def _cards(known: PageContent) -> Iterable[list[Any]]:
@@ -201,7 +203,9 @@ def _stands(known: PageContent) -> dict[str, int]:
 
 def _versions(known: PageContent) -> dict[str, str]:
     told = (known.report, known.bench or {}, known.manifest)
-    found = {"trtsmith": next((str(one["trtsmith"]) for one in told if one.get("trtsmith")), "")}
+    found = {
+        "trtsmith": next((str(one["trtsmith"]) for one in told if one.get("trtsmith")), toolkit_version())
+    }
     engine = known.report.get("engine")
     tensorrt = known.manifest.get("tensorrt")
     if isinstance(engine, Mapping):

@@ -71,13 +71,13 @@ class ConversionCheck:
         """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
         not_run = _why_not(self.mode, self.gpu, built)
         step = steps_of(progress)
-        step("verify: running the original model in onnxruntime")
+        step("running the original model in onnxruntime")
         try:
             expected = self.expected or self.plain or run(reference(self.original), self.feeds)
         except ConversionError as error:
             verdict = not_comparable("original", error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
-        step("verify: running the rewritten graph in onnxruntime")
+        step("running the rewritten graph in onnxruntime")
         graphs = self._graphs(rewritten, expected, precision)
         if self.expected is None:
             graphs = judged_by_both(

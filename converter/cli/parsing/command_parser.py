@@ -49,7 +49,10 @@ class CommandParser(argparse.ArgumentParser):
         ]
         if unknown:
             self.refuse(unknown)
-        return super().parse_known_args(args, namespace)
+        known, more = super().parse_known_args(args, namespace)
+        if more and self._subparsers is None:  # argparse would tell of them as words of `trtsmith` itself
+            self.error(f"unrecognized arguments: {' '.join(more)}")
+        return known, more
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,6 +91,9 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     """
     if not engine.is_file():
         raise UsageError(Problem("There is no such file.", str(engine), "an engine", "correct the path"))
+    if engine.suffix == ".onnx":
+        fix = f"name its engine; without one: trtsmith convert {shlex.quote(str(engine))}"
+        raise UsageError(Problem("The file is a model, by its name.", str(engine), "an engine", fix))
     manifest = read_manifest(engine, _manifest)
     if manifest is None:
         return None

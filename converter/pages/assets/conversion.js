@@ -24,14 +24,8 @@ const Conversion = (() => {
       reason ? element("p", { class: "reason" }, reason) : null,
       data.cards.length ? element("div", { class: "cards" }, data.cards.map(([value, what]) => element("div", { class: "card" },
         element("b", {}, typeof value === "number" ? value.toLocaleString("en") : value), element("span", {}, what)))) : null,
-      data.command.length ? element("pre", { class: "command", "aria-label": "the command line" }, data.command.map(quoted).join(" ")) : null);
+      data.command.length ? element("pre", { class: "command", "aria-label": "the command line" }, Frame.commandLine(data.command)) : null);
     document.body.dataset.kind = data.kind;
-  }
-
-  // A word of a command line as a POSIX shell takes it.
-  function quoted(word) {
-    const shown = Frame.shown(word, 2000);
-    return /^[\w@%+=:,./-]+$/.test(shown) ? shown : "'" + shown.replaceAll("'", "'\\''") + "'";
   }
 
   function problems() {
@@ -87,7 +81,7 @@ const Conversion = (() => {
     const placed = list.map(([node, value, error, reason]) => ({ node, value, error, reason, x: at(node) })).filter((one) => one.x !== null);
     const points = placed.map((one) => ({ x: one.x, y: one.error, wrong: Boolean(one.reason),
       label: () => Frame.shown(one.value, 120) + "\nerror " + (one.error === null ? "no number" : Frame.number(one.error)) + (one.reason ? "\n" + one.reason : ""),
-      pick: panel ? () => { panel.go(one.node); document.getElementById("network").scrollIntoView(); } : null }));
+      pick: panel ? () => panel.go(one.node) : null }));
     const wrong = placed.filter((one) => one.reason);
     fill("depth", element("p", { class: "soft" }, "Relative error of " + list.length.toLocaleString("en") + " values between nodes, by the number of nodes before them"
       + (wrong.length ? "; " + wrong.length.toLocaleString("en") + " disagree." : ".")), Charts.depth(points, { label: "relative errors by depth", unit: "depth: nodes on the longest way from an input" }),
@@ -116,7 +110,7 @@ const Conversion = (() => {
       ...(has(network.error) ? [number("error", network.error, "")] : []),
       ...(has(network.time) ? [number("time", network.time, " ms")] : []),
       { title: "makes", value: (row) => network.outputs(row.node).filter((value) => value >= 0).map((value) => network.valueType(value)).join("; ") },
-    ], pick: (row) => { panel.go(row.node); } });
+    ], pick: (row) => panel.go(row.node) });
     fill("nodes", table.element);
   }
 

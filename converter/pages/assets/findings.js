@@ -23,7 +23,7 @@
     }
     const node = network ? byName.get(name) : undefined;
     if (node === undefined || !panel) return element("span", { class: "code" }, Frame.shown(name, 90));
-    return element("button", { type: "button", class: "plain code", onclick: () => { panel.go(node); document.getElementById("network").scrollIntoView(); } },
+    return element("button", { type: "button", class: "plain code", onclick: () => panel.go(node) },
       Frame.shown(name, 90));
   }
 
@@ -37,7 +37,7 @@
           row.numerics.map((note) => element("div", { class: "fair-text" }, Frame.shown(note, 800)))].flat() },
         { title: "operators", value: (row) => Object.keys(row.ops).join(", "),
           cell: (row) => Object.entries(row.ops).map(([op, count]) => Frame.shown(op, 80) + (row.count > 1 ? " × " + count : "")).join(", ") },
-        { title: "nodes", number: true, value: (row) => row.count, cell: (row) => names(row.nodes, row.count, panel) }],
+        { title: "nodes", value: (row) => row.count, cell: (row) => names(row.nodes, row.count, panel) }],
       }).element);
     }
     for (const mended of data.mended) {

@@ -77,6 +77,16 @@ const Frame = (() => {
     return Math.floor(value / 60) + " min " + Math.round(value % 60) + " s";
   }
 
+  // A word of a command line as a POSIX shell takes it: as Python's shlex.quote does.
+  function shellWord(word) {
+    return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\"'\"'") + "'";
+  }
+
+  // A command line that breaks between its words: browsers break after any hyphen, and -- is then no flag.
+  function commandLine(words) {
+    return words.map((word, at) => [at ? " " : "", element("span", { class: "shell-word" }, shown(shellWord(word), 2000))]);
+  }
+
   function badge(text, kind) { return element("span", { class: "badge " + (kind || "") }, text); }
 
   // The colours in force as rgb(…), for canvases: what a variable holds is a pair until an element uses it.
@@ -129,5 +139,5 @@ const Frame = (() => {
     tell();
   });
 
-  return { data, shown, element, number, bytes, seconds, badge, colour, dark, onTheme: (listener) => listeners.push(listener) };
+  return { data, shown, element, number, bytes, seconds, shellWord, commandLine, badge, colour, dark, onTheme: (listener) => listeners.push(listener) };
 })();

@@ -161,7 +161,14 @@ function networkPanel(network, rules, first) {
   menu.selectedIndex = Math.max(0, modes.findIndex((mode) => mode.title === first));
   colour();
   (window.requestIdleCallback || setTimeout)(() => searched());
-  return { element: outer, view, search, show, go: (node) => { view.show(node); show(node); }, field, hits: () => hits };
+  // From elsewhere in the page: what is shown of the node is in sight then.
+  function come(node) {
+    view.show(node);
+    show(node);
+    document.getElementById("network").scrollIntoView();
+  }
+
+  return { element: outer, view, search, show, go: come, field, hits: () => hits };
 }
 
 // What nodes are coloured by. Each mode has groups {name, colour, title}, and says of which one a node is.

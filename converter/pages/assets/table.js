@@ -147,7 +147,14 @@ const Table = (() => {
       return made;
     }
 
-    function select(row) { chosen = row; drawn = [-1, -1]; draw(); }
+    // The rows are made anew: the one that had the focus keeps it.
+    function select(row) {
+      const focused = body.contains(document.activeElement);
+      chosen = row;
+      drawn = [-1, -1];
+      draw();
+      if (focused) body.querySelector('tr[aria-selected="true"]')?.focus({ preventScroll: true });
+    }
 
     function show(next) { all = next; fillMenus(); narrow(); }
 

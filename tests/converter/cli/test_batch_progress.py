@@ -107,6 +107,14 @@ def test_live_lines() -> None:
     assert "... and 19 more" in live.lines()
 
 
+def test_a_long_name_leaves_room_for_what_is_done() -> None:
+    live = LiveBatch(Console(quiet=True), clock=lambda: 0.0)
+    live.event(Event("network_" * 20 + "/sm86-fp16", "building the engine"))
+    assert live.lines(60)[0] == "network_ne...etwork_/sm86-fp16: building the engine (0 s)"
+    live.event(Event("a" * 30, "b"))
+    assert live.lines(60)[1] == "a" * 30 + ": b (0 s)"
+
+
 def drained(master: int) -> str:
     """What was written to a terminal that is closed now."""
     shown = b""

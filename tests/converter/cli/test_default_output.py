@@ -94,11 +94,9 @@ def test_what_is_no_engine_of_ours_is_not_replaced(
     else:
         path.symlink_to(folder / "models" / "net.v8.onnx")
     before = snapshot(folder)
-    refused(
-        trtsmith(capsys, *CONVERT, "models/net.v8.onnx"),
-        2,
-        "no net.v8.manifest.json says of what it was made",
-    )
+    ran = trtsmith(capsys, *CONVERT, "models/net.v8.onnx")
+    refused(ran, 2, "no net.v8.manifest.json says of what it was made")
+    assert ("-o net.v8.plan replaces it" in ran.err) is (there != "folder")
     assert snapshot(folder) == before
 
 

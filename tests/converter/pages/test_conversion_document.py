@@ -13,6 +13,7 @@ import trtsmith
 from tests.converter.models import inverse, load, save, value
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document, rewrites_in_groups
@@ -141,6 +142,10 @@ def test_convert_writes_a_page_and_overlays(tmp_path: Path, capsys: pytest.Captu
     assert main([*words, "--html", str(page), "--model-explorer", str(folder)]) == 0
     data = page_data(page)
     assert data["kind"] == "convert" and data["status"]["level"] == "good"
+    assert (
+        data["status"]["reason"].endswith("; the engine itself was not run")
+        is not data["verdict"]["engine_run"]
+    )
     assert data["command"][:3] == ["trtsmith", "convert", str(model)]
     assert data["verdict"]["comparisons"] and data["files"]["m.plan"].startswith("sha256:")
     assert data["versions"].keys() >= {"tensorrt_rtx", "onnx", "onnxruntime", "python"}
@@ -156,6 +161,7 @@ def test_a_model_that_is_refused_has_a_page_with_its_routes(tmp_path: Path) -> N
     model, page = save(tmp_path / "g.onnx", gate, [value("x", (2,))], [value("y", (2,))]), tmp_path / "g.html"
     assert main(["convert", str(model), "-o", str(tmp_path / "g.plan"), "--html", str(page)]) == 1
     data = page_data(page)
+    assert data["versions"]["trtsmith"] == toolkit_version()
     assert data["status"]["word"] == "not converted" and "acme::Gate" in data["problems"][0]["what"]
     texts = data["network"]["texts"]
     assert [texts[n] for n in data["network"]["routes"]] == ["", "native", "unsupported", ""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from pagecheck.chromium import Chromium, find_chromium
 from pagecheck.large_network import large_network
 from pagecheck.sample_page import sample_document
 from tests.converter.models import save, value
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
 from trtsmith.converter.pages.conversion_page import conversion_page
+from trtsmith.converter.pages.network.pictured import pictured
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
 
@@ -434,3 +437,70 @@ def test_what_could_not_be_done_has_a_page_with_the_problems(opened: Opened, kin
     assert shown == ["summary", "problems", "about"]
     links = browser.evaluate("[...document.querySelectorAll('.bar nav a')].map((one) => one.textContent)")
     assert links == ["Problems", "Versions and files"]
+
+
+@pytest.mark.parametrize("table", ["nodes", "depth"])
+def test_a_row_that_is_picked_leads_to_the_network(opened: Opened, large: dict[str, Any], table: str) -> None:
+    browser = opened(large)
+    browser.evaluate(f"document.querySelector('#{table} tr.pickable').scrollIntoView()")
+    top = "document.getElementById('network').getBoundingClientRect().top"
+    assert browser.evaluate(top) < -100
+    browser.evaluate(f"document.querySelector('#{table} tr.pickable').focus()")
+    browser.press("Enter")
+    assert 0 <= browser.evaluate(top) < 100
+    assert browser.evaluate("document.querySelector('.details h3').textContent") != ""
+    assert browser.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
+
+
+def test_long_names_do_not_widen_a_page_on_paper(opened: Opened) -> None:
+    names = ["a_node_with_" * 7 + end for end in "12"]
+    group = {"rule": "r", "what": "w", "notes": [], "numerics": [], "ops": {"Op": 2}, "count": 2}
+    content = PageContent("convert", "m.onnx", (), {"converted": True}, {})
+    browser = opened(conversion_document(content) | {"work": [{**group, "nodes": names}]})
+    try:
+        browser.look(720, 1000, paper=True)
+        assert browser.evaluate("document.documentElement.scrollWidth") == 720
+    finally:
+        browser.look(1280, 900)
+
+
+def test_a_narrow_window_holds_the_menus_and_breaks_no_type(opened: Opened, hostile: dict[str, Any]) -> None:
+    browser = opened(hostile)
+    try:
+        browser.look(400, 800)
+        assert browser.evaluate("document.documentElement.scrollWidth") == 400
+        lines = """[...document.querySelectorAll('#nodes td')].filter((one) => one.textContent === 'float32').map((one) => {
+            const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
+        assert set(browser.evaluate(lines)) == {1}
+    finally:
+        browser.look(1280, 900)
+
+
+def test_a_table_of_many_nodes_does_not_hide_what_is_below_it(opened: Opened, tmp_path: Path) -> None:
+    nodes = [oh.make_node("Relu", [f"v{n}"], [f"v{n + 1}"]) for n in range(200)]
+    save(tmp_path / "m.onnx", nodes, [value("v0", (2,))], [value("v200", (2,))])
+    network = pictured(load_model(tmp_path / "m.onnx"))
+    browser = opened(conversion_document(PageContent("convert", "m.onnx", (), {}, {}, network)))
+    height = "document.querySelector('#nodes .scroll').clientHeight"
+    assert browser.evaluate(height) < browser.evaluate("innerHeight")
+    try:
+        browser.look(1280, 900, paper=True)
+        assert browser.evaluate(height) > 200 * 10
+    finally:
+        browser.look(1280, 900)
+
+
+def test_a_command_line_breaks_between_its_words(opened: Opened) -> None:
+    words = ["trtsmith", "convert", "a file's.onnx", *["--shapes", "x=1x2"] * 20, "y" * 200]
+    document = conversion_document(PageContent("convert", "m.onnx", words, {"converted": True}, {}))
+    browser = opened(document)
+    assert browser.evaluate("document.querySelector('.command').textContent") == shlex.join(words)
+    try:
+        for width in range(300, 400, 7):
+            browser.look(width, 800)
+            lines = """[...document.querySelectorAll('.command .shell-word')].map((one) => {
+                const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
+            assert set(browser.evaluate(lines)[:-1]) == {1}
+            assert browser.evaluate("document.documentElement.scrollWidth") == width
+    finally:
+        browser.look(1280, 900)

@@ -130,3 +130,12 @@ def test_an_output_that_is_nan_everywhere_is_named(
         assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
         assert "--inputs FILE.npz" in out and verdict["excluded"][0].startswith("output 'y'")
     assert "agree: largest relative error 0.0e+00; 1 not comparable" not in out
+
+
+def test_steps_do_not_repeat_the_name_of_their_stage(
+    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(conversion_check, "steps_of", lambda progress: steps.append)
+    convert(capsys)
+    assert "running the rewritten graph in onnxruntime" in steps

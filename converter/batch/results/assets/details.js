@@ -107,8 +107,8 @@ const Details = (() => {
 
   function command(task) {
     if (!task.command.length) return null;
-    const text = task.command.map(quoted).join(" ");
-    const code = element("pre", { tabindex: "0" }, text);
+    const text = task.command.map(Frame.shellWord).join(" ");
+    const code = element("pre", { tabindex: "0" }, Frame.commandLine(task.command));
     const button = element("button", { type: "button", class: "screen-only" }, "Copy");
     button.addEventListener("click", async () => {
       try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch {
@@ -117,11 +117,6 @@ const Details = (() => {
       }
     });
     return section("Command", code, button);
-  }
-
-  // As Python's shlex.quote does.
-  function quoted(word) {
-    return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\"'\"'") + "'";
   }
 
   function files(task) {

@@ -173,6 +173,15 @@ def test_two_entries_with_one_folder(folder: Path, second: str, said: str) -> No
     assert said in problem.what
 
 
+def test_names_that_cannot_be_and_differ_are_not_told_to_clash(folder: Path) -> None:
+    names = ("one?", "<b>two")
+    entries = [f'[[model]]\npath = "a.onnx"\nname = "{name}"\n' for name in names]
+    problems = problems_of(folder, "".join(entries))
+    assert [problem.what.partition(" cannot be a folder's name")[0] for problem in problems] == [
+        f'"{name}"' for name in names
+    ]
+
+
 def test_unsafe_characters_of_files_are_replaced_in_names(folder: Path) -> None:
     write_model(folder / "odd" / "<script>\n.onnx", 1)
     (task,) = tasks_of(folder, '[[model]]\npath = "odd/*.onnx"\n')

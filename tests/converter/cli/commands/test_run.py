@@ -39,6 +39,7 @@ INFO = EngineInfo(
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.plan").write_bytes(b"engine" * 100)
+    (tmp_path / "model.onnx").write_bytes(b"model")
     np.savez(tmp_path / "in.npz", x=np.array([[1, 2, 3]], np.float32))
     return tmp_path
 
@@ -194,6 +195,8 @@ def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.Capture
     ("arguments", "words"),
     [
         (("none.plan",), "no such file"),
+        (("model.onnx", "--list"), "The file is a model, by its name"),
+        (("model.onnx", "--inputs", "in.npz"), "trtsmith convert model.onnx"),
         (("m.plan", "--inputs", "none.npz"), "--inputs none.npz"),
         (("m.plan", "--inputs", "in.npz", "-o", "."), "the file of the outputs is a folder"),
         (("m.plan", "--inputs", "in.npz", "-o", "no/out.npz"), "the file of the outputs cannot be written"),

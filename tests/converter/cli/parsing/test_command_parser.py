@@ -63,6 +63,14 @@ def test_all_unknown_flags_are_told_before_what_is_missing(capsys: pytest.Captur
     refused(trtsmith(capsys, "convert"), 2, "required: MODEL", "trtsmith convert MODEL", "[OPTIONS]")
 
 
+@pytest.mark.parametrize("words", [["check", "m.onnx", "-z"], ["plugin", "inspect", "a.so", "-z"]])
+def test_words_too_many_are_told_of_by_their_command(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = " ".join(word for word in words[:-1] if "." not in word)
+    refused(trtsmith(capsys, *words), 2, "unrecognized arguments: -z", f"`trtsmith {command}`")
+
+
 def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["check", "--", "--bogus"], ["check", "--bogus of a file"], ["check", "--shapes=--x"]):
         assert "there is no flag" not in trtsmith(capsys, *words).err
