@@ -253,13 +253,13 @@ def test_what_cannot_be_removed_is_told_and_stays(cache: Path, monkeypatch: pyte
 
 def test_an_entry_that_may_not_be_read_keeps_its_files(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they would be files of no entry."""
-    from trtsmith.converter.batch.cache import contents
+    from trtsmith.converter.batch.cache import cache_contents
 
     def refuses(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     before = snapshot(cache)
-    monkeypatch.setattr(contents, "read_entry", refuses)
+    monkeypatch.setattr(cache_contents, "read_entry", refuses)
     with pytest.raises(PermissionError):
         prune(cache, PruneOrder(), NOW)
     assert snapshot(cache) == before
