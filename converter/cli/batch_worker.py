@@ -214,7 +214,7 @@ def _forget_folder(page: Path, folder: Path) -> None:
     """The folder is not where the page's files stay: paths in it are relative."""
     with contextlib.suppress(FileNotFoundError):
         text = page.read_text(encoding="utf-8")
-        for form in {f"{folder}/", json.dumps(f"{folder}/")[1:-1]}:
+        for form in dict.fromkeys((f"{folder}/", json.dumps(f"{folder}/")[1:-1])):
             text = text.replace(form, "")
         page.write_text(text, encoding="utf-8")
 
