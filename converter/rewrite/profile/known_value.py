@@ -127,9 +127,8 @@ def _items(array: np.ndarray, elem_type: int) -> np.ndarray | None:
         return None
     items = np.empty(flat.size, object)
     values = flat.tolist()
-    known_as = {
-        value: constant(int(value)) for value in set(values if whole is None else flat[whole].tolist())
-    }
+    wholes = values if whole is None else flat[whole].tolist()
+    known_as = {value: constant(int(value)) for value in dict.fromkeys(wholes)}
     items[:] = [known_as.get(value) for value in values]  # a zero point has one for all channels
     return items.reshape(array.shape)
 
