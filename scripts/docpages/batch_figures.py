@@ -37,7 +37,10 @@ def batch() -> str:
 
 def render_batch(record: Record) -> str:
     runs, medians = record["runs"], record["medians"]
-    rows = [(what, _seconds(medians[way]["seconds"]), _more(record, way)) for way, what in _WAYS.items()]
+    rows = [
+        (what, f"{medians[way].get('tasks_s', medians[way]['seconds']):.1f}", _more(record, way))
+        for way, what in _WAYS.items()
+    ]
     count = len(runs["bare"])
     hits = record["hits"]
     some, many = record["memory"]
@@ -52,12 +55,8 @@ def render_batch(record: Record) -> str:
     )
 
 
-def _seconds(value: float) -> str:
-    return f"{value:.1f}"
-
-
 def _more(record: Record, way: str) -> str:
-    return "" if way == "bare" else f"{record['overhead'][way]:+.1%}"
+    return "" if way == "bare" else f"{round(100 * record['overhead'][way]):d} %"
 
 
 def page() -> str:
