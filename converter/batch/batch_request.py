@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from trtsmith.converter.batch.batch_result import BatchResult
+from trtsmith.converter.batch.cache.file_hashes import FileHashes
 from trtsmith.converter.batch.cache.store import Store
 from trtsmith.converter.batch.driver import BatchListener, BatchOptions, run_batch
 from trtsmith.converter.batch.execution import TaskExecutor
@@ -85,27 +86,29 @@ def run_request(request: BatchRequest, listener: BatchListener, warn: Callable[[
     """Do it. warn: gets the cache's warnings, each in four parts. UsageError as for run_batch."""
     chosen = request.chosen()
     names = {task.name for task in chosen}
+    hashes = FileHashes()
     return run_batch(
         chosen,
         BatchOptions(
             folder=request.folder,
-            executor=lambda scratch: _executor(request, scratch),
+            executor=lambda scratch: _executor(request, scratch, hashes),
             store=None if request.cache is None else Store(request.cache, warn),
             retry_failed=request.retry_failed,
             others=[task for task in request.tasks if task.name not in names],
             title=request.title,
+            hashes=hashes,
         ),
         listener,
     )
 
 
-def _executor(request: BatchRequest, scratch: Path) -> TaskExecutor:
+def _executor(request: BatchRequest, scratch: Path, hashes: FileHashes) -> TaskExecutor:
     if request.on is None:
         return LocalPool(scratch, jobs=request.jobs, cwd=Path.cwd())
     # Only who asks for a Ray has it imported.
     from trtsmith.converter.batch.fleet.ray_executor import RayExecutor
 
-    return RayExecutor(request.on, scratch, jobs=request.jobs, cwd=Path.cwd())
+    return RayExecutor(request.on, scratch, jobs=request.jobs, hashes=hashes, cwd=Path.cwd())
 
 
 def _matches(task: BatchTask, pattern: str) -> bool:

@@ -6,11 +6,12 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from trtsmith.converter.batch.batch_result import BatchResult
+from trtsmith.converter.batch.cache.file_hashes import FileHashes
 from trtsmith.converter.batch.cache.keys import Keys
 from trtsmith.converter.batch.cache.store import Store
 from trtsmith.converter.batch.execution import Event, TaskEnd, TaskExecutor
@@ -38,6 +39,7 @@ class BatchOptions:
     retry_failed: also tasks are done again that would be refused again.
     others:       tasks that are left out now; what the folder has of them stays in its pages.
     title:        of the pages.
+    hashes:       of files, which what runs tasks may share.
     """
 
     folder: Path
@@ -46,6 +48,7 @@ class BatchOptions:
     retry_failed: bool = False
     others: Sequence[BatchTask] = ()
     title: str = ""
+    hashes: FileHashes = field(default_factory=FileHashes)
 
 
 class BatchListener(Protocol):
@@ -112,7 +115,7 @@ class _BatchRun:
         self._listener.planned(len(self._tasks))
         self._read_others(self._options.others)
         with self._options.executor(self._output.scratch) as executor:
-            hashes = Keys(executor.machine_of)
+            hashes = Keys(executor.machine_of, self._options.hashes)
             hashes.read(self._tasks)
             left = []
             for task in self._tasks:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from trtsmith.converter.batch.cache.canonical_words import has_option, last_value
 from trtsmith.converter.batch.task import BatchTask
+from trtsmith.converter.engine.build.flavour import preferred
 from trtsmith.converter.model.options.gpu_names import as_targets
 
 ANY = "any"
 
-_RTX, _FULL = "tensorrt_rtx", "tensorrt"
+_FULL = "tensorrt"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def gpu_demand(task: BatchTask, flavours: Collection[str]) -> GpuDemand | None:
     auto compares the graph.
     """
     asked = last_value(task.words, "--flavour", "auto")
-    full = asked == _FULL or (asked == "auto" and _FULL in flavours and _RTX not in flavours)
+    full = asked == _FULL or preferred(flavours, asked, has_gpu=False) == _FULL
     runs = last_value(task.words, "--verify", "") == "engine" and not has_option(task.words, "--no-verify")
     reasons = [
         why

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from trtsmith.converter.batch.folder_lock import FolderLock
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import RECORD, TaskRecord
+from trtsmith.converter.batch.task_record import RECORD, TaskRecord, is_below
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
@@ -156,14 +156,14 @@ class OutputFolder:
             return
         record = self.read(parent.relative_to(self.folder).as_posix())
         for name in (*(record.files if record is not None else ()), RECORD):
-            if _is_below(name):  # a record is a file that anybody may have written
+            if is_below(name):  # a record is a file that anybody may have written
                 with contextlib.suppress(FileNotFoundError):
                     (parent / name).unlink()
 
     def _check(self) -> None:
         problems = []
         for task in self._tasks:
-            if not _is_below(task.name) or any(part[0] == "." for part in PurePosixPath(task.name).parts):
+            if not is_below(task.name) or any(part[0] == "." for part in PurePosixPath(task.name).parts):
                 where, fix = f"task {task.name!r}", "give the model another name"
                 problems.append(Problem("the name cannot be a folder's", where, "a relative path", fix))
                 continue
@@ -198,12 +198,6 @@ def cannot_write(folder: Path, error: OSError) -> UsageError:
     where = f"-o {folder}" + (f": {names}" if names else "")
     fix = "free space, see to its permissions, or name another; the same command again does what is left"
     return UsageError(Problem(what, where, "a folder with room that can be written", fix))
-
-
-def _is_below(name: str) -> bool:
-    """Whether a path leads to something in the folder that it is relative to."""
-    parts = PurePosixPath(name).parts
-    return bool(parts) and "/" not in parts and ".." not in parts and "\0" not in name
 
 
 def _has_variants_only(path: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from pathlib import PurePosixPath
 from typing import Any
 
 from trtsmith.importers.problem import Problem
@@ -112,3 +113,9 @@ class TaskRecord:
         given["problems"] = tuple(Problem(**problem) for problem in given["problems"])
         given["command"], given["warnings"] = tuple(given["command"]), tuple(given["warnings"])
         return cls(**given)
+
+
+def is_below(name: str) -> bool:
+    """Whether a path leads to something in the folder that it is relative to."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and "/" not in parts and ".." not in parts and "\0" not in name

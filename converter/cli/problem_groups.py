@@ -18,7 +18,7 @@ _NUMBER = re.compile(r", number \d+(?=, |$)")
 
 
 @dataclass(frozen=True)
-class _Place:
+class _NamedPart:
     """What a problem is about, if `where` begins with it. kind: node, input or output."""
 
     kind: str
@@ -32,7 +32,7 @@ def grouped(problems: Iterable[Problem]) -> list[Problem]:
     What is expected and the fix have to be the same, too. A fix for a node may name it: it then says how it is done for the
     first. Of inputs and outputs each has a fix of its own, which is to be copied.
     """
-    groups: dict[object, list[tuple[Problem, _Place | None]]] = {}
+    groups: dict[object, list[tuple[Problem, _NamedPart | None]]] = {}
     for problem in problems:
         place = _place(problem.where)
         key = problem if place is None else _key(problem, place)
@@ -40,7 +40,7 @@ def grouped(problems: Iterable[Problem]) -> list[Problem]:
     return [_as_one(members) for members in groups.values()]
 
 
-def _key(problem: Problem, place: _Place) -> tuple[str, ...]:
+def _key(problem: Problem, place: _NamedPart) -> tuple[str, ...]:
     where = _NUMBER.sub("", _without(problem.where, place))
     ends = (problem.expected, problem.fix)
     if place.kind == "node":
@@ -48,7 +48,7 @@ def _key(problem: Problem, place: _Place) -> tuple[str, ...]:
     return (place.kind, _without(problem.what, place), where, *ends)
 
 
-def _place(where: str) -> _Place | None:
+def _place(where: str) -> _NamedPart | None:
     found = _NAMED.match(where)
     if found is None:
         return None
@@ -56,15 +56,15 @@ def _place(where: str) -> _Place | None:
         name = ast.literal_eval(found["name"])
     except (ValueError, SyntaxError):
         return None
-    return _Place(found["kind"], found["name"], name)
+    return _NamedPart(found["kind"], found["name"], name)
 
 
-def _without(text: str, place: _Place) -> str:
+def _without(text: str, place: _NamedPart) -> str:
     text = text.replace(place.written, "\0")
     return re.sub(rf"(?<![\w./:-]){re.escape(place.name)}(?![\w./:-])", "\0", text) if place.name else text
 
 
-def _as_one(members: list[tuple[Problem, _Place | None]]) -> Problem:
+def _as_one(members: list[tuple[Problem, _NamedPart | None]]) -> Problem:
     first, place = members[0]
     names = list(dict.fromkeys(other.name for _, other in members if other is not None and other.name))
     count = len(members)

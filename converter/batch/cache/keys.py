@@ -39,13 +39,13 @@ MachineOf = Callable[[BatchTask], "MachineFacts | None"]
 class Keys:
     """The keys of one batch: each file is hashed once, and each machine asked once.
 
-    machine_of: where a task is run; without it, here.
+    machine_of: where a task is run; without it, here. hashes: of files, where the caller has some.
     """
 
-    def __init__(self, machine_of: MachineOf | None = None) -> None:
+    def __init__(self, machine_of: MachineOf | None = None, hashes: FileHashes | None = None) -> None:
         here = this_machine() if machine_of is None else None
         self._machine_of: MachineOf = machine_of or (lambda _: here)
-        self._hashes = FileHashes()
+        self._hashes = hashes or FileHashes()
 
     def read(self, tasks: Iterable[BatchTask]) -> None:
         """Hash the files of all these tasks, several at a time. `of` does it for one task where this was not called."""

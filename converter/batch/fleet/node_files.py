@@ -100,17 +100,6 @@ def task_in_view(task: BatchTask, view: Path) -> BatchTask:
     )
 
 
-def without_view(value: Any, view: Path) -> Any:
-    """Plain data with the driver's paths in the place of those in the view."""
-    if isinstance(value, str):
-        return value.replace(str(view), "")
-    if isinstance(value, dict):
-        return {without_view(key, view): without_view(one, view) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_view(one, view) for one in value]
-    return value
-
-
 def _write(ray: Any, file: FileContent, parts: Sequence[Any], target: Path) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=target.parent)
     try:

@@ -144,7 +144,7 @@ class NodeStation:
             call.said.put(error)
 
 
-class _Place:
+class _OfProcess:
     """The station of this process. A worker process of Ray runs one task at a time."""
 
     station: NodeStation | None = None
@@ -152,14 +152,14 @@ class _Place:
 
 def station_for(batch: FleetBatch, node: str, gpu: str) -> NodeStation:
     """The one that the last task had, where that suits; marked as busy, which who asked takes back."""
-    station = _Place.station
+    station = _OfProcess.station
     if station is not None:
         with station.lock:
             if not station.closed and station.serves == (batch.id, gpu, _visible_gpus(gpu)):
                 station.busy = True
                 return station
         station.close()
-    _Place.station = station = NodeStation(batch, node, gpu)
+    _OfProcess.station = station = NodeStation(batch, node, gpu)
     station.busy = True
     return station
 

@@ -18,9 +18,10 @@ import numpy as np
 from trtsmith.converter.batch.execution import Event, TaskEnd
 from trtsmith.converter.batch.fleet.node_comparison import machine_problems
 from trtsmith.converter.batch.fleet.node_facts import NodeFacts, RayNode, machine_without_gpu
-from trtsmith.converter.batch.fleet.node_files import task_in_view, without_view
+from trtsmith.converter.batch.fleet.node_files import task_in_view
 from trtsmith.converter.batch.fleet.node_station import FleetBatch, NodeStation, station_for
 from trtsmith.converter.batch.fleet.shipped_files import PART, FileContent, Parts
+from trtsmith.converter.batch.plain_data import with_text
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.task_record import FileFacts
 from trtsmith.importers.problem import Problem
@@ -138,7 +139,7 @@ def _record_without(view: Path, ended: TaskEnd) -> Mapping[str, Any]:
             data = data.replace(here, b"")
             path.write_bytes(data)
             files[name] = FileFacts(hashlib.sha256(data).hexdigest(), len(data))
-    document: Mapping[str, Any] = without_view(replace(ended.record, files=files).to_json(), view)
+    document: Mapping[str, Any] = with_text(replace(ended.record, files=files).to_json(), str(view), "")
     return document
 
 

@@ -7,13 +7,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.execution import TaskEnd
 from trtsmith.converter.batch.fleet.node_task import FilePart
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import FileFacts, TaskRecord
+from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, is_below
 
 
 class DamagedResult(Exception):  # noqa: N818  it is mended by doing the task again
@@ -38,7 +38,7 @@ class ResultIntake:
 
     def take_part(self, part: FilePart) -> None:
         """OSError where it cannot be written; DamagedResult for a file that the record does not know."""
-        if self._record is None or part.name not in self._record.files or not _is_inside(part.name):
+        if self._record is None or part.name not in self._record.files or not is_below(part.name):
             raise DamagedResult(f"the file {part.name!r} came, which no record names")
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="fleet-", dir=self._parent))
@@ -65,7 +65,7 @@ class ResultIntake:
             raise DamagedResult("the task ended without a record")
         empty = FileFacts(hashlib.sha256().hexdigest(), 0)
         for name, facts in self._record.files.items():
-            if facts == empty and name not in self._found and _is_inside(name):
+            if facts == empty and name not in self._found and is_below(name):
                 self._add_empty(name)
             if self._found.get(name, facts if facts == empty else None) != facts:
                 raise DamagedResult(f"{name} is not what its record says")
@@ -86,8 +86,3 @@ class ResultIntake:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
-
-
-def _is_inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and path.parts != ()

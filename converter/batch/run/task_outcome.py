@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,14 +134,3 @@ def _versions(installed: Mapping[str, str], engine: Mapping[str, Any] | None) ->
         return dict(installed)
     others = {name for name in installed if name.startswith("tensorrt")} - {engine["flavour"]}
     return {name: version for name, version in installed.items() if name not in others}
-
-
-def without_folder(value: Any, folder: str) -> Any:
-    """Plain data in which paths of files in that folder are relative to it: it is not where they stay."""
-    if isinstance(value, str):
-        return value.replace(f"{folder}/", "")
-    if isinstance(value, Mapping):
-        return {key: without_folder(one, folder) for key, one in value.items()}
-    if isinstance(value, Sequence):
-        return [without_folder(one, folder) for one in value]
-    return value

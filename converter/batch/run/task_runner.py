@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.execution import Event, Listener, TaskEnd
+from trtsmith.converter.batch.plain_data import with_text
 from trtsmith.converter.batch.run.not_run import command_of
 from trtsmith.converter.batch.run.process_watch import ProcessWatch
 from trtsmith.converter.batch.run.task_outcome import (
     TaskOutcome,
     cancelled,
     outcome_of,
-    without_folder,
     without_room,
 )
 from trtsmith.converter.batch.task import BatchTask
@@ -165,7 +165,8 @@ class TaskRunner:
         if not self._pool.processes():  # what it left behind is nobody's
             _empty(self._temporary)
             _empty(self._reports)
-        answer = replace(answer, found=without_folder(answer.found, str(folder)))
+        # it is not where the files stay: paths in it are relative
+        answer = replace(answer, found=with_text(answer.found, f"{folder}/", ""))
         return outcome_of(task, answer, watch.reached, watch.peak_mib)
 
     def _request(self, task: BatchTask, folder: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trtsmith.converter.batch.amounts import bytes_of
 from trtsmith.converter.batch.task import Needs
 from trtsmith.converter.batch.zoo.option_tables import check_keys, is_table
 from trtsmith.converter.batch.zoo.option_words import shown
@@ -16,10 +17,7 @@ from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
 KEYS = ("cpus", "memory", "gpu", "timeout")
 
 _MOST = 2**31
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]i?)B")
-_MIB = {"Ki": 2**-10, "Mi": 1, "Gi": 2**10, "Ti": 2**20} | {
-    unit: 1000**power / 2**20 for power, unit in enumerate("KMGT", 1)
-}
+_MEMORY = re.compile(r"\d+(?:\.\d+)? *[KMGT]i?B")
 _TIME = re.compile(r"(?:(\d+)h)? *(?:(\d+)m)? *(?:(\d+(?:\.\d+)?)s)?")
 _GPU = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,63}")
 
@@ -62,8 +60,12 @@ def _cpus(value: Any) -> float | None:
 
 
 def _memory(value: Any) -> int | None:
-    found = _MEMORY.fullmatch(value) if isinstance(value, str) and len(value) < 40 else None
-    mib = math.ceil(float(found[1]) * _MIB[found[2]]) if found else 0
+    if not isinstance(value, str) or len(value) >= 40 or not _MEMORY.fullmatch(value):
+        return None
+    try:
+        mib = math.ceil(bytes_of(value) / 2**20)
+    except ValueError:  # no computer counts so far
+        return None
     return mib if 0 < mib < _MOST else None
 
 

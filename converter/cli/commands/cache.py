@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trtsmith.converter.batch.cache.amounts import age_text, parse_age, parse_size, size_text
+from trtsmith.converter.batch.amounts import age_text, parse_age, parse_size, size_text
 from trtsmith.converter.batch.cache.cache_contents import Contents, read_contents
 from trtsmith.converter.batch.cache.layout import VARIABLE, default_folder
 from trtsmith.converter.batch.cache.prune import Pruned, PruneOrder, prune

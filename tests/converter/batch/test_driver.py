@@ -20,6 +20,7 @@ import pytest
 from tests.converter.batch.driving import MACHINE, Told, drive, known
 from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
+from trtsmith.converter.batch.cache.file_hashes import FileHashes
 from trtsmith.converter.batch.driver import BatchOptions, run_batch
 from trtsmith.converter.batch.execution import TaskExecutor
 from trtsmith.converter.batch.gpu_demand import gpu_demand
@@ -90,6 +91,12 @@ def test_a_result_that_is_not_as_it_was_is_done_again(tmp_path: Path) -> None:
     (tmp_path / "out/a/model.plan").write_text("other bytes")
     (tmp_path / "out/b/record.json").write_text("[]")
     assert sources(tmp_path, tasks) == ["run", "run", "kept"]
+
+
+def test_the_hashes_that_it_is_given_are_those_of_its_keys(tmp_path: Path) -> None:
+    hashes, net = FileHashes(), known(tmp_path, "net")
+    drive(tmp_path, [net], hashes=hashes)
+    assert hashes.unchanged(net.files)
 
 
 def test_a_model_that_is_another_now_is_converted_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from trtsmith.converter.batch.fleet.node_facts import NodeFacts, RayNode, alive_
 from trtsmith.converter.batch.fleet.task_resources import Cluster
 from trtsmith.converter.batch.task import BatchTask, Needs
 from trtsmith.converter.engine.build.gpu import Gpu
+from trtsmith.converter.model.options.gpu_names import target_of_gpu
 
 MACHINE = MachineFacts({}, {"tensorrt_rtx": "1.7.1"}, "rules")
 
@@ -45,6 +46,11 @@ def test_rays_own_names_are_the_ones_in_the_table() -> None:
     assert names <= CAPABILITIES.keys(), "a new accelerator of Ray: add its compute capability"
     assert CAPABILITIES.keys() <= names
     assert accelerators_of(["sm89"]) == ["L4", "L40S"]
+
+
+def test_names_that_targets_have_too_mean_the_same_capability() -> None:
+    both = {name: target_of_gpu(name) for name in CAPABILITIES if target_of_gpu(name)}
+    assert both == {name: "sm{}{}".format(*CAPABILITIES[name]) for name in both} and len(both) > 8
 
 
 @pytest.mark.parametrize(

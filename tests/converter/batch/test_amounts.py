@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trtsmith.converter.batch.cache.amounts import age_text, parse_age, parse_size, size_text
+from trtsmith.converter.batch.amounts import age_text, parse_age, parse_size, size_text
 
 
 @pytest.mark.parametrize(

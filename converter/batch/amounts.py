@@ -32,7 +32,12 @@ AGE = "days, as 30 or 0.5, or with a unit: 12h, 45m, 30d, 4w"
 
 def parse_size(text: str) -> int:
     """Bytes. ValueError for what is no size."""
-    return int(_amount(text, _SIZES, SIZE))
+    return int(bytes_of(text))
+
+
+def bytes_of(text: str) -> float:
+    """The same, not rounded."""
+    return _amount(text, _SIZES, SIZE)
 
 
 def parse_age(text: str) -> float:
