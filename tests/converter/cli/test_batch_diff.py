@@ -8,9 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times
+from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times, write_results
 from trtsmith.converter.batch.results.diff import SCHEMA_FILE
-from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.cli.main import main
 

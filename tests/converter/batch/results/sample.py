@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.batch.results.task_row import RUN, task_row
+from trtsmith.converter.batch.results.write import write_rows
 from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
@@ -132,3 +135,11 @@ def zoo(models: int = 25, seed: int = 0) -> Iterator[TaskRecord]:
                 made["seconds"] = {"load": 0.1, "build": draw.uniform(1, 80), "total": draw.uniform(80, 90)}
                 variant = {"precision": precision, "target": target}
                 yield record(f"{model}/{precision}-{target}", status, variant, **made)
+
+
+def write_results(
+    folder: Path, records: Iterable[TaskRecord], *, sources: Mapping[str, str] | None = None, **more: Any
+) -> None:
+    """The pages of these records. sources: "run" where none is given."""
+    known = sources or {}
+    write_rows(folder, [task_row(record, known.get(record.name, RUN)) for record in records], **more)

@@ -11,13 +11,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, VERSIONS, record, report, times, zoo
+from tests.converter.batch.results.sample import (
+    HOSTILE_NAMES,
+    PROBLEM,
+    VERSIONS,
+    record,
+    report,
+    times,
+    write_results,
+    zoo,
+)
 from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change
 from trtsmith.converter.batch.results.diff import SCHEMA_FILE, ResultsDiff, diff_results
 from trtsmith.converter.batch.results.latency import LATENCY_CHANGE, judged_latency
 from trtsmith.converter.batch.results.reading import load_results
 from trtsmith.converter.batch.results.task_result import TimedRun
-from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))

@@ -15,10 +15,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record, report, times, zoo
+from tests.converter.batch.results.sample import (
+    HOSTILE_NAMES,
+    PROBLEM,
+    record,
+    report,
+    times,
+    write_results,
+    zoo,
+)
 from trtsmith.converter.batch.results.document import SCHEMA_FILE, document_text, results_document
 from trtsmith.converter.batch.results.task_row import MOST_NODES, task_row
-from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
 
 SCHEMA = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))

@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 
 from pagecheck.chromium import Chromium, find_chromium
-from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, VERSIONS, record, report, times, zoo
+from tests.converter.batch.results.sample import (
+    HOSTILE_NAMES,
+    PROBLEM,
+    VERSIONS,
+    record,
+    report,
+    times,
+    write_results,
+    zoo,
+)
 from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.diff_page import diff_page
 from trtsmith.converter.batch.results.reading import load_results
-from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import TaskStatus
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here")

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.converter.batch.results.sample import HOSTILE_NAMES, record, times
+from tests.converter.batch.results.sample import HOSTILE_NAMES, record, times, write_results
 from trtsmith.converter.batch.results.diff import diff_results
 from trtsmith.converter.batch.results.diff_page import diff_page
 from trtsmith.converter.batch.results.reading import load_results
-from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.batch.task_record import TaskStatus
 from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.model.errors import UsageError

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.batch.results.sample import record
+from tests.converter.batch.results.sample import record, write_results
 from tests.converter.models import inverse
 from trtsmith.converter.batch.results.reading import load_results
-from trtsmith.converter.batch.results.write import write_results
 from trtsmith.converter.cli.main import main
 
 
