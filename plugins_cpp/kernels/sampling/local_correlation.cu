@@ -13,6 +13,8 @@ namespace {
 constexpr int32_t kThreads = 256;
 // Displacements side by side that a thread of the kernel for channels first has: it reads the first map once for them.
 constexpr int32_t kDisplacements = 8;
+// Summed by themselves first: one running sum over all channels would lose as many roundings as there are channels.
+constexpr int64_t kSummedChannels = 32;
 // Below, a product on tensor cores is mostly filling.
 constexpr int64_t kLeastTileChannels = 16;
 
@@ -31,25 +33,28 @@ __device__ inline void addTap(const LocalCorrelationShape& s, const T* first, co
                               float (&totals)[kDisplacements]) {
     const int64_t plane = s.height * s.width;
     int32_t columns[kDisplacements];
-    float sums[kDisplacements] = {};
 #pragma unroll
     for (int k = 0; k < kDisplacements; ++k) {
         const int64_t column = partner + k * s.stepWidth;
         columns[k] = static_cast<int32_t>(column < 0 ? 0 : column < s.width ? column : s.width - 1);
     }
+    for (int64_t begin = 0; begin < s.channels; begin += kSummedChannels) {
+        const int64_t end = begin + kSummedChannels < s.channels ? begin + kSummedChannels : s.channels;
+        float sums[kDisplacements] = {};
 #pragma unroll 1
-    for (int64_t channel = 0; channel < s.channels; ++channel) {
-        const float value = loadFloat(first);
+        for (int64_t channel = begin; channel < end; ++channel) {
+            const float value = loadFloat(first);
+#pragma unroll
+            for (int k = 0; k < kDisplacements; ++k) {
+                sums[k] = fmaf(value, loadFloat(second + columns[k]), sums[k]);
+            }
+            first += plane;
+            second += plane;
+        }
 #pragma unroll
         for (int k = 0; k < kDisplacements; ++k) {
-            sums[k] = fmaf(value, loadFloat(second + columns[k]), sums[k]);
+            totals[k] += columns[k] == partner + k * s.stepWidth ? sums[k] : 0.0F;
         }
-        first += plane;
-        second += plane;
-    }
-#pragma unroll
-    for (int k = 0; k < kDisplacements; ++k) {
-        totals[k] += columns[k] == partner + k * s.stepWidth ? sums[k] : 0.0F;
     }
 }
 
