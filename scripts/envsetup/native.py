@@ -68,8 +68,9 @@ def build(
         **cmake_defines(tools.toolkit, tools.headers, env),
     }
     configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]
-    # What CMake found in an earlier run must not outlive the setting that it came from.
-    configure += [f"-U{name}" for name in SETTINGS]
+    # What CMake found in an earlier run must not outlive the setting that it came from; nor SKBUILD, which `make wheel` sets
+    # in this folder, and which would install a wheel's sources into the checkout.
+    configure += [f"-U{name}" for name in (*SETTINGS, "SKBUILD")]
     configure += [f"-D{name}={value}" for name, value in defines.items()]
     configure += shlex.split(env.get("CMAKE_ARGS", ""))
     run_logged("configuring the C++ libraries", configure, log_dir / "cmake-configure.log", full)
