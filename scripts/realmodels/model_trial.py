@@ -1,4 +1,4 @@
-"""Tries one network in its forms: converts it, and asks TensorRT-RTX alone for the same."""
+"""Tries one network in its forms: converts it, and asks TensorRT-RTX alone for the same, or runs the engine on a GPU."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from gpucheck.processes import run_boxed
+from gpucheck.processes import Ended, run_boxed
 from realmodels.drawn_inputs import write_inputs
-from realmodels.model_download import PackageMissingError, extract
+from realmodels.model_download import PackageMissingError
 from realmodels.model_forms import AS_IT_IS, FORMS
 from realmodels.native_outcome import native_outcome
 from realmodels.real_model import RealModel
@@ -25,7 +25,23 @@ ROOT = Path(__file__).resolve().parents[2]
 FORM_S = 300.0
 """For onnxruntime to make a form."""
 
+AGREES = "agrees"
 NOT_TRIED = "not tried"
+ENGINE = "model.plan"
+
+
+@dataclass(frozen=True)
+class TrialSetup:
+    """How networks are tried.
+
+    file_of: writes a network's file into a folder, and returns its path. PackageMissingError.
+    limit_s: for each conversion, each build and each search.
+    on_gpu:  whether engines are built for the GPU that is here, and run; TensorRT-RTX alone is not asked then.
+    """
+
+    file_of: Callable[[RealModel, Path], Path]
+    limit_s: float
+    on_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,7 @@ class TrialResult:
     outcome:  "agrees", or what stood in the way, with the reason of every problem.
     relative: the largest relative error of an output. seconds: of the whole conversion.
     native:   "builds" where TensorRT-RTX's parser and builder alone take the file, else their reason.
+    located:  of an engine that was run and disagrees: what `trtsmith locate` found.
     """
 
     model: str
@@ -51,32 +68,28 @@ class TrialResult:
     seconds: float
     native: str
     native_bytes: int
+    located: str = ""
 
 
 def try_model(
-    model: RealModel,
-    packages: Path,
-    limit_s: float,
-    done: Collection[str],
-    told: Callable[[TrialResult], None],
+    model: RealModel, setup: TrialSetup, done: Collection[str], told: Callable[[TrialResult], None]
 ) -> None:
-    """Tell the result of every form that is not among those done already. limit_s: for each conversion and each build."""
+    """Tell the result of every form that is not among those done already."""
     if set(FORMS) <= set(done):
         return
     with tempfile.TemporaryDirectory(prefix="real-model-") as name:
-        folder = Path(name)
         try:
-            original = extract(model, packages, folder)
+            original = setup.file_of(model, Path(name))
         except PackageMissingError as error:
             for form in FORMS:
                 told(_result(model, form, None, {"problems": [{"what": str(error)}]}, {}))
             return
         for form in FORMS:
             if form not in done:
-                told(_try_form(model, form, original, limit_s))
+                told(_try_form(model, form, original, setup))
 
 
-def _try_form(model: RealModel, form: str, original: Path, limit_s: float) -> TrialResult:
+def _try_form(model: RealModel, form: str, original: Path, setup: TrialSetup) -> TrialResult:
     path = original
     if form != AS_IT_IS:
         path = original.with_name(f"{model.name}.{form.partition(' ')[0]}.onnx")
@@ -87,37 +100,56 @@ def _try_form(model: RealModel, form: str, original: Path, limit_s: float) -> Tr
             return _result(
                 model, form, original, {"problems": [{"what": f"onnxruntime cannot make it: {why}"}]}, {}
             )
-    report = convert(model, path, limit_s)
-    return _result(model, form, path, report, native_outcome(model, path, limit_s))
-
-
-def convert(model: RealModel, path: Path, limit_s: float) -> dict[str, Any]:
-    """The report of `trtsmith convert`, in a process of its own."""
     folder = path.with_suffix(".converted")
     folder.mkdir()
-    report = folder / "report.json"
-    command = [
-        sys.executable,
-        "-m",
-        "trtsmith",
-        "convert",
-        "--quiet",
-        str(path),
-        "-o",
-        str(folder / "model.plan"),
-    ]
-    command += ["--report", str(report), "--target", "sm86", "--flavour", "tensorrt_rtx", *model.arguments]
-    for shape in model.shapes:
-        command += ["--shapes", shape]
-    if model.ranges:
-        command += ["--inputs", str(write_inputs(model, path, folder / "inputs.npz"))]
-    done = run_boxed(command, limit_s, ROOT)
-    try:
-        found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        found = {"problems": [{"what": done.problem or "no report"}]}
+    given = _given(model, path, folder)
+    report = _convert(path, folder, given, setup)
+    native = {} if setup.on_gpu else native_outcome(model, path, setup.limit_s)
+    found = _result(model, form, path, report, native)
+    if (report.get("verdict") or {}).get("engine_run") and found.outcome != AGREES:
+        found = replace(found, located=_locate(path, folder, given, setup.limit_s))
     shutil.rmtree(folder)
-    return found | {"wall": done.seconds}
+    return found
+
+
+def _given(model: RealModel, path: Path, folder: Path) -> list[str]:
+    """What both commands are told of the network's inputs."""
+    given = [*model.arguments, *(word for shape in model.shapes for word in ("--shapes", shape))]
+    if model.ranges:
+        given += ["--inputs", str(write_inputs(model, path, folder / "inputs.npz"))]
+    return given
+
+
+def _convert(path: Path, folder: Path, given: Sequence[str], setup: TrialSetup) -> dict[str, Any]:
+    """The report of `trtsmith convert`, in a process of its own."""
+    where = ["--verify", "engine"] if setup.on_gpu else ["--target", "sm86"]
+    report, engine = folder / "report.json", folder / ENGINE
+    done = _trtsmith("convert", path, "-o", engine, "--report", report, *where, *given, limit_s=setup.limit_s)
+    return _read(report, done) | {"wall": done.seconds}
+
+
+def _locate(path: Path, folder: Path, given: Sequence[str], limit_s: float) -> str:
+    """What `trtsmith locate` says of the engine in the folder."""
+    found, engine = folder / "located.json", folder / ENGINE
+    done = _trtsmith(
+        "locate", path, engine, "-o", folder / "located", "--json", found, *given, limit_s=limit_s
+    )
+    document = _read(found, done)
+    return str(document.get("sentence") or document["problems"][0]["what"])
+
+
+def _trtsmith(command: str, *words: str | Path, limit_s: float) -> Ended:
+    line = [sys.executable, "-m", "trtsmith", command, "--quiet", "--flavour", "tensorrt_rtx"]
+    return run_boxed([*line, *map(str, words)], limit_s, ROOT)
+
+
+def _read(file: Path, done: Ended) -> dict[str, Any]:
+    """A document that a command wrote, or its problem in a report's form."""
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"problems": [{"what": done.problem or "no report"}]}
+    return found
 
 
 def _result(
@@ -128,7 +160,7 @@ def _result(
     if report.get("problems"):
         outcome = "; ".join(str(problem["what"]) for problem in report["problems"])
     else:
-        outcome = "agrees" if verdict.get("status") == "agree" else str(verdict.get("reason", "not compared"))
+        outcome = AGREES if verdict.get("status") == "agree" else str(verdict.get("reason", "not compared"))
     return TrialResult(
         model.name,
         model.package.title,

@@ -17,11 +17,18 @@ PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 
 
 class TrialRecord:
-    """Results by network and form, in the order of a list of names. file: where they are kept, or None."""
+    """Results by network and form, in the order of a list of names. file: where they are kept, or None.
 
-    def __init__(self, names: list[str], file: Path | None, *, resume: bool) -> None:
+    machine: on which engines are run, as describe says it: it then heads the document, and its packages are the versions.
+    """
+
+    def __init__(
+        self, names: list[str], file: Path | None, *, resume: bool, machine: Mapping[str, Any] | None = None
+    ) -> None:
         self._names, self._file, self._lock = names, file, threading.Lock()
-        self._versions = {package: metadata.version(package) for package in PACKAGES}
+        self._machine = dict(machine or {})
+        packages = self._machine.pop("packages", None)
+        self._versions = packages or {package: metadata.version(package) for package in PACKAGES}
         self._results: dict[tuple[str, str], dict[str, Any]] = {}
         if resume and file is not None and file.exists():
             self._resume(json.loads(file.read_text(encoding="utf-8")))
@@ -47,12 +54,11 @@ class TrialRecord:
     def document(self) -> dict[str, Any]:
         places = {name: place for place, name in enumerate(self._names)}
         keys = sorted(self._results, key=lambda key: (places.get(key[0], len(places)), FORMS.index(key[1])))
-        return {"versions": self._versions, "results": [self._results[key] for key in keys]}
+        return {**self._machine, "versions": self._versions, "results": [self._results[key] for key in keys]}
 
 
 def line(result: Mapping[str, Any]) -> str:
     """A form of a network on one line."""
-    return (
-        f"{result['model']}, {result['form']}: {result['outcome']} ({result['nodes']} nodes, {result['seconds']} s; "
-        f"TensorRT-RTX alone: {result['native']})"
-    )
+    more = result["located"] or f"TensorRT-RTX alone: {result['native']}"
+    size = f"{result['nodes']} nodes, {result['seconds']} s"
+    return f"{result['model']}, {result['form']}: {result['outcome']} ({size}; {more})"

