@@ -26,6 +26,29 @@ from trtsmith.importers.problem import Problem
 
 __all__ = ["Model", "load_model", "save_model"]
 
+_EXPORT = "export it as .onnx, and name that"
+_FROM_TENSORFLOW = "convert it with tf2onnx, and name the .onnx file"
+FOREIGN: tuple[tuple[int, bytes, str, str], ...] = (
+    (
+        1,
+        b"trt\0",
+        "a TensorRT engine",
+        "name the .onnx file that it was built from; an engine comes after it",
+    ),
+    (0, b"version https://git-lfs", "a Git LFS pointer", "fetch the file that it stands for: git lfs pull"),
+    (4, b"ORTM", "a model in onnxruntime's own format (.ort)", "name the .onnx file that it was made from"),
+    (4, b"TFL3", "a TensorFlow Lite model", _FROM_TENSORFLOW),
+    (0, b"\x89HDF", "an HDF5 file, as Keras writes", _FROM_TENSORFLOW),
+    (0, b"PK\x03\x04", "a zip archive, as torch.save and torch.jit.save write", _EXPORT),
+    (0, b"\x80\x02", "a pickle, as torch.save writes", _EXPORT),
+    (8, b'{"', "a safetensors file: weights without a graph", _EXPORT),
+    (0, b"GGUF", "a GGUF file: weights without a graph", _EXPORT),
+    (0, b"<?xml", "XML, as OpenVINO writes", "name the .onnx file that it was made from"),
+    (0, b"<!doctype html", "a web page", "download the file again: the address gave a page instead"),
+    (0, b"<html", "a web page", "download the file again: the address gave a page instead"),
+)
+"""What is taken for a model by mistake: (offset, bytes there in either case of letters, what such a file is, the fix)."""
+
 
 def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
     """Maps the model file and its external data, and checks both before anything uses them.
@@ -81,15 +104,19 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
             raise InvalidModelError(
                 Problem(f"The model is truncated: {error}.", where, expected, fix)
             ) from None
-        fix = "name the .onnx file itself"
-        raise InvalidModelError(
-            Problem(f"The file is not an ONNX model: {error}.", where, expected, fix)
-        ) from None
+        raise InvalidModelError(_foreign(file, f"{error}", where, expected)) from None
     except (DecodeError, MemoryError):
-        problem = Problem(
-            "The file is not an ONNX model: protobuf cannot parse it.", where, expected, "export it again"
-        )
-        raise InvalidModelError(problem) from None
+        raise InvalidModelError(_foreign(file, "protobuf cannot parse it", where, expected)) from None
+
+
+def _foreign(file: MappedFile, why: str, where: str, expected: str) -> Problem:
+    """What the file is instead, if its first bytes tell."""
+    start = bytes(file.bytes[:64]).lower()
+    for offset, mark, what, fix in FOREIGN:
+        if start[offset : offset + len(mark)] == mark.lower():
+            return Problem(f"The file is {what}, and not an ONNX model.", where, expected, fix)
+    fix = "name the .onnx file itself, or export it again"
+    return Problem(f"The file is not an ONNX model: {why}.", where, expected, fix)
 
 
 def _refuse_external(proto: onnx.ModelProto, own: str, where: str) -> None:

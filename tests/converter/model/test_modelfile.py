@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import random
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -392,6 +395,33 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_not_a_model(tmp_path: Path, content: bytes, word: str) -> None:
     (tmp_path / "a.onnx").write_bytes(content)
     refuse(tmp_path / "a.onnx", ConversionError, word)
+
+
+def _saved(save: Callable[[io.BytesIO], None]) -> bytes:
+    data = io.BytesIO()
+    save(data)
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"vtrt" + bytes(60), "a TensorRT engine"),
+        (b"ftrt" + bytes(60), "a TensorRT engine"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
+        (b"\x18\x00\x00\x00ORTM" + bytes(60), "a model in onnxruntime's own format"),
+        (b"\x1c\x00\x00\x00TFL3" + bytes(60), "a TensorFlow Lite model"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(60), "an HDF5 file"),
+        (_saved(lambda file: np.savez(file, w=np.ones(3))), "a zip archive"),
+        (_saved(lambda file: pickle.dump({"w": 1.0}, file, protocol=2)), "a pickle"),
+        (b'\x20\x00\x00\x00\x00\x00\x00\x00{"w":{"dtype":"F32"}}', "a safetensors file"),
+        (b"<!DOCTYPE html><html>Not Found</html>", "a web page"),
+        (b'<?xml version="1.0"?><net name="a"></net>', "XML, as OpenVINO writes"),
+    ],
+)
+def test_a_file_of_another_kind_is_named(tmp_path: Path, content: bytes, word: str) -> None:
+    (tmp_path / "a.onnx").write_bytes(content)
+    refuse(tmp_path / "a.onnx", ConversionError, f"The file is {word}")
 
 
 def test_nested_too_deep(tmp_path: Path) -> None:
