@@ -28,18 +28,26 @@ def declared() -> dict[str, str]:
 
 
 def installed() -> dict[str, str]:
-    """Those of the distribution that is installed."""
-    return {
-        point.name: point.value
-        for point in metadata.distribution("trtsmith").entry_points.select(group=GROUP)
-    }
+    """Those of the distribution that is installed; none where trtsmith runs from a checkout alone."""
+    found = distribution()
+    return (
+        {} if found is None else {point.name: point.value for point in found.entry_points.select(group=GROUP)}
+    )
+
+
+def distribution() -> metadata.Distribution | None:
+    try:
+        return metadata.distribution("trtsmith")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def metadata_folder(folder: Path) -> Path:
     """A folder for Python's path, with metadata that has the declared entry points; it stands before what is installed."""
     info = folder / "trtsmith-0.dist-info"
     info.mkdir(parents=True)
-    known = metadata.distribution("trtsmith").read_text("METADATA")
+    found = distribution()
+    known = None if found is None else found.read_text("METADATA")
     (info / "METADATA").write_text(
         known or "Metadata-Version: 2.1\nName: trtsmith\nVersion: 0\n", encoding="utf-8"
     )

@@ -69,6 +69,8 @@ def refittable(path: Path) -> tuple[Any, Any]:
     profile.set_shape("x", [1, 3, 6, 6], [2, 3, 6, 6], [5, 3, 6, 6])
     config.add_optimization_profile(profile)
     plan = builder.build_serialized_network(network, config)
+    if plan is None and flavour.is_rtx:
+        pytest.xfail("TensorRT-RTX 1.6.1 builds nothing that can be refitted for compute capability 9.0")
     return flavour, trt.Runtime(logger).deserialize_cuda_engine(bytes(plan))
 
 
