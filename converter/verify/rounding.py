@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -41,6 +42,13 @@ WIDE = frozenset(
 _SPLIT = float(2**13 + 1)
 """Veltkamp's constant: with c = _SPLIT * x, c - (c - x) is x rounded to 24 - 13 = 11 significant bits, those of TF32."""
 
+_BELOW = 1 - 2.0**-11
+"""A number of 11 significant bits times this, and rounded to as many, is the next one nearer to zero."""
+
+FEW_CHANNELS = 4
+"""A convolution of fewer input channels cuts its factors off at 11 bits in place of rounding them. Measured with
+TensorRT-RTX 1.6.1 on an H200: its outputs are those of cut factors to 1e-7, and of rounded ones for more channels."""
+
 
 def engine_precision(asked: str, *, float16_sums: bool = False) -> str:
     """The precision of an engine's arithmetic, by the type that it was asked for: "fp16" or "float16", and so on.
@@ -65,7 +73,8 @@ def rounded(
 ) -> Model:
     """The model as an engine of this precision computes it, in standard operators on float32 values.
 
-    tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32.
+    tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32. The bits
+    are rounded, and cut off where a convolution has few channels (FEW_CHANNELS).
     fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE and the statistics
     of BatchNormalization; arithmetic inside a node is float32, as in the kernels of tensor cores. Custom operators compute
     in float32 inside, as ours do.
@@ -86,7 +95,7 @@ def rounded(
     names = FreshNames()
     names.take(dtypes)
     names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
-    split = names.value("tf32_split")
+    split, below = names.value("tf32_split"), names.value("tf32_below")
     made = {
         name
         for graph in all_graphs(proto.graph)
@@ -94,15 +103,17 @@ def rounded(
         for name in node.output
         if not _is_weight(node)
     }
+    weights = {w.name: tuple(w.dims) for graph in all_graphs(proto.graph) for w in graph.initializer}
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
         if precision == "tf32":
-            nodes = list(_products_rounded(graph, dtypes, names, split))
+            nodes = list(_products_rounded(graph, dtypes, weights, Tf32(names, split, below)))
         else:
             nodes = list(_values_stored(graph, dtypes, names, made, FORMATS[precision].elem))
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
     if precision == "tf32":
-        proto.graph.initializer.append(helper.make_tensor(split, TensorProto.FLOAT, [], [_SPLIT]))
+        for name, number in ((split, _SPLIT), (below, _BELOW)):
+            proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
     return inferred.with_proto(proto)
 
 
@@ -123,19 +134,53 @@ def _factors(node: onnx.NodeProto, dtypes: Mapping[str, str]) -> list[tuple[int,
     return [(i, value) for i, value in enumerate(node.input[:count]) if dtypes.get(value) == "float32"]
 
 
+@dataclass(frozen=True)
+class Tf32:
+    """Writes nodes that give values the significant bits of TF32. split, below: initializers of _SPLIT and _BELOW."""
+
+    names: FreshNames
+    split: str
+    below: str
+
+    def rounded(self, value: str, result: str) -> Iterator[onnx.NodeProto]:
+        scaled, rest = (self.names.value(f"{result}_{part}") for part in ("scaled", "rest"))
+        yield helper.make_node("Mul", [value, self.split], [scaled])
+        yield helper.make_node("Sub", [scaled, value], [rest])
+        yield helper.make_node("Sub", [scaled, rest], [result])
+
+    def cut(self, value: str, result: str) -> Iterator[onnx.NodeProto]:
+        """Rounded towards zero: where the nearest number is larger in magnitude, the next one below it."""
+        near, less, low, size, given, over = (
+            self.names.value(f"{result}_{part}") for part in ("near", "less", "low", "size", "given", "over")
+        )
+        yield from self.rounded(value, near)
+        yield helper.make_node("Mul", [near, self.below], [less])
+        yield from self.rounded(less, low)
+        yield helper.make_node("Abs", [near], [size])
+        yield helper.make_node("Abs", [value], [given])
+        yield helper.make_node("Greater", [size, given], [over])
+        yield helper.make_node("Where", [over, low, near], [result])
+
+
+def _has_few_channels(node: onnx.NodeProto, weights: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether it is a convolution of few channels, in one group. weights: shapes, [outputs, channels, ...]."""
+    if node.op_type != "Conv":
+        return False
+    channels = (*weights.get(node.input[1], ()), 0, 0)[1]
+    return 0 < channels < FEW_CHANNELS and all(a.i == 1 for a in node.attribute if a.name == "group")
+
+
 def _products_rounded(
-    graph: onnx.GraphProto, dtypes: Mapping[str, str], names: FreshNames, split: str
+    graph: onnx.GraphProto, dtypes: Mapping[str, str], weights: Mapping[str, tuple[int, ...]], tf32: Tf32
 ) -> Iterator[onnx.NodeProto]:
-    held: dict[str, str] = {}
+    held: dict[tuple[str, bool], str] = {}
     for node in graph.node:
+        cut = _has_few_channels(node, weights)
         for position, value in _factors(node, dtypes):
-            if value not in held:
-                held[value] = names.value(f"{value}_tf32")
-                scaled, rest = (names.value(f"{value}_tf32_{part}") for part in ("scaled", "rest"))
-                yield helper.make_node("Mul", [value, split], [scaled])
-                yield helper.make_node("Sub", [scaled, value], [rest])
-                yield helper.make_node("Sub", [scaled, rest], [held[value]])
-            node.input[position] = held[value]
+            if (value, cut) not in held:
+                held[value, cut] = tf32.names.value(f"{value}_tf32")
+                yield from (tf32.cut if cut else tf32.rounded)(value, held[value, cut])
+            node.input[position] = held[value, cut]
         yield node
 
 

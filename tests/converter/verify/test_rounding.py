@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,34 @@ def test_tf32_rounds_the_operands_of_products(body: str, tmp_path: Path) -> None
 )  # fmt: skip
 def test_what_has_products_is_known(body: str, multiplies: bool, tmp_path: Path) -> None:
     assert has_products(model_of(tmp_path, body)) is multiplies
+
+
+def cut(a: np.ndarray) -> np.ndarray:
+    """The 13 low bits of the significand left out."""
+    return (a.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("channels", "group", "bits"), [(1, 1, cut), (3, 1, cut), (4, 1, tf32), (1, 3, tf32)]
+)
+def test_tf32_cuts_the_operands_of_convolutions_of_few_channels(
+    channels: int, group: int, bits: Callable[[np.ndarray], np.ndarray], tmp_path: Path
+) -> None:
+    """Of one pixel: then it is a product of matrices. Below a power of two numbers stand closer than above."""
+    x = np.random.default_rng(3).standard_normal((9, channels * group, 1, 1)).astype(np.float32)
+    x.reshape(-1)[:6] = [1, np.nextafter(np.float32(1), np.float32(0)), -2, 0, 1 - 2**-11, -(1 + 2**-13)]
+    w = np.random.default_rng(4).standard_normal((2 * group, channels, 1, 1)).astype(np.float32)
+
+    def product(bits: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        rows, columns = (bits(array).astype(np.float64)[..., 0, 0] for array in (x, w))
+        parts = zip(np.split(rows, group, 1), np.split(columns, group, 0), strict=True)
+        return np.concatenate([a @ b.T for a, b in parts], 1)
+
+    shape = f"float[9, {2 * group}, 1, 1]"
+    body = f"(float[9, {channels * group}, 1, 1] x) => ({shape} y) {{ y = Conv <group = {group}> (x, w) }}"
+    found = run(rounded(network(tmp_path, body, {"w": w}), "tf32"), {"x": x})["y"][..., 0, 0]
+    assert found == pytest.approx(product(bits), rel=1e-6, abs=1e-6)
+    assert found != pytest.approx(product(tf32 if bits is cut else cut), rel=1e-6, abs=1e-5)
 
 
 def test_tf32_leaves_other_nodes_alone(tmp_path: Path) -> None:
