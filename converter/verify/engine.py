@@ -21,6 +21,7 @@ from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.sensitivity import with_sensitivity
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
@@ -95,6 +96,10 @@ def verify_engine(
         verdict = judged_by_both(
             model, verdict, plain, run_plain, lambda own: judged([dict(one) for one in own])
         )
+    if verdict.status == "disagree":
+        say("looking how much the original's outputs change with the last bits of its inputs")
+        run_changed = partial(_run, reference(model), progress=say)
+        verdict = with_sensitivity(verdict, sets, plain, run_changed)
     return with_own_definitions(model, verdict)
 
 
