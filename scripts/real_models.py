@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from realmodels.model_download import download, extract, extract_all, extracted  # noqa: E402
+from realmodels.model_forms import FORMS  # noqa: E402
 from realmodels.model_list import MODELS  # noqa: E402
 from realmodels.model_trial import AGREES, TrialSetup, try_model  # noqa: E402
 from realmodels.real_model import RealModel  # noqa: E402
@@ -72,7 +73,7 @@ def _tried(
             return extracted(model, options.files, folder)
         return extract(model, options.packages, folder)
 
-    setup = TrialSetup(file_of, options.timeout, on_gpu=options.gpu)
+    setup = TrialSetup(file_of, options.timeout, options.gpu, tuple(options.form or FORMS))
     machine = describe(ROOT, [plugin_library()], options.commit) if options.gpu else None
     record = TrialRecord(names, options.json, resume=options.resume, machine=machine)
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -102,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         metavar="TEXT",
         help="only networks whose names contain it; may be repeated",
+    )
+    parser.add_argument(
+        "--form", action="append", choices=FORMS, help="these forms only; may be repeated (default: all)"
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="networks at a time (%(default)s)")
     parser.add_argument(

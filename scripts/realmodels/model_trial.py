@@ -37,11 +37,13 @@ class TrialSetup:
     file_of: writes a network's file into a folder, and returns its path. PackageMissingError.
     limit_s: for each conversion, each build and each search.
     on_gpu:  whether engines are built for the GPU that is here, and run; TensorRT-RTX alone is not asked then.
+    forms:   those that are tried, of FORMS.
     """
 
     file_of: Callable[[RealModel, Path], Path]
     limit_s: float
     on_gpu: bool = False
+    forms: tuple[str, ...] = FORMS
 
 
 @dataclass(frozen=True)
@@ -75,18 +77,18 @@ def try_model(
     model: RealModel, setup: TrialSetup, done: Collection[str], told: Callable[[TrialResult], None]
 ) -> None:
     """Tell the result of every form that is not among those done already."""
-    if set(FORMS) <= set(done):
+    forms = [form for form in setup.forms if form not in done]
+    if not forms:
         return
     with tempfile.TemporaryDirectory(prefix="real-model-") as name:
         try:
             original = setup.file_of(model, Path(name))
         except PackageMissingError as error:
-            for form in FORMS:
+            for form in forms:
                 told(_result(model, form, None, {"problems": [{"what": str(error)}]}, {}))
             return
-        for form in FORMS:
-            if form not in done:
-                told(_try_form(model, form, original, setup))
+        for form in forms:
+            told(_try_form(model, form, original, setup))
 
 
 def _try_form(model: RealModel, form: str, original: Path, setup: TrialSetup) -> TrialResult:

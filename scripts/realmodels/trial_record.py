@@ -20,6 +20,7 @@ class TrialRecord:
     """Results by network and form, in the order of a list of names. file: where they are kept, or None.
 
     machine: on which engines are run, as describe says it: it then heads the document, and its packages are the versions.
+    Each result has its commit then, as --resume keeps those of earlier ones.
     """
 
     def __init__(
@@ -44,8 +45,11 @@ class TrialRecord:
 
     def add(self, result: TrialResult) -> None:
         with self._lock:
-            self._results[result.model, result.form] = asdict(result)
-            print(line(asdict(result)), flush=True)
+            found = asdict(result)
+            if "commit" in self._machine:
+                found["commit"] = self._machine["commit"]
+            self._results[result.model, result.form] = found
+            print(line(found), flush=True)
             if self._file is not None:
                 part = self._file.with_name(self._file.name + ".part")
                 part.write_text(json.dumps(self.document(), indent=1) + "\n", encoding="utf-8")

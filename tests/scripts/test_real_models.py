@@ -128,11 +128,10 @@ def test_the_node_is_looked_for_where_an_engine_disagrees(
             file.write_text(json.dumps({"sentence": "node 3 (MatMul) is wrong"}))
         return Ended(3, "", 1.0, "exit code 3")
 
-    monkeypatch.setattr(model_trial, "FORMS", ("as it is",))
     monkeypatch.setattr(model_trial, "run_boxed", answer)
     monkeypatch.setattr(model_trial, "native_outcome", lambda *_: pytest.fail("TensorRT-RTX alone was asked"))
     results: list[TrialResult] = []
-    try_model(model, replace(packaged(tmp_path), on_gpu=True), (), results.append)
+    try_model(model, replace(packaged(tmp_path), on_gpu=True, forms=("as it is",)), (), results.append)
     (result,) = results
     assert (result.outcome, result.located) == ("y is off", "node 3 (MatMul) is wrong")
     convert, locate = said
@@ -155,6 +154,19 @@ def test_a_record_is_resumed_and_keeps_the_order_of_the_tables(tmp_path: Path) -
     assert not TrialRecord(["a", "b"], file, resume=False).done("b")
     file.write_text(file.read_text().replace('"onnx": "', '"onnx": "0.'))
     assert not TrialRecord(["a", "b"], file, resume=True).done("b"), "of another version"
+
+
+def test_results_of_a_gpu_machine_say_their_commits(tmp_path: Path) -> None:
+    file, entry = (
+        tmp_path / "record.json",
+        ("p 1", "MIT", "a net", "as it is", 17, 3, {}, "agrees", 0.0, 5, 1.0, "", 0),
+    )
+    for name, commit in (("b", "1234"), ("a", "5678")):
+        machine = {"gpu": "G", "commit": commit, "packages": {"onnx": "1.23.2"}}
+        TrialRecord(["a", "b"], file, resume=True, machine=machine).add(TrialResult(name, *entry))
+    found = json.loads(file.read_text())
+    assert (found["gpu"], found["commit"], found["versions"]) == ("G", "5678", {"onnx": "1.23.2"})
+    assert [(one["model"], one["commit"]) for one in found["results"]] == [("a", "5678"), ("b", "1234")]
 
 
 def test_a_package_that_is_missing_or_differs_is_named(tmp_path: Path) -> None:
