@@ -67,7 +67,10 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
-    "docs/evidence/real-models.md": {"real models": real_networks.real_networks},
+    "docs/evidence/real-models.md": {
+        "real models": real_networks.real_networks,
+        "real engines": real_networks.real_engines,
+    },
     "docs/evidence/batch.md": {"batch": batch_figures.batch, "page": batch_figures.page},
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,

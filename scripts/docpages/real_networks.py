@@ -12,7 +12,9 @@ from docpages.marks import escaped, markdown_table
 from realmodels.model_forms import AS_IT_IS, FORMS
 from realmodels.model_trial import AGREES
 
-RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "real_models.json"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+RECORD = BENCHMARKS / "real_models.json"
+GPU_RECORD = BENCHMARKS / "h200" / "real_models.json"
 
 NOT_MADE = "onnxruntime cannot make it"
 BUILDS = "builds"
@@ -22,6 +24,30 @@ Entry = Mapping[str, Any]
 
 def real_networks() -> str:
     return render_real_networks(json.loads(RECORD.read_text(encoding="utf-8")))
+
+
+def real_engines() -> str:
+    """The engines that were run on a GPU."""
+    return render_real_engines(json.loads(GPU_RECORD.read_text(encoding="utf-8")))
+
+
+def render_real_engines(record: Mapping[str, Any]) -> str:
+    results: Sequence[Entry] = record["results"]
+    agree = [result for result in results if result["outcome"] == AGREES]
+    worst = max((result["relative"] or 0.0 for result in agree), default=0.0)
+    commits = ", ".join(dict.fromkeys(result["commit"][:8] for result in results))
+    packages = record["versions"]
+    said = (
+        f"{record['gpu']}, driver {record['driver']}, tensorrt-rtx {packages['tensorrt-rtx-cu13']}, onnxruntime "
+        f"{packages['onnxruntime']}, commits {commits}. Of {len(results)} networks {len(agree)} agree, with relative errors of "
+        f"at most {_error(worst)}."
+    )
+    rows = [
+        (f"`{result['model']}`", escaped(result["outcome"].partition("\n")[0]), escaped(result["located"]))
+        for result in results
+        if result["outcome"] != AGREES
+    ]
+    return f"{said}\n\n{markdown_table(('network', 'verdict', 'what locate found'), rows)}" if rows else said
 
 
 def figure_row() -> tuple[str, str, str]:

@@ -76,25 +76,28 @@ def cut(a: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("channels", "group", "bits"), [(1, 1, cut), (3, 1, cut), (4, 1, tf32), (1, 3, tf32)]
+    ("channels", "group", "kernel", "bits"),
+    [(1, 1, 3, cut), (15, 1, 2, cut), (16, 1, 2, tf32), (3, 1, 1, tf32), (1, 3, 3, tf32)],
 )
 def test_tf32_cuts_the_operands_of_convolutions_of_few_channels(
-    channels: int, group: int, bits: Callable[[np.ndarray], np.ndarray], tmp_path: Path
+    channels: int, group: int, kernel: int, bits: Callable[[np.ndarray], np.ndarray], tmp_path: Path
 ) -> None:
-    """Of one pixel: then it is a product of matrices. Below a power of two numbers stand closer than above."""
-    x = np.random.default_rng(3).standard_normal((9, channels * group, 1, 1)).astype(np.float32)
+    """Of one output each: then it is a product of matrices. Below a power of two numbers stand closer than above."""
+    x = np.random.default_rng(3).standard_normal((9, channels * group, kernel)).astype(np.float32)
     x.reshape(-1)[:6] = [1, np.nextafter(np.float32(1), np.float32(0)), -2, 0, 1 - 2**-11, -(1 + 2**-13)]
-    w = np.random.default_rng(4).standard_normal((2 * group, channels, 1, 1)).astype(np.float32)
+    w = np.random.default_rng(4).standard_normal((2 * group, channels, kernel)).astype(np.float32)
 
     def product(bits: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        rows, columns = (bits(array).astype(np.float64)[..., 0, 0] for array in (x, w))
+        rows, columns = (bits(array).astype(np.float64) for array in (x, w))
         parts = zip(np.split(rows, group, 1), np.split(columns, group, 0), strict=True)
-        return np.concatenate([a @ b.T for a, b in parts], 1)
+        return np.concatenate([np.einsum("nck,ock->no", a, b) for a, b in parts], 1)
 
-    shape = f"float[9, {2 * group}, 1, 1]"
-    body = f"(float[9, {channels * group}, 1, 1] x) => ({shape} y) {{ y = Conv <group = {group}> (x, w) }}"
-    found = run(rounded(network(tmp_path, body, {"w": w}), "tf32"), {"x": x})["y"][..., 0, 0]
-    assert found == pytest.approx(product(bits), rel=1e-6, abs=1e-6)
+    shape = f"float[9, {2 * group}, 1]"
+    body = (
+        f"(float[9, {channels * group}, {kernel}] x) => ({shape} y) {{ y = Conv <group = {group}> (x, w) }}"
+    )
+    found = run(rounded(network(tmp_path, body, {"w": w}), "tf32"), {"x": x})["y"][..., 0]
+    assert found == pytest.approx(product(bits), rel=1e-6, abs=2e-6)
     assert found != pytest.approx(product(tf32 if bits is cut else cut), rel=1e-6, abs=1e-5)
 
 
