@@ -21,7 +21,10 @@ RECORDS = ROOT / "benchmarks"
 H200 = RECORDS / "h200"
 REWRITE_RECORD = RECORDS / "rewrite.json"
 MEMORY_RECORD = RECORDS / "memory.json"
-KERNEL_RECORDS = [H200 / name for name in ("bench.json", "bench_earlier.json", "bench_catalogue.json")]
+KERNEL_RECORDS = [
+    H200 / name
+    for name in ("bench_correlation.json", "bench.json", "bench_earlier.json", "bench_catalogue.json")
+]
 """The newest first: of the others only what it has not."""
 NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
