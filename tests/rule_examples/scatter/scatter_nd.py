@@ -46,6 +46,18 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             atol=1e-3,
         ),
         Example(
+            "more tuples than slices, of sizes that are decided when it runs",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[n, 3, 2] x, int64[e, 2] i, float[e, 2] u) => (float[n, 3, 2] y) {
+                y = ScatterND <reduction = "add"> (x, i, u)
+            }""",
+            feeds={
+                "x": np.arange(12, dtype=np.float32).reshape(2, 3, 2),
+                "i": np.array([[0, 1], [1, 2], [0, 1], [-1, 0], [1, 2], [0, -3], [1, 1], [0, 1], [1, 2]]),
+                "u": np.arange(1, 19, dtype=np.float32).reshape(9, 2),
+            },
+        ),
+        Example(
             "constant",
             """<ir_version: 9, opset_import: ["" : 18]>
             g (float[4, 3] x, float[3, 3] u) => (float[4, 3] y) <int64[3, 1] i = {2, 0, -1}> {

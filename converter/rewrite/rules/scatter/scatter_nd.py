@@ -12,6 +12,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.scatter.scatter_parts import write_tuples
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
     PAIRS,
     PARTS,
@@ -73,7 +74,7 @@ def _part(
     """The updates of one part written. pairs: the indices in a tuple and the rank of an update, if tuples are compared."""
     combined = _combined(w, reduction, indices, updates, *pairs) if pairs else w.do("Identity", updates)
     new = w.do(reduction.combine, w.do("GatherND", data, indices), combined)
-    return w.do("ScatterND", data, indices, new, result="y0" if last else "")
+    return write_tuples(w, data, indices, new, 0, "y0" if last else "")
 
 
 def _combined(

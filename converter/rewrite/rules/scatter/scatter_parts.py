@@ -40,7 +40,7 @@ def write_in_parts(w: Writer, scatter: Scatter, cuts: list[Part], indices: str, 
 def _part(
     w: Writer, scatter: Scatter, data: str, indices: str, updates: str, places: str, result: str
 ) -> str:
-    gather, write = ("GatherElements", "ScatterElements") if scatter.elements else ("GatherND", "ScatterND")
+    gather = "GatherElements" if scatter.elements else "GatherND"
     along: dict[str, Any] = {"axis": scatter.axis} if scatter.elements else {}
     if scatter.reduction is not None:
         if scatter.unique:
@@ -49,7 +49,29 @@ def _part(
             combined = _combined(w, scatter, scatter.reduction, indices, updates)
         old = w.do(gather, data, places, **along)
         updates = w.do(scatter.reduction.combine, old, combined)
-    return w.do(write, data, places, updates, result=result, **along)
+    if not scatter.elements:
+        return write_tuples(w, data, places, updates, scatter.axis, result)
+    return w.do("ScatterElements", data, places, updates, result=result, **along)
+
+
+def write_tuples(w: Writer, data: str, places: str, updates: str, axis: int, result: str) -> str:
+    """ScatterND of an update for each tuple of indices, none of them negative. axis: of the data, which a tuple's number for
+    it decides, and of the updates, along which the tuples are counted.
+
+    Where sizes are decided when the engine runs, the data gets as many more slices along the axis as there are updates, and
+    they are cut off again: TensorRT-RTX 1.6.1 writes only as many updates as the data has slices then, without a word
+    (on an H200; with fixed sizes it writes them all).
+    """
+    shapes = [w.node.shape(index) for index in range(3)]
+    if all(shape is not None and None not in shape for shape in shapes):
+        return w.do("ScatterND", data, places, updates, result=result)
+    rank, dtype = w.node.rank(0), w.node.dtype(0)
+    assert rank and dtype  # the rules refuse others
+    length, more = w.size(data, axis), w.size(updates, axis)
+    around = [w.size(data, at) if at != axis else more for at in range(rank)]
+    rest = w.do("Expand", w.number(0, dtype), w.concat(around))
+    written = w.do("ScatterND", w.concat([data, rest], axis), places, updates)
+    return w.do("Slice", written, w.ints(0), length, w.ints(axis), result=result)
 
 
 def coordinates(w: Writer, indices: str, axis: int, rank: int) -> str:

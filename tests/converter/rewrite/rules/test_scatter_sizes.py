@@ -1,0 +1,54 @@
+"""A ScatterND that a rule writes has data of at least as many slices as updates, where sizes are not known before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX
+
+ELEMENTS = 'y = ScatterElements <axis = 0, reduction = "add"> (x, i, u)'
+TUPLES = 'y = ScatterND <reduction = "max"> (x, i, u)'
+FIXED = ("float[4, 3] x, int64[6, 3] i, float[6, 3] u", "float[4, 3]")
+OPEN = ("float[n, 3] x, int64[e, 3] i, float[e, 3] u", "float[n, 3]")
+FIXED_TUPLES = ("float[4, 3] x, int64[6, 2] i, float[6] u", "float[4, 3]")
+OPEN_TUPLES = ("float[n, 3] x, int64[e, 2] i, float[e] u", "float[n, 3]")
+
+
+@pytest.mark.parametrize(
+    ("body", "interface", "longer"),
+    [
+        (ELEMENTS, FIXED, False),
+        (ELEMENTS, OPEN, True),
+        (TUPLES, FIXED_TUPLES, False),
+        (TUPLES, OPEN_TUPLES, True),
+    ],
+)
+def test_data_is_made_longer_where_sizes_are_open(
+    body: str, interface: tuple[str, str], longer: bool, tmp_path: Path
+) -> None:
+    inputs, output = interface
+    path = tmp_path / "m.onnx"
+    onnx.save(
+        onnx.parser.parse_model(
+            f'<ir_version: 9, opset_import: ["" : 18]> g ({inputs}) => ({output} y) {{ {body} }}'
+        ),
+        path,
+    )
+    graph = rewrite(load_model(path), RTX).model.proto.graph
+    makers = {name: node for node in graph.node for name in node.output}
+    (write,) = (node for node in graph.node if node.op_type == "ScatterND")
+    data = makers.get(write.input[0])
+    assert (data is not None and data.op_type == "Concat") is longer
+    if longer:
+        cut = makers["y"]
+        assert cut.op_type == "Slice" and cut.input[0] == write.output[0]
+        assert data is not None and {a.name: a.i for a in data.attribute} == {"axis": 0}
+        constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+        assert np.array_equal(constants.get(cut.input[1], np.array([0])), [0])
