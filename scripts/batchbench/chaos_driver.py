@@ -64,7 +64,7 @@ def main(arguments: Mapping[int, str]) -> int:
     options = BatchOptions(
         folder=home / "out",
         executor=lambda scratch: RayExecutor(
-            address, scratch, worker="chaos_worker", paths=[Path(__file__).parent]
+            address, scratch, worker="batchbench.chaos_worker", paths=[ROOT / "scripts"]
         ),
     )
     return run_batch(tasks, options, Silent()).exit_code
