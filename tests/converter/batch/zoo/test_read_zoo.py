@@ -316,6 +316,6 @@ def test_a_hundred_models_are_looked_at_in_a_second_or_two(folder: Path) -> None
     for number in range(100):
         write_model(folder / "many" / f"m{number}.onnx", "batch", 3)
     text = '[defaults]\nshapes.x = "1x3"\n[matrix]\ntarget = ["sm80", "sm86"]\nprecision = ["fp16", "bf16"]\n'
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(tasks_of(folder, f'{text}[[model]]\npath = "many/*.onnx"\n')) == 400
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
