@@ -23,12 +23,12 @@ def checkout_environment(**more: object) -> dict[str, str]:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether the process is gone, or goes within ten seconds: a signal takes its time. Else it is ended here."""
+    """Whether the process is gone, or goes within a minute: a signal takes its time. Else it is ended here."""
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
-    gone, _, _ = select.select([process], [], [], 10)
+    gone, _, _ = select.select([process], [], [], 60)
     if not gone:
         signal.pidfd_send_signal(process, signal.SIGKILL)
     os.close(process)

@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from batchbench.chaos_driver import KILLS_HOST, chaos_tasks  # noqa: E402
+from batchbench.chaos_log import Begin, begun_needlessly, read_begins  # noqa: E402
 from batchbench.chaos_worker import engine_of  # noqa: E402
 from batchbench.local_nodes import STORE, environment, local_nodes  # noqa: E402
 from trtsmith.converter.batch.task import ENGINE  # noqa: E402
@@ -66,6 +67,7 @@ class Chaos:
 
     def __init__(self, home: Path, tasks: int, real: int, say: Callable[[str], None] = print) -> None:
         self._home, self._count, self._real, self._say = home, tasks, real, say
+        self._killed: set[int] = set()  # Ray workers, and a node's raylet
         self._tasks = {task.name: (task, status) for task, status in chaos_tasks(home, tasks, real)}
         (home / "models").mkdir()
         (home / "tmp").mkdir()
@@ -80,7 +82,9 @@ class Chaos:
             address = cluster.address
             with self._driver(address) as driver:
                 self._wait_for(0.15, driver)
-                cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
+                node = cluster.list_all_nodes()[-1]
+                self._killed.add(node.all_processes["raylet"][0].process.pid)
+                cluster.remove_node(node, allow_graceful=False)
                 self._say("a node was removed")
                 self._wait_for(0.3, driver)
                 self._kill_worker()
@@ -88,14 +92,14 @@ class Chaos:
                 driver.send_signal(signal.SIGKILL)
                 driver.wait()
             kept = self._settled()
-            began = len(self._began())
+            jobs = {begin.job for begin in self._began()}
             self._say(f"the driver was killed; {len(kept)} tasks are done")
             cluster.add_node(num_cpus=1, object_store_memory=STORE)
             with self._driver(address) as driver:
                 code = driver.wait(PATIENCE_S)
             wrong: list[str] = [] if code == 1 else [f"the driver ended with {code}: {self._said()}"]
-            wrong += self._wrong_results()
-            again = {line.split()[0] for line in self._began()[began:]} & kept
+            wrong += [*self._wrong_results(), *self._needless()]
+            again = {begin.task for begin in self._began() if begin.job not in jobs} & kept
             wrong += [f"{name} was done, and was done again" for name in sorted(again)]
             wrong += self._left("trtsmith-*", "while the cluster is still there")
             wrong += [f"still there: {pid}" for pid in self._converting()]
@@ -135,6 +139,7 @@ class Chaos:
                 with contextlib.suppress(psutil.Error):
                     if " ".join(process.cmdline()).startswith("ray::trtsmith"):
                         process.kill()
+                        self._killed.add(process.pid)
                         return True
             return False
 
@@ -152,9 +157,8 @@ class Chaos:
     def _settled(self) -> set[str]:
         return {name for name, record in self._records().items() if record.status.settled}
 
-    def _began(self) -> Sequence[str]:
-        path = self._home / "began.log"
-        return path.read_text().splitlines() if path.exists() else []
+    def _began(self) -> Sequence[Begin]:
+        return read_begins(self._home / "began.log")
 
     def _wrong_results(self) -> Iterator[str]:
         records = self._records()
@@ -168,14 +172,19 @@ class Chaos:
                 engine = self._home / "out" / name / ENGINE
                 if engine.read_bytes() != engine_of(Path(task.source)):
                     yield f"{name} has the engine of another model"
-            elif status is not TaskStatus.AGREE and record.attempts != 1:
-                yield f"{name} was begun {record.attempts} times, which does not help"
         if self._count > KILLS_HOST and not (self._home / "killed").exists():
             yield "no task killed its host"
 
+    def _needless(self) -> Iterator[str]:
+        """What nothing had struck, and a crash or a refusal was that, is not begun again."""
+        suicide = self._home / "killed"
+        killed = self._killed | ({int(suicide.read_text())} if suicide.exists() else set())
+        for name, count in begun_needlessly(self._began(), killed).items():
+            yield f"{name} was begun {count} times, which does not help"
+
     def _converting(self) -> Sequence[int]:
         """Processes that had tasks and are still there: the driver has ended, and they had their time."""
-        pids = {int(line.split()[1]) for line in self._began()}
+        pids = {begin.pid for begin in self._began()}
         with contextlib.suppress(TimeoutError):
             _soon(lambda: not any(psutil.pid_exists(pid) for pid in pids))
         return [pid for pid in pids if psutil.pid_exists(pid)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from trtsmith.converter.batch.execution import Event  # noqa: E402
 from trtsmith.converter.batch.fleet.ray_executor import RayExecutor  # noqa: E402
 from trtsmith.converter.batch.task import BatchTask, Needs  # noqa: E402
 from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus  # noqa: E402
+
+FAILED = 70
+"""The exit code of a driver that did not end its batch: Python's own, 1, is that of a batch in which a task failed."""
 
 CRASH, REFUSED, KILLS_HOST = 7, 11, 17
 """Which task crashes its process, of every so many; which is refused; the one whose host is killed."""
@@ -64,11 +68,16 @@ def main(arguments: Mapping[int, str]) -> int:
     options = BatchOptions(
         folder=home / "out",
         executor=lambda scratch: RayExecutor(
-            address, scratch, worker="chaos_worker", paths=[Path(__file__).parent]
+            address, scratch, worker="batchbench.chaos_worker", paths=[ROOT / "scripts"]
         ),
     )
     return run_batch(tasks, options, Silent()).exit_code
 
 
 if __name__ == "__main__":
-    sys.exit(main(dict(enumerate(sys.argv))))
+    try:
+        ended = main(dict(enumerate(sys.argv)))
+    except Exception:
+        traceback.print_exc()
+        ended = FAILED
+    sys.exit(ended)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from batchbench.chaos_log import write_begin
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
@@ -31,15 +32,14 @@ def work(request: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     asked = json.loads(request)
     words = dict(word.partition("=")[::2] for word in asked["words"])
     if "log" in words:
-        with open(words.pop("log"), "a") as log:
-            log.write(f"{asked['name']} {os.getpid()}\n")
+        write_begin(Path(words.pop("log")), asked["name"])
     if "real" in words:
         from trtsmith.converter.cli.batch_worker import work as convert
 
         return convert(json.dumps({**asked, "words": []}), events, log_path)
     events.phase("at work")
     if "kill-host" in words and not Path(words["kill-host"]).exists():
-        Path(words["kill-host"]).touch()
+        Path(words["kill-host"]).write_text(str(os.getppid()))
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
     if "crash" in words:

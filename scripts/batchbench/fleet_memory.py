@@ -42,8 +42,8 @@ def memory_of(address: str, home: Path, count: int) -> dict[str, Any]:
         model.write_bytes(number.to_bytes(4, "big") * 1000)
         tasks += [BatchTask(f"task-{number}", "task", str(model), ("nap=0",), (model,))]
     me, most = psutil.Process(), 0
-    paths = [Path(__file__).parent]
-    with RayExecutor(address, home, worker="chaos_worker", paths=paths) as fleet:
+    paths = [ROOT / "scripts"]
+    with RayExecutor(address, home, worker="batchbench.chaos_worker", paths=paths) as fleet:
         before = me.memory_info().rss
         for ended in fleet.run(tasks, lambda event: None):
             assert ended.record.status.passed and ended.folder is not None, ended.record

@@ -21,13 +21,7 @@ def cancel_all(ray: Any, generators: Sequence[Any]) -> None:
 
 
 def _is_over(ray: Any, generator: Any, until: float) -> bool:
-    """Whether nothing comes of it any more, at the latest then."""
-    while True:
-        left = max(0.0, until - time.monotonic())
-        ready, _ = ray.wait([generator], timeout=left, fetch_local=False)
-        if not ready:
-            return False
-        try:
-            ray.get(next(generator))
-        except (StopIteration, ray.exceptions.RayError):
-            return True
+    """Whether Ray says so, at the latest then. Its items are left: to read the next one may take as long as the task."""
+    left = max(0.0, until - time.monotonic())
+    ready, _ = ray.wait([generator.completed()], timeout=left, fetch_local=False)
+    return bool(ready)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from trtsmith.converter.batch.zoo.option_words import shown
 from trtsmith.converter.batch.zoo.toml_lines import Keys
 from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
 from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
+from trtsmith.converter.model.options.near import nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,8 @@ def check_keys(
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A fix for a name that is not known: the nearest that is."""
-    folded = {one.casefold(): one for one in known}
-    tried = name.strip().lstrip("-").replace("_", "-").casefold()
-    near = difflib.get_close_matches(tried, folded, 1, cutoff=0.7)
-    return f"did you mean {folded[near[0]]!r}?" if near else "correct it, or remove it"
+    near = nearest(name, known)
+    return "correct it, or remove it" if near is None else f"did you mean {near!r}?"
 
 
 def is_table(value: Any, keys: Keys, findings: ZooFindings) -> bool:

@@ -338,6 +338,7 @@ def has_content(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("default_signals")
 def test_a_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
     child, begun = tmp_path / "child", tmp_path / "begun"
     tasks = [["a"], ["b", f"child={child}", f"begun={begun}", "hang"], ["c"]]

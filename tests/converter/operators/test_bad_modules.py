@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -111,7 +112,7 @@ def test_an_import_that_does_not_end_is_ended(
     path = written(tmp_path, LOOP.format(HANGING[name]))
     started = time.monotonic()
     found = problem(path)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     assert f"--ops {path}: its import did not end within 0.3 s" in found.what
     assert f"{path}, line " in found.where and "TRTSMITH_OPS_TIMEOUT" in found.fix
 
@@ -121,7 +122,7 @@ def test_an_import_that_no_interruption_ends_ends_the_command(tmp_path: Path) ->
     path = written(tmp_path, text)
     environment = {**os.environ, "TRTSMITH_OPS_TIMEOUT": "0.3"}
     command = [sys.executable, "-m", "trtsmith", "ops", "--ops", str(path)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert (
         f"error: --ops {path}: its import did not end within 0.3 s\n  where:    {path}, line " in ended.stderr
@@ -134,21 +135,27 @@ def test_an_import_in_another_thread_is_ended_too(tmp_path: Path, monkeypatch: p
     found: list[Problem] = []
     thread = threading.Thread(target=lambda: found.append(problem(path)))
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive() and "did not end within 0.3 s" in found[0].what
 
 
-def test_nothing_rings_after_an_import_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "0.5")
+def test_nothing_rings_after_an_import_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No timer goes on, and no thread that would interrupt the one which imports."""
+    monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "60")
+    handler, threads = signal.getsignal(signal.SIGALRM), set(threading.enumerate())
+    left: list[object] = []
 
     def load() -> None:
         with operators_in_force([str(MIXING)], installed=False):
-            time.sleep(0.8)
+            left.append(signal.getitimer(signal.ITIMER_REAL))
+            left.append(set(threading.enumerate()) - threads - {threading.current_thread()})
 
     load()
+    assert signal.getsignal(signal.SIGALRM) == handler
     thread = threading.Thread(target=load)
     thread.start()
     thread.join()
+    assert left == [(0.0, 0.0), set()] * 2
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])

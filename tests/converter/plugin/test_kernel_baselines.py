@@ -126,8 +126,8 @@ def test_a_slow_compilation_is_ended() -> None:
         pytest.raises(kernel_baselines.NotAvailableError, match=r"longer than 0\.1 s"),
         kernel_baselines.time_box(0.1),
     ):
-        time.sleep(5)
-    assert time.monotonic() - began < 2
+        time.sleep(60)
+    assert time.monotonic() - began < 30
     with kernel_baselines.time_box(0.05):
         pass
     time.sleep(0.1)  # the alarm is off

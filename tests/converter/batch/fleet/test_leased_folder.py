@@ -29,7 +29,7 @@ time.sleep(600)
 
 
 def is_gone(path: Path) -> bool:
-    for _ in range(200):
+    for _ in range(1200):
         if not path.exists() and not [*path.parent.glob("*.gone")]:
             return True
         time.sleep(0.05)

@@ -133,7 +133,7 @@ def test_tab_completes_in_a_real_bash(scripts: dict[str, Path], tmp_path: Path) 
     try:
         trick = "trtsmith() { printf '<%s>' \"$@\"; echo; }\n"  # what would be run
         os.write(leader, f"source {scripts['bash']}\n{trick}trtsmith conv\tthe\t--precision bf\t\n".encode())
-        said, end = b"", time.monotonic() + 30
+        said, end = b"", time.monotonic() + 120
         while b"<convert><the model.onnx><--precision><bf16>" not in said and time.monotonic() < end:
             if select.select([leader], [], [], 0.5)[0]:
                 said += os.read(leader, 65536)

@@ -12,7 +12,6 @@ from tests.converter.cli.commands.running import refused, trtsmith
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.cli.parsing.command_parser import color_of
 from trtsmith.converter.cli.parsing.help_text import filled
-from trtsmith.converter.cli.parsing.near import nearest
 from trtsmith.converter.cli.parsing.overview import GROUPS, overview
 
 
@@ -53,7 +52,6 @@ def test_nothing_is_guessed_that_is_not_near(capsys: pytest.CaptureFixture[str])
         ran = trtsmith(capsys, *words)
         refused(ran, 2)
         assert "did you mean" not in ran.err
-    assert nearest("", ["a", "bb"]) is None and nearest("x", []) is None
 
 
 def test_all_unknown_flags_are_told_before_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

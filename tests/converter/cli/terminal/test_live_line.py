@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -77,20 +77,29 @@ def test_the_line_has_stage_step_share_and_time(converted: Shown) -> None:
 def test_warnings_are_whole_above_the_line(tmp_path: Path) -> None:
     """They come while a step is going on: from a stage of their own that says so, as commands do."""
     program = """
-import sys, time
+import time
+from pathlib import Path
 from trtsmith.converter.cli.console import Console, on_terminal
 from trtsmith.importers.problem import Problem
+def wait_for(name):
+    while not Path(name).exists():
+        time.sleep(0.01)
 with on_terminal(Console(color="never")) as console:
     console.progress("a step [bold]of[/bold] \\x1b[31m" + "long " * 40)
-    time.sleep(0.3)
+    wait_for("step")
     console.say("warning: " + "w" * 200)
-    time.sleep(0.3)
     console.progress.share("part", 0.5, "")
-    time.sleep(0.3)
+    wait_for("share")
     console.problems([Problem("what", "where", "expected", "fix")])
     console.result("the result")
 """
-    shown = on_a_terminal(program, folder=tmp_path, piped=False, command=("-c",))
+
+    def see(raw: str, process: int) -> None:
+        for name, sign in (("step", "  a step "), ("share", "  50%  ")):
+            if sign in raw:
+                (tmp_path / name).touch()
+
+    shown = on_a_terminal(program, folder=tmp_path, piped=False, command=("-c",), meanwhile=see)
     assert shown.code == 0
     assert shown.screen.splitlines() == [
         "warning: " + "w" * 200,
@@ -102,7 +111,7 @@ with on_terminal(Console(color="never")) as console:
     ]
     live = [frame for frame in shown.frames if frame.startswith("  a step [bold]of[/bold] \\x1b[31mlong")]
     assert live and all(len(frame) < COLUMNS and frame.endswith(" s") for frame in live)
-    assert any("...  50%  0 s" in frame or "...  50%  1 s" in frame for frame in live)
+    assert any(re.search(r"\.\.\.  50%  \d+ s", frame) for frame in live)
 
 
 @pytest.mark.parametrize(("flags", "environment"), [(["-q"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""})])
@@ -128,23 +137,31 @@ def test_no_color_keeps_the_line(tmp_path: Path) -> None:
     assert "verdict: agree:" in plain.screen and "verdict: agree:" in colored.screen
 
 
+def seconds_of(process: psutil.Process) -> float:
+    """What it has had of the processors, with those that it has started and waited for."""
+    return float(sum(process.cpu_times()[:4]))
+
+
 @pytest.mark.usefixtures("default_signals")
 def test_a_build_ends_soon_after_ctrl_c(tmp_path: Path) -> None:
+    """By the time of processors, of which a build of this model takes 10 s: others may use them meanwhile."""
     convolutions(tmp_path / "m.onnx", 1500)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pressed: list[float] = []
     children: list[psutil.Process] = []
 
     def press(raw: str, process: int) -> None:
         if not pressed and "%" in raw:
             children.extend(psutil.Process(process).children(recursive=True))
-            pressed.append(time.monotonic())
+            pressed.append(sum(map(seconds_of, [psutil.Process(process), *children])))
             psutil.Process(process).send_signal(signal.SIGINT)
 
     shown = on_a_terminal(
         "convert", "m.onnx", "-o", "m.plan", "--no-verify", folder=tmp_path, meanwhile=press
     )
-    took = time.monotonic() - pressed[0]
-    assert shown.code == 130 and took < 10, (took, shown.raw)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - pressed[0]
+    assert shown.code == 130 and 0 <= took < 3, (took, shown.raw)
     assert shown.screen.splitlines()[-1] == "interrupted"
     assert children and not any(child.is_running() for child in children)
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]

@@ -294,7 +294,7 @@ def test_child_ends_with_its_parent(
         assert any(line.strip() == "parsing the model" for line in lines)
         (child,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
         parent.send_signal(ending)
-        parent.wait(timeout=20)
+        parent.wait(timeout=120)
     assert has_ended(int(child))
     assert os.listdir(wanted.engine_path.parent) == []
     if ending == signal.SIGINT:

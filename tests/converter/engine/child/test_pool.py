@@ -243,7 +243,7 @@ def test_workers_end_with_their_parent(
     children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
     assert str(idle) in children
     parent.send_signal(ending)
-    parent.wait(timeout=20)
+    parent.wait(timeout=120)
     assert all(has_ended(int(pid)) for pid in children)
     if ending == signal.SIGINT:
         assert list(folder.glob("trtsmith-pool-*")) == []

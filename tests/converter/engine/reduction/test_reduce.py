@@ -265,7 +265,7 @@ except BuildRefused as error:
         while not (workers := path.read_text().split()):
             pass
         parent.send_signal(ending)
-        parent.wait(timeout=20)
+        parent.wait(timeout=120)
     assert all(has_ended(int(worker)) for worker in workers)
     if ending == signal.SIGINT:
         assert list(tmp_path.glob("trtsmith-*")) == []

@@ -1,15 +1,15 @@
-"""Guesses what a word was meant to be."""
+"""Guesses what a word was meant to be, on the command line and in a zoo's file alike."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 _ALIKE = 0.65
 """difflib's ratio of letters that are the same in both: at its own default, 0.6, "frobnicate" is like "locate"."""
 
 
-def nearest(word: str, known: Sequence[str]) -> str | None:
+def nearest(word: str, known: Iterable[str]) -> str | None:
     """The word of `known` that is most like it; case, hyphens and underscores do not count. None: nothing is."""
     plain: dict[str, str] = {}
     for one in known:
