@@ -1,7 +1,7 @@
 """Replaces scatters that reduce whole rows with our plugin: graph networks add the messages of edges to nodes so.
 
 PyTorch's scatter_add and scatter_reduce of an expanded index, by which PyTorch Geometric and torch_scatter aggregate, are
-ScatterElements whose indices are those of rows, broadcast along them; index_put with accumulate as a ScatterND. The rules
+ScatterElements whose indices are those of rows, broadcast along them; index_add and index_put are a ScatterND. The rules
 behind this one compare all indices in pairs, which takes the square of their number; the plugin sorts them.
 
 Only where the indices are seen to be of whole rows: an Expand or a Tile of a column, a constant of equal columns, or data of
