@@ -271,7 +271,7 @@ class OpDef:
     shape:           output shapes from input shapes (see Dim for what a dimension may be), and from size ports.
     bounds:          the largest value of every size port, from fields and input shapes.
     onnx:            the operator of ONNX that it computes, in whose place a rule puts it where TensorRT lacks it.
-    chain:           the pass that finds the chain of operators as which exporters write it; "" for none.
+    chain:           the pass or the rule that finds the operators of ONNX as which exporters write it; "" for none.
     check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. None for

@@ -32,6 +32,7 @@ from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import 
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from trtsmith.importers.ops.reduction.ascending_order import ASCENDING_ORDER
 from trtsmith.importers.ops.reduction.dynamic_indexed_reduction import DYNAMIC_INDEXED_REDUCTION
+from trtsmith.importers.ops.reduction.indexed_accumulation import INDEXED_ACCUMULATION
 from trtsmith.importers.ops.reduction.indexed_reduction import INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.segment_reduction import SEGMENT_REDUCTION
 from trtsmith.importers.ops.regions.deformable_region_pool import DEFORMABLE_REGION_POOL
@@ -87,6 +88,7 @@ OPS: tuple[OpDef, ...] = (
     SEGMENT_REDUCTION,
     INDEXED_REDUCTION,
     DYNAMIC_INDEXED_REDUCTION,
+    INDEXED_ACCUMULATION,
     LOCAL_CORRELATION,
     PRECISE_REGION_POOL,
     BORDER_ALIGN,

@@ -1,5 +1,7 @@
 """Times plugin against native: a model with our operators as plugins, and as their expansions.
 
+What a rule recognises as one of our operators in ONNX's own nodes is, without plugins, as the other rules write it.
+
 reason   why no engine with the plugins could be timed, or null
 plugin   the engine with plugins, or its `unavailable`:
   compute_ms, response_ms     as in `runs`, without CUDA graph where there is such a run

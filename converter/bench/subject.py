@@ -19,15 +19,19 @@ from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators
-from trtsmith.converter.rewrite.rewrite import Rewritten, expand
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
+from trtsmith.converter.rewrite.rules import RULES
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import OPS
 
 MODEL_SUFFIX = ".onnx"
 
@@ -107,15 +111,37 @@ def plugin_engine(options: BenchOptions, source: BuildSource, folder: Path, prog
 
 
 def native_engine(options: BenchOptions, source: BuildSource, folder: Path, progress: Progress) -> Subject:
-    """The model with every plugin node of ours as its expansion into standard operators."""
+    """The model without plugins of ours: see `native_graph`."""
     path = folder / "native.onnx"
-    native = expand(source.rewritten.model)
+    native = native_graph(options, source)
     save_model(native, path)
     examples = None if source.rewritten.io_types else options.inputs  # they are of the model's types
     run = _built(replace(options, freeze=(), inputs=examples), path, folder / "native.plan", progress)
     # the rewritten graph's inputs have the engine's types already; the feeds have the model's
     run = replace(run, io_types=(*source.rewritten.io_types, *run.io_types))
     return Subject(run, describe_engine(run), nodes_of(native.proto))
+
+
+def native_graph(options: BenchOptions, source: BuildSource) -> Model:
+    """Every plugin node of ours as its expansion into standard operators.
+
+    What a rule has given to a plugin by its pattern of ONNX's nodes is written as the other rules do it. ConversionError
+    where they cannot.
+    """
+    patterns = {rule.name for rule in RULES} & {op.chain for op in OPS}
+    recognised = {(PLUGIN_NAMESPACE, op.name) for op in OPS if op.chain in patterns}
+    rewritten = source.rewritten
+    if not recognised.isdisjoint(Graph(rewritten.model).kinds()):
+        rewritten = rewrite(
+            source.original,
+            rewritten.target,
+            freeze=source.frozen,
+            profile=AnalysisOptions(profiles=(options.shapes,)).ranges,
+            rules=[rule for rule in RULES if rule.name not in patterns],
+        )
+        if problems := [record.problem() for record in rewritten.declined if record.fatal]:
+            raise ConversionError(problems)
+    return expand(rewritten.model)
 
 
 def points_for(

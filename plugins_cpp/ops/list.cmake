@@ -48,6 +48,7 @@ trtsmith_operator(SegmentReduction BINDING segment_reduction.cpp KERNELS reducti
 trtsmith_operator(IndexedReduction BINDING indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)
 trtsmith_operator(DynamicIndexedReduction DATA_DEPENDENT_SHAPES
   BINDING dynamic_indexed_reduction.cpp KERNELS reduction/indexed_reduction.cu)
+trtsmith_operator(IndexedAccumulation BINDING indexed_accumulation.cpp KERNELS reduction/indexed_reduction.cu)
 trtsmith_operator(LocalCorrelation BINDING local_correlation.cpp KERNELS sampling/local_correlation.cu)
 trtsmith_operator(PreciseRegionPool BINDING precise_region_pool.cpp KERNELS regions/precise_region_pool.cu)
 trtsmith_operator(BorderAlign BINDING border_align.cpp KERNELS regions/border_align.cu)

@@ -41,15 +41,18 @@ def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
 
 
 def scatter_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
-    """By ScatterND, where there are more indices than rows: always, or in the largest shapes. Else None."""
-    if len(node.inputs) != 3:
+    """By ScatterND, where there are more indices than rows: always, or in the largest shapes. Else None.
+
+    One with a reduction is left to the rules, which write it for any sizes.
+    """
+    view = NodeView(node.proto, node.name, node.scope)
+    if len(node.inputs) != 3 or view.attributes.get("reduction", "none") != "none":
         return None
     data, indices = (analysis.of(node.scope, name).dims for name in node.inputs[:2])
     if data is None or indices is None or len(data) != len(indices):
         return None
     if not any(_beyond(analysis, size, count) for size, count in zip(data, indices, strict=True)):
         return None
-    view = NodeView(node.proto, node.name, node.scope)
     written = rewrite_scatter(view, fits=False)
     return list(written.nodes) if isinstance(written, Replacement) else None
 

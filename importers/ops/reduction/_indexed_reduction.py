@@ -10,7 +10,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Expansion
 from trtsmith.importers.ops.reduction._rows import MAX, MEAN, SUM, check_rows, reduce_rows, source_rows, spoil
-from trtsmith.importers.ops.reduction._rows_onnx import CONSTANTS, reduced_rows
+from trtsmith.importers.ops.reduction._rows_onnx import constants, reduced_rows
 
 
 def origin_shape(reduction: int, source: tuple[Any, ...], segments: Any) -> tuple[Any, ...]:
@@ -67,13 +67,24 @@ def torch_scatter_rows(reduction: int, inputs: Mapping[str, Any], segments: int)
     return output, origin.scatter_reduce(0, places, candidates, "amin")
 
 
-def expand_scatter_rows(reduction: int, expansion: Expansion, segments: str) -> str:
+def expand_scatter_rows(
+    reduction: int,
+    expansion: Expansion,
+    segments: str,
+    *,
+    source: str = "source",
+    index: str = "index",
+    output: str = "output",
+    origin: bool = True,
+) -> str:
     """segments: statements that make `segments`, int64[1], and may use `index_wide`, int64 [E].
 
+    source, index: the values with the rows, and with the segment of each. output: the value that is made, and `origin` too
+    where it is asked for.
     A stable sort brings the rows of each segment together: TopK's lower index comes first among equals.
     """
-    return f"""{CONSTANTS}
-index_wide = Cast <to = 7> (index)
+    return f"""{constants(source)}
+index_wide = Cast <to = 7> ({index})
 {segments}
 before_first = Less (index_wide, i0)
 before_end = Less (index_wide, segments)
@@ -88,7 +99,7 @@ no_counts = Expand (i0, segments_and_end)
 counts_and_rest = ScatterElements <axis = 0> (no_counts, found, found_counts)
 counts = Slice (counts_and_rest, i0, segments)
 starts = CumSum <exclusive = 1> (counts, zero)
-{reduced_rows(reduction, expansion.opset, origin=True)}"""
+{reduced_rows(reduction, expansion.opset, origin=origin, output=output)}"""
 
 
 def index_inputs(rows: int, segments: int, *columns: int, change: Any = None, dense: bool = False) -> Any:

@@ -8,30 +8,16 @@ SUM_AXES_INPUT = 13
 MAX_AXES_INPUT = 18
 """First opsets in which the axes of ReduceSum and of ReduceMax are an input."""
 
-CONSTANTS = """
-i0 = Constant <value = int64[1] {0}> ()
-i1 = Constant <value = int64[1] {1}> ()
-i2 = Constant <value = int64[1] {2}> ()
-last = Constant <value = int64[1] {9223372036854775807}> ()
-zero = Constant <value = int64 {0}> ()
-one = Constant <value = int64 {1}> ()
-nought = Constant <value = float {0}> ()
-source_sizes = Shape (source)
-rows = Slice (source_sizes, i0, i1)
-other_sizes = Slice (source_sizes, i1, last)
-other_some = Concat <axis = 0> (i1, other_sizes)
-columns = ReduceProd <keepdims = 1> (other_some)
-table_shape = Concat <axis = 0> (rows, columns)
-table = Reshape (source, table_shape)
-rows_end = Squeeze (rows)
-numbers = Range (zero, rows_end, one)
-"""
+
+def constants(source: str = "source") -> str:
+    """What `reduced_rows` needs. source: the value with the rows, [E, ...]."""
+    return _CONSTANTS.format(source=source)
 
 
-def reduced_rows(reduction: int, opset: int, *, origin: bool) -> str:
-    """From int64 `counts` and `starts` [S] of segments, and `order` [E] of rows, to `output` [S, ...].
+def reduced_rows(reduction: int, opset: int, *, origin: bool, output: str = "output") -> str:
+    """From int64 `counts` and `starts` [S] of segments, and `order` [E] of rows, to the value `output` [S, ...].
 
-    With `origin`, also that output. Segments without a row are zero. Needs CONSTANTS, and `segments`, int64[1].
+    With `origin`, also that output. Segments without a row are zero. Needs `constants`, and `segments`, int64[1].
     """
     fill = {SUM: 0.0, MEAN: 0.0}.get(reduction)
     body = _TABLE
@@ -53,10 +39,30 @@ def reduced_rows(reduction: int, opset: int, *, origin: bool) -> str:
         else:
             body += "total = ReduceSum <axes = [1], keepdims = 0> (members)\n"
         body += _MEAN if reduction == MEAN else "reduced = Identity (total)\n"
-    body += _OUTPUT
+    body += f"{_OUTPUT}{output} = Reshape (reduced_or_zero, output_shape)\n"
     if origin:
         body += _ORIGIN_OF_EACH if fill is None else _COUNTS
     return body
+
+
+_CONSTANTS = """
+i0 = Constant <value = int64[1] {{0}}> ()
+i1 = Constant <value = int64[1] {{1}}> ()
+i2 = Constant <value = int64[1] {{2}}> ()
+last = Constant <value = int64[1] {{9223372036854775807}}> ()
+zero = Constant <value = int64 {{0}}> ()
+one = Constant <value = int64 {{1}}> ()
+nought = Constant <value = float {{0}}> ()
+source_sizes = Shape ({source})
+rows = Slice (source_sizes, i0, i1)
+other_sizes = Slice (source_sizes, i1, last)
+other_some = Concat <axis = 0> (i1, other_sizes)
+columns = ReduceProd <keepdims = 1> (other_some)
+table_shape = Concat <axis = 0> (rows, columns)
+table = Reshape ({source}, table_shape)
+rows_end = Squeeze (rows)
+numbers = Range (zero, rows_end, one)
+"""
 
 
 _TABLE = """
@@ -105,7 +111,6 @@ _OUTPUT = """
 has_rows = Cast <to = 9> (counts_column)
 reduced_or_zero = Where (has_rows, reduced, nought)
 output_shape = Concat <axis = 0> (segments, other_sizes)
-output = Reshape (reduced_or_zero, output_shape)
 """
 
 _ORIGIN_OF_EACH = """
@@ -115,9 +120,12 @@ origin_or_none = Where (has_rows, origin_rows, rows)
 origin = Reshape (origin_or_none, output_shape)
 """
 
-_COUNTS = """
+WIDE = """
 other_is = Cast <to = 9> (other_sizes)
 ones_like = Where (other_is, i1, i1)
 ones_shape = Concat <axis = 0> (segments, ones_like)
-origin = Reshape (counts, ones_shape)
+"""
+"""The shape [S, 1, ...] of a number for each segment."""
+
+_COUNTS = f"""{WIDE}origin = Reshape (counts, ones_shape)
 """

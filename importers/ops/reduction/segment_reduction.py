@@ -41,7 +41,7 @@ from trtsmith.importers.ops.reduction._rows import (
     spoil,
     unknown_reduction,
 )
-from trtsmith.importers.ops.reduction._rows_onnx import CONSTANTS, reduced_rows
+from trtsmith.importers.ops.reduction._rows_onnx import constants, reduced_rows
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -88,7 +88,7 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
 
 
 def _expand(expansion: Expansion) -> str:
-    return f"""{CONSTANTS}
+    return f"""{constants()}
 offsets_wide = Cast <to = 7> (offsets)
 too_low = Less (offsets_wide, i0)
 offsets_from = Where (too_low, i0, offsets_wide)

@@ -14,7 +14,7 @@ bool isValid(const IndexedReductionParams& p, const IndexedReductionShape& s, in
         return false;
     }
     const bool hasInputs = (s.rows == 0 || p.index != nullptr) && (elements == 0 || p.source != nullptr);
-    return hasInputs && (outputs == 0 || (p.output != nullptr && p.origin != nullptr));
+    return hasInputs && (outputs == 0 || (p.output != nullptr && (p.origin != nullptr || p.data != nullptr)));
 }
 
 }  // namespace
@@ -54,10 +54,11 @@ cudaError_t indexedReduction(const IndexedReductionParams& params, const Indexed
     const segment_rows::Lists where{state.starts, state.counts, state.list};
     // Without columns there are still sums' numbers of rows to write.
     const int64_t segments = outputs > 0 || (!extreme && params.origin != nullptr) ? shape.segments : 0;
-    const segment_rows::Arguments a{params.source,   params.output, params.origin, params.count,
-                                    shape.rows,      shape.columns, segments,      0,
-                                    params.reduction};
-    return segment_rows::reduceRows<true, false>(params.type, a, where, stream);
+    const segment_rows::Arguments a{params.source,    params.output, params.origin, params.count,
+                                    shape.rows,       shape.columns, segments,      0,
+                                    params.reduction, params.data};
+    return params.data != nullptr ? segment_rows::reduceRows<true, false, true>(params.type, a, where, stream)
+                                  : segment_rows::reduceRows<true, false>(params.type, a, where, stream);
 }
 
 }  // namespace trtsmith

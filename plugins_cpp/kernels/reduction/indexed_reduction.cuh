@@ -1,5 +1,5 @@
-// Rows reduced to one row for each index, forward. Declaration only: needs neither nvcc nor TensorRT. Layouts of
-// torch_scatter's scatter.
+// Rows reduced to one row for each index, or into rows that are there, forward. Declaration only: needs neither nvcc nor
+// TensorRT. Layouts of torch_scatter's scatter, and of PyTorch's index_add and index_reduce.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,6 +25,9 @@ struct IndexedReductionParams {
         origin;      // of kMax and kMin [segments, columns]: the row that a number comes from, the first of several, or
                      // `rows` where there is none; of kSum and kMean [segments]: how many rows there are
     int32_t* count;  // scalar: the largest index and one more, and so many segments are written; null: all are
+    const void* data =
+        nullptr;  // T [segments, columns]: each row is a segment's first, and a mean's one more. It is the
+                  // output where a segment has no row. `origin` and `count` are null then. Null: none
 };
 
 struct IndexedReductionShape {

@@ -78,6 +78,7 @@ struct Arguments {
     int64_t segments;
     int64_t pieces;  // of a row, that many columns a warp
     Reduction reduction;
+    const void* data = nullptr;  // see IndexedReductionParams
 };
 
 // A warp's 32 numbers in order, the smallest in lane 0.
@@ -113,7 +114,8 @@ __device__ inline void storeRow(Output* target, const float (&values)[kVector]) 
     }
 }
 
-template <typename T, typename Output, int kVector, bool kListed, bool kExtreme, typename Where>
+// kInto: each segment begins with its row of `data`.
+template <typename T, typename Output, int kVector, bool kListed, bool kInto, bool kExtreme, typename Where>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     rowsKernel(const __grid_constant__ Arguments a, const __grid_constant__ Where where) {
     const T* const source = static_cast<const T*>(a.source);
@@ -149,6 +151,19 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         for (int v = 0; v < kVector; ++v) {
             values[v] = kExtreme ? -INFINITY : 0.0F;
             origins[v] = kNoRow;
+        }
+        if constexpr (kInto) {
+            if (team == 0) {
+                loadFloats<kVector>(static_cast<const T*>(a.data) + segment * a.columns + column, has, values);
+#pragma unroll
+                for (int v = 0; v < kVector; ++v) {
+                    if constexpr (kExtreme) {
+                        const bool counts = values[v] == values[v] || count == 0;
+                        values[v] = counts ? sign * values[v] : -INFINITY;
+                    }
+                    origins[v] = -1;  // before all rows
+                }
+            }
         }
 #pragma unroll 4
         for (int64_t begin = 0; begin < count; begin += teams) {
@@ -196,8 +211,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
             for (int v = 0; v < kVector; ++v) {
                 const float value = kExtreme ? sign * values[v] : values[v];
-                const bool mean = a.reduction == Reduction::kMean && count > 0;
-                values[v] = count == 0 ? 0.0F : (mean ? value / static_cast<float>(count) : value);
+                const int32_t number = count + (kInto ? 1 : 0);
+                const bool mean = a.reduction == Reduction::kMean && number > 0;
+                values[v] = number == 0 ? 0.0F : (mean ? value / static_cast<float>(number) : value);
             }
             storeRow<kVector>(output + segment * a.columns + column, values);
             if constexpr (kExtreme) {
@@ -212,19 +228,19 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
 }
 
-template <typename T, typename Output, int kVector, bool kListed, typename Where>
+template <typename T, typename Output, int kVector, bool kListed, bool kInto, typename Where>
 cudaError_t reduceRows(Arguments a, const Where& where, cudaStream_t stream) {
     const int64_t vectors = a.columns / kVector;
     a.pieces = vectors > kWarp ? ceilDivide(vectors, kWarp) : 1;
     const bool extreme = a.reduction == Reduction::kMax || a.reduction == Reduction::kMin;
     const unsigned int blocks = gridBlocks(ceilDivide(a.segments * a.pieces, kThreads / kWarp));
-    return extreme
-               ? launch(rowsKernel<T, Output, kVector, kListed, true, Where>, blocks, kThreads, 0, stream, a, where)
-               : launch(rowsKernel<T, Output, kVector, kListed, false, Where>, blocks, kThreads, 0, stream, a, where);
+    const auto kernel = extreme ? rowsKernel<T, Output, kVector, kListed, kInto, true, Where>
+                                : rowsKernel<T, Output, kVector, kListed, kInto, false, Where>;
+    return launch(kernel, blocks, kThreads, 0, stream, a, where);
 }
 
 // kWide: the output is float32, whatever the source is.
-template <bool kListed, bool kWide, typename Where>
+template <bool kListed, bool kWide, bool kInto = false, typename Where>
 cudaError_t reduceRows(DType type, const Arguments& a, const Where& where, cudaStream_t stream) {
     return withFloatType(type, [&](auto tag) -> cudaError_t {
         using T = typename decltype(tag)::type;
@@ -233,9 +249,10 @@ cudaError_t reduceRows(DType type, const Arguments& a, const Where& where, cudaS
         if (a.segments == 0) {
             return cudaSuccess;
         }
-        const bool wide = a.columns % kVector == 0 && isAligned(a.source, 16) && isAligned(a.output, 16);
-        return wide ? reduceRows<T, Output, kVector, kListed>(a, where, stream)
-                    : reduceRows<T, Output, 1, kListed>(a, where, stream);
+        const bool wide =
+            a.columns % kVector == 0 && isAligned(a.source, 16) && isAligned(a.output, 16) && isAligned(a.data, 16);
+        return wide ? reduceRows<T, Output, kVector, kListed, kInto>(a, where, stream)
+                    : reduceRows<T, Output, 1, kListed, kInto>(a, where, stream);
     });
 }
 

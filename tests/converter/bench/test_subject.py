@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.converter.models import inverse
@@ -16,6 +17,7 @@ from trtsmith.converter.bench.subject import (
     BuildSource,
     check_options,
     native_engine,
+    native_graph,
     open_source,
     plugin_engine,
     points_for,
@@ -24,7 +26,8 @@ from trtsmith.converter.convert.pipeline import ConvertOptions
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.types import IoType
@@ -105,6 +108,38 @@ def test_the_native_engine_is_of_the_rewritten_graph_where_inputs_are_frozen_alr
     assert asked.inputs == (None if casts else tmp_path / "in.npz")
     assert made.run.io_types == (*casts, IoType("y", "float32", "float16"))
     assert "MatrixInverse" not in {node.op_type for node in made.nodes.values()}
+
+
+def scatter(path: Path, edges: int) -> Path:
+    """Rows added by index, as a graph network does it."""
+    onnx.save(
+        onnx.parser.parse_model(
+            f"""<ir_version: 9, opset_import: ["" : 18]>
+            g (float[4, 3] x, int64[{edges}, 1] i, float[{edges}, 3] u) => (float[4, 3] y) {{
+                y = ScatterND <reduction = "add"> (x, i, u)
+            }}"""
+        ),
+        path,
+    )
+    return path
+
+
+def test_what_a_rule_gives_to_a_plugin_is_as_the_other_rules_write_it_without_plugins(tmp_path: Path) -> None:
+    options = BenchOptions(scatter(tmp_path / "m.onnx", 7))
+    source = open_source(options)
+    assert "IndexedAccumulation" in {node.op_type for node in source.rewritten.model.proto.graph.node}
+    native = native_graph(options, source)
+    kinds = {node.op_type for node in native.proto.graph.node}
+    assert "ReduceSum" in kinds and not {"IndexedAccumulation", "TopK", "Unique"} & kinds
+    feeds = {"x": np.eye(4, 3, dtype=np.float32), "u": np.ones((7, 3), np.float32)}
+    feeds |= {"i": np.array([[0], [3], [-1], [0], [2], [3], [0]])}
+    np.testing.assert_array_equal(run(native, feeds)["y"], run(source.original, feeds)["y"])
+
+
+def test_there_is_no_native_engine_where_the_other_rules_refuse(tmp_path: Path) -> None:
+    options = BenchOptions(scatter(tmp_path / "m.onnx", 1_000_000))
+    with pytest.raises(ConversionError, match="too many to be compared"):
+        native_graph(options, open_source(options))
 
 
 def test_points_are_those_of_the_profile_that_the_shapes_of_a_model_became(tmp_path: Path) -> None:

@@ -67,12 +67,12 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(
             "not finite",
             """<ir_version: 9, opset_import: ["" : 18]>
-            g (float[5] x, int32[4] i, float[4] u) => (float[5] y) {
+            g (float[5, 2] x, int32[4, 2] i, float[4, 2] u) => (float[5, 2] y) {
                 y = ScatterElements <reduction = "add"> (x, i, u)
             }""",
             feeds={
-                "i": np.array([0, 3, 3, -5], np.int32),
-                "u": np.array([np.inf, np.nan, 1, 2], np.float32),
+                "i": np.array([[0, 1], [3, 3], [3, 2], [-5, 3]], np.int32),
+                "u": np.array([[np.inf, 1], [np.nan, 2], [1, 3], [2, -np.inf]], np.float32),
             },
         ),
     ),

@@ -31,17 +31,17 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             "slices",
             """<ir_version: 9, opset_import: ["" : 18]>
             g (float[4, 3, 2] x, int64[3, 1] i, float[3, 3, 2] u) => (float[4, 3, 2] y) {
-                y = ScatterND <reduction = "add"> (x, i, u)
+                y = ScatterND <reduction = "mul"> (x, i, u)
             }""",
             feeds={"i": np.array([[2], [0], [2]])},
         ),
         Example(
             "in parts",
             """<ir_version: 9, opset_import: ["" : 18]>
-            g (float[7, 64] x, int64[2500, 1] i, float[2500, 64] u) => (float[7, 64] y) {
+            g (float[1, 7, 64] x, int64[2500, 2] i, float[2500, 64] u) => (float[1, 7, 64] y) {
                 y = ScatterND <reduction = "add"> (x, i, u)
             }""",
-            feeds={"i": (np.arange(2500) ** 2 % 11 % 7).reshape(2500, 1)},
+            feeds={"i": np.stack([np.zeros(2500, int), np.arange(2500) ** 2 % 11 % 7], axis=1)},
             rtol=1e-4,
             atol=1e-3,
         ),

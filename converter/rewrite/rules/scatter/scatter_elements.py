@@ -1,6 +1,6 @@
 """Rewrites ScatterElements with a reduction, or with more indices than elements, by what TensorRT has.
 
-TensorRT's scatter overwrites, and orders nothing.
+TensorRT's scatter overwrites, and orders nothing. What reduces whole rows is a plugin's before (scatter_rows_plugin.py).
 
 Each update is first combined with all updates that go to the same element, by comparing their indices in pairs, then
 with the element itself. Updates of one element then have the same value, so that it matters not which is written

@@ -1,5 +1,7 @@
 """Rewrites ScatterND with a reduction by one without: TensorRT's scatter overwrites, and orders nothing.
 
+What reduces whole rows, with one index in a tuple, is a plugin's before (scatter_rows_plugin.py).
+
 As for ScatterElements, updates with the same index tuple are combined first, found by comparing the M tuples in pairs;
 then each with the slice that it goes to. The pairs cost M times the size of the updates, in parts.
 """

@@ -11,6 +11,7 @@ from onnx import reference
 from tests.builds import build_in_pool
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
@@ -44,9 +45,19 @@ MODELS: dict[str, tuple[str, list[Sizes]]] = {
     "scatter_nd": (
         """<ir_version: 9, opset_import: ["" : 18]>
         g (float[N, C] x, int64[M, 1] i, float[M, C] u) => (float[N, C] y) {
-            y = ScatterND <reduction = "max"> (x, i, u)
+            y = ScatterND <reduction = "mul"> (x, i, u)
         }""",
         [{"x": (4, 3), "i": (2, 1), "u": (2, 3)}, {"x": (3, 2), "i": (9, 1), "u": (9, 2)}],
+    ),
+    "scatter_rows": (
+        """<ir_version: 9, opset_import: ["" : 18]>
+        g (float[N, C] x, int64[M] i, float[M, C] u) => (float[N, C] y) <int64[1] axis = {1}> {
+            column = Unsqueeze (i, axis)
+            sizes = Shape (u)
+            wide = Expand (column, sizes)
+            y = ScatterElements <reduction = "add"> (x, wide, u)
+        }""",
+        [{"x": (4, 3), "i": (2,), "u": (2, 3)}, {"x": (3, 2), "i": (9,), "u": (9, 2)}],
     ),
     "determinant": (
         """<ir_version: 9, opset_import: ["" : 18]>
@@ -138,7 +149,9 @@ def test_tensorrt_builds_them(name: str, tmp_path: Path) -> None:
     for name, dims in fixed.items():
         largest = tuple(d.dim_value or m for d, m in zip(dims, profile[name].max, strict=True))
         profile[name] = Profile(sizes[name], sizes[name], largest)
+    plugins = plan(result).plugins
+    libraries = (plugin_library(),) if plugins else ()
     request = BuildRequest(
-        path, tmp_path / "engine", profiles=(profile,), targets=("sm86",), flavour="tensorrt_rtx"
+        path, tmp_path / "engine", libraries, plugins, (profile,), targets=("sm86",), flavour="tensorrt_rtx"
     )
     assert build_in_pool(request).size > 0

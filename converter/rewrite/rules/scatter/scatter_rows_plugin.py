@@ -1,0 +1,125 @@
+"""Replaces scatters that reduce whole rows with our plugin: graph networks add the messages of edges to nodes so.
+
+PyTorch's scatter_add and scatter_reduce of an expanded index, by which PyTorch Geometric and torch_scatter aggregate, are
+ScatterElements whose indices are those of rows, broadcast along them; index_add and index_put are a ScatterND. The rules
+behind this one compare all indices in pairs, which takes the square of their number; the plugin sorts them.
+
+Only where the indices are seen to be of whole rows: an Expand or a Tile of a column, a constant of equal columns, or data of
+one dimension. Left to the other rules are products, other types than the plugin's, and constant indices that all differ, for
+which nothing has to be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.rules.scatter.row_indices import row_count, row_index, same_size
+from trtsmith.importers.opdef import TYPE_VARIABLES
+from trtsmith.importers.registry import OPS
+
+NAME = "scatter-rows-plugin"
+PLUGIN = next(op for op in OPS if op.chain == NAME)
+
+_REDUCTIONS = {"add": 0, "max": 2, "min": 3}
+"""By ONNX's names, the plugin's numbers."""
+
+_NAN = "a NaN is passed over by the largest and the smallest"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What reduces whole rows. axis: of data, along which they lie. index: an array or a value, [E].
+
+    source: the value with the rows, along the same axis.
+    """
+
+    axis: int
+    index: np.ndarray | str
+    source: str
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    reduction, rank = node.attributes.get("reduction", "none"), node.rank(0)
+    if reduction not in _REDUCTIONS or node.dtype(0) not in TYPE_VARIABLES[PLUGIN.key] or not rank:
+        return None
+    w = Writer(node)
+    rows = _slices(w) if node.op_type == "ScatterND" else _elements(w, rank)
+    index = None if rows is None else _index(w, rows)
+    if rows is None or index is None:
+        return None
+    fields = {"reduction": _REDUCTIONS[reduction]}
+    if rows.axis == 0:
+        write_plugin(w, ["y0"], PLUGIN, ["x0", index, rows.source], fields)
+    else:
+        order = [rows.axis, *(axis for axis in range(rank) if axis != rows.axis)]
+        data, source = w.transpose("x0", order), w.transpose(rows.source, order)
+        write_plugin(w, ["reduced"], PLUGIN, [data, index, source], fields)
+        w.transpose("reduced", [int(axis) for axis in np.argsort(order)], result="y0")
+    return Replacement(w.nodes(), f"plugin {PLUGIN.name}", notes=() if reduction == "add" else (_NAN,))
+
+
+def _slices(w: Writer) -> _Rows | None:
+    """Of a ScatterND whose tuples have one index each."""
+    node = w.node
+    indices, data = node.shape(1), node.shape(0) or ()
+    if not indices or indices[-1] != 1:
+        return None
+    constant = node.constant(1)
+    source = "x2"
+    if len(indices) != 2:
+        sizes = [w.size("x0", axis) if size is None else size for axis, size in enumerate(data) if axis > 0]
+        source = w.reshape("x2", [-1, *sizes])
+    return _Rows(0, w.reshape("x1", [-1]) if constant is None else constant.reshape(-1), source)
+
+
+def _elements(w: Writer, rank: int) -> _Rows | None:
+    """Of a ScatterElements that reaches all elements of its rows."""
+    node = w.node
+    axis = int(node.attributes.get("axis", 0)) % rank
+    data, indices, updates = (node.dims(at) for at in range(3))
+    if data is None or indices is None or updates is None or not len(indices) == len(updates) == rank:
+        return None
+    others = [at for at in range(rank) if at != axis]
+    if not all(same_size(data[at], indices[at]) or same_size(data[at], updates[at]) for at in others):
+        return None
+    found = row_index(node, 1, axis)
+    if not isinstance(found, str):
+        return None if found is None else _Rows(axis, found, "x2")
+    # Behind a Cast, and one index for all rows before an Expand.
+    index = w.cast(w.reshape(w.value(found), [-1]), node.dtype(1) or "int64")
+    length = row_count(node, found)
+    if not (same_size(length, indices[axis]) or same_size(length, updates[axis])):
+        index = w.do("Expand", index, w.size("x2", axis))
+    return _Rows(axis, index, "x2")
+
+
+def _index(w: Writer, rows: _Rows) -> str | None:
+    """One index for each row, from 0 on: ONNX counts those below 0 from the end. None if nothing has to be compared."""
+    node = w.node
+    length = (node.shape(0) or ())[rows.axis]
+    if isinstance(rows.index, np.ndarray):
+        if length:
+            places = rows.index % length
+            return None if len(np.unique(places)) == len(places) else w.const(places, "index")
+        if np.all(rows.index >= 0):
+            return w.const(rows.index, "index")
+        given = w.const(rows.index, "given")
+    else:
+        given = rows.index
+    dtype = node.dtype(1) or "int64"
+    size = w.cast(w.size("x0", rows.axis), dtype)
+    below = w.do("Less", given, w.number(0, dtype))
+    return w.do("Where", below, w.do("Add", given, size), given)
+
+
+SCATTER_ROWS_PLUGIN = NodeRule(
+    NAME,
+    "ScatterElements and ScatterND that reduce whole rows by a plugin",
+    ("ScatterElements", "ScatterND"),
+    _rewrite,
+)

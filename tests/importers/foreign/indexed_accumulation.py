@@ -1,0 +1,78 @@
+"""The reduction of rows into rows of data by index, as trtsmith's own node; what exporters write, a rule recognises."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.importers.foreign._rows import INDEX, inputs, one_dimension
+from tests.importers.foreign.model import Arrays, Example, Inconsistent
+
+ACCUMULATION = "IndexedAccumulation"
+REDUCTIONS = {"sum": (0, np.add), "max": (2, np.maximum), "min": (3, np.minimum)}
+
+
+def _with_data(given: dict[str, np.ndarray | None]) -> dict[str, np.ndarray | None]:
+    source = given["source"]
+    assert source is not None
+    data = np.random.default_rng(4).integers(-2, 3, (7, *source.shape[1:])).astype(np.float32)
+    return {"data": data, "index": INDEX.copy(), "source": source}
+
+
+def rows() -> dict[str, np.ndarray | None]:
+    return _with_data(inputs())
+
+
+def single_numbers() -> dict[str, np.ndarray | None]:
+    return _with_data(one_dimension())
+
+
+def accumulated(how: str):  # type: ignore[no-untyped-def]
+    """The oracle of a node, by numpy's own scatters."""
+
+    def oracle(arrays: Arrays) -> np.ndarray:
+        output = arrays["data"].astype(np.float64)
+        REDUCTIONS[how][1].at(output, arrays["index"], arrays["source"].astype(np.float64))
+        return output
+
+    return oracle
+
+
+def mean(arrays: Arrays) -> np.ndarray:
+    output = accumulated("sum")(arrays)
+    count = 1 + np.bincount(arrays["index"], minlength=len(output))
+    return np.asarray(output / count[:, None])
+
+
+EXAMPLES = (
+    *(
+        Example(
+            ACCUMULATION,
+            ACCUMULATION,
+            "trtsmith",
+            {"reduction": number},
+            rows,
+            accumulated(how),
+            note=how,
+        )
+        for how, (number, _) in REDUCTIONS.items()
+    ),
+    Example(ACCUMULATION, ACCUMULATION, "trtsmith", {"reduction": 1}, rows, mean, note="mean"),
+    Example(
+        ACCUMULATION,
+        ACCUMULATION,
+        "trtsmith",
+        {"reduction": 0},
+        single_numbers,
+        accumulated("sum"),
+        note="one dimension",
+    ),
+)
+
+SHAPES = {"data": (7, 5), "index": (9,), "source": (9, 5)}
+FIELDS = {"reduction": 0}
+INCONSISTENT = (
+    Inconsistent(ACCUMULATION, SHAPES, {"data": ()}, "data has no dimensions", FIELDS),
+    Inconsistent(ACCUMULATION, SHAPES, {"source": (9,)}, "source has 1 dimensions, but data has 2", FIELDS),
+    Inconsistent(ACCUMULATION, SHAPES, {"source": (9, 4)}, "source[1] = 4, but data[1] = 5", FIELDS),
+    Inconsistent(ACCUMULATION, SHAPES, {"index": (8,)}, "index[0] = 8, but source[0] = 9", FIELDS),
+)
