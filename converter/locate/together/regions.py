@@ -1,0 +1,52 @@
+"""Chooses nodes of which an engine alone may show what goes wrong in company."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.locate.region import Region
+from trtsmith.converter.locate.together.shared import SharedInput
+
+MOST_SHARING = 64
+"""Nodes that share a tensor, at the most, in one engine."""
+
+WINDOWS = (2, 8, 32, 128)
+"""Nodes to either side of one, in the model's order, that are tried with it."""
+
+
+def regions_about(view: GraphView, index: int, shared: Sequence[SharedInput]) -> Iterator[Region]:
+    """Parts of the graph with that node, those that may show the most with the fewest nodes first."""
+    if shared:
+        yield sharing(view, index, shared)
+    for reach in WINDOWS:
+        first, last = max(0, index - reach), min(len(view.nodes) - 1, index + reach)
+        if last - first + 1 == len(view.nodes):
+            return  # that is the model itself
+        yield consecutive(view, first, last, index)
+
+
+def sharing(view: GraphView, index: int, shared: Sequence[SharedInput]) -> Region:
+    """The node with those that read the same tensors or equal constants, and what makes these; all else is input."""
+    names = {name for one in shared for name in (one.name, *one.equal)}
+    readers = {i for one in shared for more in (one.readers, *one.equal.values()) for i in more}
+    nearest = sorted(readers - {index}, key=lambda i: abs(i - index))[: MOST_SHARING - 1]
+    makers = {view.producer[name] for name in names if name in view.producer and name not in view.varying}
+    return _region(view, {index, *nearest, *makers}, {index, *nearest})
+
+
+def consecutive(view: GraphView, first: int, last: int, shown: int) -> Region:
+    """The nodes from the first to the last. Outputs: what others read, and those of the node `shown`."""
+    nodes = set(range(first, last + 1))
+    read = set(view.outputs).union(*(view.reads[i] for i in range(len(view.nodes)) if i not in nodes))
+    return _region(view, nodes, {i for i in nodes if i == shown or not read.isdisjoint(view.nodes[i].output)})
+
+
+def _region(view: GraphView, nodes: Iterable[int], shown: set[int]) -> Region:
+    """With the constants that they read. Outputs: all of the nodes `shown`."""
+    chosen = set(nodes)
+    read = dict.fromkeys(name for i in sorted(chosen) for name in view.reads[i])
+    chosen |= {view.producer[name] for name in read if name in view.constants}
+    made = set(view.made_by(chosen))
+    inputs = tuple(n for n in read if n not in made and (n in view.producer or n in view.inputs))
+    return Region(tuple(sorted(chosen)), inputs, view.made_by(sorted(shown)))
