@@ -115,7 +115,7 @@ class _FaultSearch:
             f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}"
         )
         found = self._search(self.executor, self.values, self._yardstick.compare)
-        beyond = () if fresh or not self.executor.fuses else self._yardstick.beyond(built)
+        beyond = () if fresh or not self.executor.fuses else self._beyond(built)
         if found.faults:
             return self._wrong_node(found, beyond)
         located = self._located(AGREE, self.executor.name, found)
@@ -182,6 +182,11 @@ class _FaultSearch:
     @cached_property
     def _judge(self) -> OutputJudge:
         return OutputJudge(self.original, self.feeds, self.options.tolerances, self.options.allowed)
+
+    def _beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
+        """Outputs that disagree by more than rounding explains, as they are judged."""
+        names = {c.output for c in self._yardstick.beyond(outputs)}
+        return tuple(c for c in self._judge.disagreeing(self._expected, outputs) if c.output in names)
 
     @cached_property
     def _yardstick(self) -> Yardstick:

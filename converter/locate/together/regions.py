@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.region import Region
@@ -10,6 +10,9 @@ from trtsmith.converter.locate.together.shared import SharedInput
 
 MOST_SHARING = 64
 """Nodes that share a tensor, at the most, in one engine."""
+
+BETWEEN = 3
+"""Nodes between two of those, at the most, that are computed with them: TensorRT may compute them again in a kernel."""
 
 WINDOWS = (2, 8, 32, 128)
 """Nodes to either side of one, in the model's order, that are tried with it."""
@@ -27,12 +30,34 @@ def regions_about(view: GraphView, index: int, shared: Sequence[SharedInput]) ->
 
 
 def sharing(view: GraphView, index: int, shared: Sequence[SharedInput]) -> Region:
-    """The node with those that read the same tensors or equal constants, and what makes these; all else is input."""
+    """The node with those that read the same tensors or equal constants, what makes these, and what stands between few
+    steps of them; all else is input. Outputs: those of the readers that none of these nodes reads, and the node's.
+    """
     names = {name for one in shared for name in (one.name, *one.equal)}
     readers = {i for one in shared for more in (one.readers, *one.equal.values()) for i in more}
     nearest = sorted(readers - {index}, key=lambda i: abs(i - index))[: MOST_SHARING - 1]
     makers = {view.producer[name] for name in names if name in view.producer and name not in view.varying}
-    return _region(view, {index, *nearest, *makers}, {index, *nearest})
+    readers = {index, *nearest}
+    nodes = readers | makers | _between(view, readers)
+    read = {name for i in nodes for name in view.reads[i]}
+    return _region(view, nodes, {i for i in readers if i == index or read.isdisjoint(view.nodes[i].output)})
+
+
+def _between(view: GraphView, ends: set[int]) -> set[int]:
+    """Nodes on ways of at most BETWEEN nodes from one of the ends to another."""
+    after = _steps(ends, lambda i: (r for name in view.nodes[i].output for r in view.readers.get(name, ())))
+    before = _steps(ends, lambda i: (view.producer[name] for name in view.reads[i] if name in view.producer))
+    return {i for i in after.keys() & before.keys() if after[i] + before[i] <= BETWEEN + 1}
+
+
+def _steps(starts: set[int], following: Callable[[int], Iterable[int]]) -> dict[int, int]:
+    """How many steps lead to each node, up to BETWEEN."""
+    found = dict.fromkeys(starts, 0)
+    edge = starts
+    for step in range(1, BETWEEN + 1):
+        edge = {i for at in edge for i in following(at)} - found.keys()
+        found |= dict.fromkeys(edge, step)
+    return found
 
 
 def consecutive(view: GraphView, first: int, last: int, shown: int) -> Region:

@@ -22,7 +22,7 @@ OTHERS = np.array([[1], [2], [4], [5]])
 
 
 def messages(path: Path, *, one_buffer: bool = True, before: int = 0) -> Model:
-    """x, through `before` nodes, into rows of zeros; what of it is at other rows times w into rows of zeros again, plus x.
+    """x, through `before` nodes, into rows of zeros; other rows of that times w, added to rows of zeros again.
 
     one_buffer: both from one ConstantOfShape, else each from its own.
     """
@@ -40,7 +40,9 @@ def messages(path: Path, *, one_buffer: bool = True, before: int = 0) -> Model:
             if one_buffer
             else [oh.make_node("ConstantOfShape", ["sizes"], ["nought"], name="nought", value=zeros)]
         ),
-        oh.make_node("ScatterND", [second, "others", "h"], ["sent again"], name="scatter 2"),
+        oh.make_node("GatherND", [second, "others"], ["old"], name="old"),
+        oh.make_node("Add", ["old", "h"], ["new"], name="new"),
+        oh.make_node("ScatterND", [second, "others", "new"], ["sent again"], name="scatter 2"),
         oh.make_node("Tanh", ["sent again"], ["y"], name="tanh"),
     ]
     constants = {"sizes": np.array([6, 8]), "rows": ROWS, "others": OTHERS, "w": W}
@@ -48,8 +50,9 @@ def messages(path: Path, *, one_buffer: bool = True, before: int = 0) -> Model:
 
 
 def in_place(*, always: bool) -> Callable[[onnx.GraphProto], None]:
-    """Each ScatterND updates what the one before it has left of the zeros.
+    """A ScatterND updates what the one before it has left of the zeros, and adds to that where it is to add to zeros.
 
+    What it shows of the sums is right: they are computed again in its kernel.
     always: whatever the outputs are; else not where some are values between nodes and the zeros are not.
     """
 
@@ -59,10 +62,22 @@ def in_place(*, always: bool) -> Callable[[onnx.GraphProto], None]:
             return
         made = {name for node in graph.node if node.op_type == "ConstantOfShape" for name in node.output}
         left = ""
-        for node in graph.node:
-            if node.op_type == "ScatterND" and node.input[0] in made:
-                node.input[0] = left or node.input[0]
-                left = node.output[0]
+        for node in list(graph.node):
+            if node.op_type != "ScatterND" or node.input[0] not in made:
+                continue
+            if left:
+                if {"old", "new"} <= {n.name for n in graph.node}:
+                    again = [
+                        oh.make_node("GatherND", [left, node.input[1]], ["old again"]),
+                        oh.make_node("Add", ["old again", "h"], ["new again"]),
+                    ]
+                    for at, one in enumerate(again, [n.name for n in graph.node].index(node.name)):
+                        graph.node.insert(at, one)
+                    node = node_of(graph, node.name)
+                    assert node is not None
+                    node.input[2] = "new again"
+                node.input[0] = left
+            left = node.output[0]
 
     return change
 
