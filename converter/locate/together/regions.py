@@ -8,8 +8,8 @@ from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.region import Region
 from trtsmith.converter.locate.together.shared import SharedInput
 
-MOST_SHARING = 64
-"""Nodes that share a tensor, at the most, in one engine."""
+SHARING = (6, 64)
+"""Nodes that share a tensor, at the most, in one engine: the nearest first, then more of them."""
 
 BETWEEN = 3
 """Nodes between two of those, at the most, that are computed with them: TensorRT may compute them again in a kernel."""
@@ -21,7 +21,8 @@ WINDOWS = (2, 8, 32, 128)
 def regions_about(view: GraphView, index: int, shared: Sequence[SharedInput]) -> Iterator[Region]:
     """Parts of the graph with that node, those that may show the most with the fewest nodes first."""
     if shared:
-        yield sharing(view, index, shared)
+        parts = (sharing(view, index, shared, most) for most in SHARING)
+        yield from {part.nodes: part for part in parts}.values()
     for reach in WINDOWS:
         first, last = max(0, index - reach), min(len(view.nodes) - 1, index + reach)
         if last - first + 1 == len(view.nodes):
@@ -29,15 +30,16 @@ def regions_about(view: GraphView, index: int, shared: Sequence[SharedInput]) ->
         yield consecutive(view, first, last, index)
 
 
-def sharing(view: GraphView, index: int, shared: Sequence[SharedInput]) -> Region:
-    """The node with those that read the same tensors or equal constants, what makes these, and what stands between few
-    steps of them; all else is input. Outputs: those of the readers that none of these nodes reads, and the node's.
+def sharing(view: GraphView, index: int, shared: Sequence[SharedInput], most: int) -> Region:
+    """The node with the nearest of those that read the same tensors or equal constants, what makes these, and what stands
+    between few steps of them; all else is input. Outputs: those that none of these nodes reads, and the node's.
     """
     names = {name for one in shared for name in (one.name, *one.equal)}
     readers = {i for one in shared for more in (one.readers, *one.equal.values()) for i in more}
-    nearest = sorted(readers - {index}, key=lambda i: abs(i - index))[: MOST_SHARING - 1]
-    makers = {view.producer[name] for name in names if name in view.producer and name not in view.varying}
+    nearest = sorted(readers - {index}, key=lambda i: abs(i - index))[: most - 1]
     readers = {index, *nearest}
+    fixed = {name for i in readers for name in view.reads[i] if name in names and name not in view.varying}
+    makers = {view.producer[name] for name in fixed if name in view.producer}
     nodes = readers | makers | _between(view, readers)
     read = {name for i in nodes for name in view.reads[i]}
     return _region(view, nodes, {i for i in readers if i == index or read.isdisjoint(view.nodes[i].output)})
