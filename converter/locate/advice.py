@@ -33,6 +33,30 @@ def advice(
     return (*_types(precision, reduction, wide), *_tolerances(outputs))
 
 
+def together_advice(saved: int, shared: Sequence[str], single: bool) -> tuple[str, ...]:
+    """Where nodes are computed wrongly together.
+
+    saved: nodes of the model that was saved because an engine of it is wrong; 0: none was. shared: initial values that are
+    kept once, or may be. single: whether one node stands out, which a plugin could compute.
+    """
+    what = (
+        f"the folder, whose model of {saved} nodes shows it"
+        if saved
+        else "the model, its inputs and this report"
+    )
+    told = [f"report it to NVIDIA with {what}: the error is in TensorRT"]
+    if shared:
+        told.append(
+            f"try another initial value: where {', '.join(shared[:MOST_NAMED])} depends on an input of the model (0 * X, "
+            "added to it), it is no constant that TensorRT may keep once for several nodes"
+        )
+    if single:
+        told.append(
+            "compute such a node in a plugin of your own (`trtsmith new` writes one): TensorRT computes it apart from others"
+        )
+    return tuple(told)
+
+
 def _types(precision: str, reduction: ReducedNodes | None, wide: Sequence[str] | None) -> Iterator[str]:
     if precision not in FORMATS:
         return

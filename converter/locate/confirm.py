@@ -25,6 +25,15 @@ MOST_ALONE = 8
 
 
 @dataclass(frozen=True)
+class Confirmed:
+    """faults: nodes that are wrong. acquitted: those that had been computed wrongly in the run in which they were seen, and
+    from which the rest of the run was computed, but that are right alone or where their inputs are no outputs."""
+
+    faults: tuple[NodeFault, ...]
+    acquitted: tuple[NodeFault, ...]
+
+
+@dataclass(frozen=True)
 class Confirmation:
     """What it is asked with: the graph, the values that can be looked at, the graph's inputs, and who computes."""
 
@@ -33,9 +42,9 @@ class Confirmation:
     feeds: Arrays
     executor: Executor
 
-    def of(self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays) -> list[NodeFault]:
-        """Those that what reads their nodes does not disprove, and that are there in an engine of the node alone, or without
-        the node's inputs as outputs.
+    def of(self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays) -> Confirmed:
+        """The faults are those that what reads their nodes does not disprove, and that are there in an engine of the node
+        alone, or without the node's inputs as outputs.
 
         marks: the outputs that were asked for when the faults were seen. seen: these and the graph's inputs.
         """
@@ -62,7 +71,10 @@ class Confirmation:
             fault if fault in company else self._doubtful(fault, longer.get(fault), faults, alone)
             for fault in faults
         ]
-        return [alone.told(fault) for fault in found if fault is not None]
+        return Confirmed(
+            tuple(alone.told(fault) for fault in found if fault is not None),
+            tuple(alone.told(faults[i]) for i, kept in enumerate(found) if kept is None),
+        )
 
     def _left(self, faults: Sequence[NodeFault], given: Arrays) -> dict[NodeFault, NodeFault]:
         """The faults that are there in a run, too, as they are there.

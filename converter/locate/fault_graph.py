@@ -12,7 +12,7 @@ from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
-_SIZES_ONLY = frozenset({"Shape", "Size"})
+SIZES_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends on their input's shape and not on its values."""
 
 
@@ -38,6 +38,12 @@ class GraphView:
     @cached_property
     def initializers(self) -> Mapping[str, onnx.TensorProto]:
         return {tensor.name: tensor for tensor in self.model.proto.graph.initializer}
+
+    @cached_property
+    def constants(self) -> Mapping[str, onnx.TensorProto]:
+        """Tensors of the nodes that are constants, by the value that such a node makes."""
+        nodes = (node for node in self.nodes if node.op_type == "Constant")
+        return {node.output[0]: a.t for node in nodes for a in node.attribute if a.name == "value"}
 
     @cached_property
     def producer(self) -> Mapping[str, int]:
@@ -68,7 +74,7 @@ class GraphView:
         """Values that depend on the values of graph inputs. For inputs of one size the others are constants."""
         found = set(self.inputs)
         for node, reads in zip(self.nodes, self.reads, strict=True):
-            if node.op_type not in _SIZES_ONLY and not found.isdisjoint(reads):
+            if node.op_type not in SIZES_ONLY and not found.isdisjoint(reads):
                 found.update(name for name in node.output if name)
         return frozenset(found)
 

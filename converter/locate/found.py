@@ -13,16 +13,17 @@ REWRITE = "rewrite"
 NODE = "node"
 FUSION = "fusion"
 ROUNDING = "rounding"
+UNEXPLAINED = "unexplained"
 ENGINE = "engine"
 
 SENTENCES = {
     AGREE: "every value agrees",
     REWRITE: "the rewrite of this node is wrong: in onnxruntime, too, the rewritten graph gives other numbers here",
     NODE: "this node is wrong by itself: from the very inputs that it had, onnxruntime computes something else",
-    FUSION: "no node is wrong by itself, and with outputs between the nodes the error is gone: "
-    "TensorRT computes these nodes wrongly together",
+    FUSION: "no node is wrong by itself: TensorRT computes these nodes right alone and wrongly together",
     ROUNDING: "no node is wrong by itself, none is further off than its own rounding explains: "
     "the precision itself makes the difference",
+    UNEXPLAINED: "no node is found wrong, and the outputs are further off than the precision explains",
     ENGINE: "an engine built now from this model is right: this engine was built from another, or in another way",
 }
 """What each verdict means."""
@@ -64,6 +65,23 @@ class NodeReport:
 
 
 @dataclass(frozen=True)
+class SharedTensor:
+    """A tensor that a node may update in place, as it is of the type and sizes of one of its outputs, and that others read.
+
+    node:  the node. times: how many of its inputs it is. readers: the other nodes that read it.
+    equal: other constants of the same numbers, of which TensorRT may keep one, with the nodes that read them.
+    fill:  the number that all its elements are, where it is a constant of one number.
+    """
+
+    name: str
+    node: str
+    times: int
+    readers: tuple[str, ...]
+    equal: dict[str, tuple[str, ...]]
+    fill: float | None
+
+
+@dataclass(frozen=True)
 class Growth:
     """A node that made an error grow: relative errors of its worst input and of its worst output."""
 
@@ -78,13 +96,17 @@ class Located:
     """The verdict, one of SENTENCES, and what it rests on.
 
     against:  what was compared with onnxruntime.
-    nodes:    for "node" and "rewrite" the culprits, the first in order first; for "fusion" the first and the last.
+    nodes:    for "node" and "rewrite" the culprits, the first in order first. For "fusion" the nodes at which the error
+              comes up first in an engine with values as outputs, with their tensors; where it is gone with such outputs,
+              the first and the last of the nodes that it takes, without tensors.
+    shared:   for "fusion": tensors which those nodes may update in place and others read, too.
     values:   every value that was compared, in order, with its error.
     skipped:  values that could not be compared, with the reason.
     folder:   the minimal model that was saved.
     kernel:   what the plugin's kernel did with the same inputs, run without TensorRT.
-    precision, outputs, growth, wide: for "rounding". The arithmetic, one of verify.rounding.PRECISIONS; the
-              outputs that disagree; nodes in which errors grow; nodes that make the outputs agree when in float32.
+    precision, outputs, growth, wide: for "rounding" and "unexplained". The arithmetic, one of verify.rounding.PRECISIONS;
+              the outputs that disagree ("fusion" has them, too); nodes in which errors grow; nodes that make the outputs
+              agree when in float32.
     advice:   what to do, one sentence each.
     """
 
@@ -101,6 +123,12 @@ class Located:
     outputs: tuple[Comparison, ...] = ()
     wide: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
+    shared: tuple[SharedTensor, ...] = ()
+
+    @property
+    def is_range(self) -> bool:
+        """Whether `nodes` are the ends of a range."""
+        return self.status == FUSION and not any(node.outputs for node in self.nodes)
 
     def to_json(self) -> dict[str, Any]:
         """JSON has no infinity and no NaN: they are null there."""

@@ -23,8 +23,13 @@ def narrow(view: GraphView, values: Mapping[str, Value], limit: int, persists: P
     searches (trtsmith.converter.locate.shortest), an engine each step.
     """
 
+    tried: dict[tuple[str, ...], bool] = {}
+
     def stays(first: int, last: int) -> bool:
-        return persists(marks_outside(view, values, first, last, limit))
+        marks = marks_outside(view, values, first, last, limit)
+        if marks not in tried:  # constants between two places add no output
+            tried[marks] = persists(marks)
+        return tried[marks]
 
     return shortest(len(view.nodes), stays)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,23 +13,25 @@ from trtsmith.converter.locate.confirm import MOST_ALONE, wrong_alone
 from trtsmith.converter.locate.describe import growths, node_report, origin_of, seen_report
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView
-from trtsmith.converter.locate.found import AGREE, ENGINE, FUSION, NODE, REWRITE, ROUNDING, Located
-from trtsmith.converter.locate.fusion import narrow
+from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_fault import NodeFault
 from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
 from trtsmith.converter.locate.original import Original
 from trtsmith.converter.locate.outputs import OutputJudge
 from trtsmith.converter.locate.probe import Value, probe
-from trtsmith.converter.locate.reproduce import reproducer, rewrite_reproducer
+from trtsmith.converter.locate.reproduce import kernel_alone, reproducer, rewrite_reproducer
 from trtsmith.converter.locate.save_repro import Reproducer, check_folder, save_reproducer
-from trtsmith.converter.locate.search import Progress, Search, marked_model, search
+from trtsmith.converter.locate.search import Judge, Progress, Search, search
+from trtsmith.converter.locate.together.company import CompanySearch
 from trtsmith.converter.locate.wider import ReducedNodes, fewest
+from trtsmith.converter.locate.yardstick import Yardstick, told_growth
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.tolerances import TOLERANCE
 
 
 def locate(
@@ -97,7 +99,7 @@ class _FaultSearch:
         dtypes |= {io.name: io.after for io in self.rewritten.io_types}
         common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
         against = Original(model, self.feeds, known, self.rewritten.io_types)
-        found = self._search(against, common)
+        found = self._search(against, common, self._judge.compare)
         if not found.faults:
             return None
         fault = found.faults[0]
@@ -112,28 +114,35 @@ class _FaultSearch:
         notes_of(self.progress)(
             f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}"
         )
-        found = self._search(self.executor, self.values)
+        found = self._search(self.executor, self.values, self._yardstick.compare)
+        beyond = () if fresh or not self.executor.fuses else self._beyond(built)
         if found.faults:
-            return self._wrong_node(found)
+            return self._wrong_node(found, beyond)
         located = self._located(AGREE, self.executor.name, found)
         if fresh and not right:
             return replace(located, status=ENGINE)
-        if not fresh and self.executor.fuses and any(run.agrees for run in found.runs):
-            return self._fused(found)
+        if beyond and found.suspects:
+            return self._company.at_jumps(found.suspects, found, replace(located, outputs=beyond))
+        if beyond and any(run.agrees for run in found.runs):
+            return self._company.in_a_range(found, replace(located, outputs=beyond))
         outputs = built if given is None else given
         disagreeing = self._judge.off_the_original(outputs, self.rewritten)
         if fresh and not disagreeing:
             return located
         disagreeing = disagreeing or self._judge.disagreeing(self._expected, outputs)
         located = replace(located, growth=() if fresh else growths(self.view, found.seen))
-        return self._rounded(located, disagreeing)
+        located = replace(located, status=UNEXPLAINED if beyond else ROUNDING)
+        more = () if fresh or not self.executor.fuses else told_growth(self._yardstick.ill_conditioned(built))
+        return self._rounded(located, disagreeing, more)
 
-    def _rounded(self, located: Located, disagreeing: tuple[Comparison, ...]) -> Located:
-        """The precision makes the difference: which is it, for what outputs, and what can be done?"""
+    def _rounded(
+        self, located: Located, disagreeing: tuple[Comparison, ...], more: tuple[str, ...]
+    ) -> Located:
+        """No node is wrong: which is the precision, what outputs disagree, and what can be done? more: advice."""
         precision = arithmetic((v.dtype for v in self.values.values()), self.executor.tf32)
         wide = self._fewest()
-        located = replace(located, status=ROUNDING, precision=precision, outputs=disagreeing)
-        told = advice(precision, disagreeing, self.reduction, wide)
+        located = replace(located, precision=precision, outputs=disagreeing)
+        told = (*more, *advice(precision, disagreeing, self.reduction, wide))
         return replace(located, wide=wide or (), advice=told)
 
     def _fewest(self) -> tuple[str, ...] | None:
@@ -150,7 +159,7 @@ class _FaultSearch:
         self.progress(f"{self.executor.name}: with other nodes in float32")
         return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
 
-    def _search(self, executor: Executor, values: Mapping[str, Value]) -> Search:
+    def _search(self, executor: Executor, values: Mapping[str, Value], judge: Judge) -> Search:
         limit, everything = self.options.memory, self.options.everything
         return search(
             self.view,
@@ -158,7 +167,7 @@ class _FaultSearch:
             self.engine_feeds,
             executor,
             limit,
-            self._judge.compare,
+            judge,
             self.progress,
             everything=everything,
         )
@@ -174,31 +183,38 @@ class _FaultSearch:
     def _judge(self) -> OutputJudge:
         return OutputJudge(self.original, self.feeds, self.options.tolerances, self.options.allowed)
 
-    def _fused(self, found: Search) -> Located:
-        """Which nodes TensorRT must be free to fuse for the error to be there."""
-        usable = {n: v for n, v in self.values.items() if v.dtype in self.executor.types}
-        skipped = {s.name for s in found.skipped}
+    def _beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
+        """Outputs that disagree by more than rounding explains, as they are judged."""
+        names = {c.output for c in self._yardstick.beyond(outputs)}
+        return tuple(c for c in self._judge.disagreeing(self._expected, outputs) if c.output in names)
 
-        def persists(marks: Sequence[str]) -> bool:
-            self.progress(f"{self.executor.name}: with {len(marks)} values between nodes as outputs")
-            try:
-                outputs = self.executor.execute(marked_model(self.view, usable, marks), self.engine_feeds)
-            except TrtsmithError:
-                return False
-            return not self._outputs_agree({name: outputs[name] for name in self.view.outputs})
+    @cached_property
+    def _yardstick(self) -> Yardstick:
+        expected = self._judge.comparable(self._expected)
+        least = TOLERANCE["float16"] if self.executor.tf32 else TOLERANCE["float32"]
+        return Yardstick(self.rewritten.model, self.engine_feeds, expected, self.options.allowed, least)
 
-        marks = {n: v for n, v in usable.items() if n not in skipped}
-        first, last = narrow(self.view, marks, self.options.memory, persists)
-        nodes = tuple(
-            node_report(self.view, i, {}, None, (), self._origin(i)) for i in dict.fromkeys((first, last))
+    @cached_property
+    def _company(self) -> CompanySearch:
+        return CompanySearch(
+            self.view,
+            self.values,
+            self.engine_feeds,
+            self.executor,
+            self.options,
+            self._yardstick,
+            self.progress,
+            self._origin,
         )
-        return replace(self._located(FUSION, self.executor.name, found), nodes=nodes)
 
     def _origin(self, index: int) -> str:
         return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
 
-    def _wrong_node(self, found: Search) -> Located:
+    def _wrong_node(self, found: Search, beyond: tuple[Comparison, ...]) -> Located:
         """The first of the nodes that are wrong where they stand which is wrong alone, too; else the first.
+
+        beyond: the model's outputs that are further off than rounding explains; if there are any and all nodes are right
+        alone, nodes are wrong together.
 
         What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
         the reader seems to be wrong by as much as the two differ.
@@ -212,6 +228,10 @@ class _FaultSearch:
                     break
                 if self._wrong_alone(fault):
                     chosen, alone = i, True
+        if beyond and alone is False:
+            tried = [replace(fault, alone=self._wrong_alone(fault)) for fault in found.faults[:MOST_ALONE]]
+            located = self._located(AGREE, self.executor.name, found)
+            return self._company.at_jumps([*found.suspects, *tried], found, replace(located, outputs=beyond))
         found.faults.insert(0, found.faults.pop(chosen))
         saved = reproducer(self.view, found.faults[0])
         return self._culprits(NODE, self.executor.name, found, saved, alone)
@@ -223,19 +243,12 @@ class _FaultSearch:
             node_report(self.view, f.node, f.given, f, found.seen, self._origin(f.node)) for f in found.faults
         ]
         reports[0] = replace(reports[0], alone=alone)
-        kernel = self._kernel(saved) if status == NODE and saved.plugin else ""
+        kernel = kernel_alone(self.replay, saved) if status == NODE and saved.plugin else ""
         located = replace(self._located(status, against, found), nodes=tuple(reports), kernel=kernel)
         if self.options.folder is None:
             return located
         save_reproducer(saved, self.options.folder)
         return replace(located, folder=str(self.options.folder))
-
-    def _kernel(self, saved: Reproducer) -> str:
-        """What the plugin's kernel gives for the same inputs, without TensorRT."""
-        ran = self.replay(saved.model, saved.inputs, saved.expected) if self.replay is not None else None
-        if ran is None:
-            return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
-        return f"{ran.verdict} ({ran.text})"
 
     def _wrong_alone(self, fault: NodeFault) -> bool | None:
         return wrong_alone(self.view, fault, self.values, self.executor)

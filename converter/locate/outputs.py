@@ -36,8 +36,11 @@ class OutputJudge:
 
     def compare(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
         """All outputs but those that random numbers decide, both in the same types."""
-        comparable = {name: value for name, value in expected.items() if name not in self._random}
-        return compare(comparable, actual, self.tolerances, self.allowed)
+        return compare(self.comparable(expected), actual, self.tolerances, self.allowed)
+
+    def comparable(self, outputs: Arrays) -> dict[str, np.ndarray]:
+        """Those that random numbers do not decide."""
+        return {name: value for name, value in outputs.items() if name not in self._random}
 
     def disagreeing(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
         return tuple(c for c in self.compare(expected, actual) if not c.agrees)

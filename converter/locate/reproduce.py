@@ -9,6 +9,7 @@ from trtsmith.converter.locate.describe import ranges
 from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView, op_name
 from trtsmith.converter.locate.node_fault import NodeFault
+from trtsmith.converter.locate.options import ReplayKernel
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
 from trtsmith.converter.locate.save_repro import Reproducer
@@ -47,6 +48,14 @@ def rewrite_reproducer(original: Model, view: GraphView, fault: NodeFault, given
     expected = Onnxruntime().execute(reference(model), inputs)
     text = _text(view, fault, "after the rewrite, ", inputs, expected)
     return Reproducer(model, inputs, expected, actual, text, rewritten=rewritten)
+
+
+def kernel_alone(replay: ReplayKernel | None, saved: Reproducer) -> str:
+    """What the plugin's kernel gives for the same inputs, without TensorRT."""
+    ran = replay(saved.model, saved.inputs, saved.expected) if replay is not None else None
+    if ran is None:
+        return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
+    return f"{ran.verdict} ({ran.text})"
 
 
 def _original_region(source: GraphView, fault: NodeFault, given: Arrays) -> Region:

@@ -30,6 +30,7 @@ class Reproducer:
     """model: the node with its tensors as inputs. expected: onnxruntime's outputs for `inputs`; actual: those found.
 
     rewritten: what the model's node became, where the rewrite is at fault. text: what is wrong, for the README.
+    what: what the model is of.
     """
 
     model: Model
@@ -39,6 +40,7 @@ class Reproducer:
     text: str
     plugin: bool = False
     rewritten: Model | None = None
+    what: str = "the node"
 
 
 def saved_folder(model: Path) -> Path:
@@ -111,7 +113,7 @@ def _readme(found: Reproducer, folder: Path) -> str:
     lines: Sequence[str] = (
         found.text,
         "",
-        f"{MODEL}: the node alone; {INPUTS}: its inputs",
+        f"{MODEL}: {found.what} alone; {INPUTS}: the inputs",
         f"{EXPECTED}: onnxruntime's outputs; {ACTUAL}: those that were found",
         *([f"{REWRITTEN}: what the rewrite made of it"] if found.rewritten is not None else []),
         "",

@@ -51,10 +51,15 @@ class MarkedRun:
 
 @dataclass
 class Search:
-    """What was found so far."""
+    """What was found so far.
+
+    suspects: nodes that were computed wrongly where the model's own outputs were wrong, too, and that were acquitted
+        (trtsmith.converter.locate.confirm.Confirmed). They are among those skipped.
+    """
 
     seen: list[Seen] = field(default_factory=list)
     faults: list[NodeFault] = field(default_factory=list)
+    suspects: list[NodeFault] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     runs: list[MarkedRun] = field(default_factory=list)
 
@@ -108,7 +113,9 @@ def search(
         found.runs.append(MarkedRun(batch, all(c.agrees for c in own)))
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
-            seen, faults = faults, confirmation.of(faults, batch.marks, {**feeds, **actual})
+            confirmed = confirmation.of(faults, batch.marks, {**feeds, **actual})
+            seen, faults = faults, [*confirmed.faults]
+            found.suspects += () if found.runs[-1].agrees else confirmed.acquitted
             wrong = {fault.node for fault in faults}
             found.skipped += [
                 Skipped(name, DISTURBED) for f in seen if f.node not in wrong for name in f.region.outputs

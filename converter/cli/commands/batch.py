@@ -12,10 +12,11 @@ from typing import Any
 
 from trtsmith.converter.batch.batch_request import BatchRequest, run_request
 from trtsmith.converter.batch.cache.layout import VARIABLE, default_folder
+from trtsmith.converter.batch.gpu_demand import ANY, GpuDemand, gpu_demand
 from trtsmith.converter.batch.results.changes import WORSE
 from trtsmith.converter.batch.results.document import RESULTS
 from trtsmith.converter.batch.run.not_run import command_of
-from trtsmith.converter.batch.task import BatchTask, Needs
+from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
 from trtsmith.converter.cli.arguments import positive_int
@@ -24,6 +25,7 @@ from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.cli.batch_progress import batch_progress
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.cli.reports.batch_lines import summary
+from trtsmith.converter.engine.build.flavour import installed_flavours
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.importers.problem import Problem
 
@@ -212,6 +214,8 @@ def _batch(options: argparse.Namespace, console: Console, zoo: Path) -> int:
 
 
 def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> None:
+    flavours = {found.name for found in installed_flavours()}
+    asked = [(task, gpu_demand(task, flavours)) for task in tasks]
     if as_json:
         shown = [
             {
@@ -221,18 +225,26 @@ def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> Non
                 "command": list(command_of(task)),
                 "bench": None if task.bench is None else list(task.bench),
                 "needs": vars(task.needs),
+                "gpu": None if demand is None else vars(demand),
                 "line": task.line,
             }
-            for task in tasks
+            for task, demand in asked
         ]
         console.json(shown)
         return
-    console.result(table([(task.name, _needs(task.needs), shlex.join(command_of(task))) for task in tasks]))
+    console.result(
+        table([(task.name, _needs(task, demand), shlex.join(command_of(task))) for task, demand in asked])
+    )
 
 
-def _needs(needs: Needs) -> str:
+def _needs(task: BatchTask, demand: GpuDemand | None) -> str:
+    """What it takes, with the GPU whatever asks for it, and whether its engine is timed."""
+    needs = task.needs
     parts = [f"{needs.cpus:g} cpu{'s' * (needs.cpus != 1)}"]
     parts += [f"{needs.memory_mib} MiB"] if needs.memory_mib is not None else []
-    parts += [f"GPU {needs.gpu}"] if needs.gpu else []
+    if demand is not None:
+        one_of = f" of {' or '.join(demand.targets)}" if demand.targets else ""
+        parts.append("a GPU" + one_of if demand.name == ANY else f"GPU {demand.name}{one_of}")
     parts += [f"{needs.timeout_s:g} s"] if needs.timeout_s is not None else []
+    parts += ["timed"] if task.bench is not None else []
     return ", ".join(parts)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.cli.reports.comparison import render_comparisons
-from trtsmith.converter.locate.found import FUSION, SENTENCES, Located, NodeReport, TensorReport
+from trtsmith.converter.locate.found import FUSION, SENTENCES, Located, NodeReport, SharedTensor, TensorReport
 from trtsmith.converter.verify.allowance import WORDS
 
 SKIPPED_SHOWN = 5
+SHARING_SHOWN = 6
 
 
 def render(found: Located) -> str:
@@ -16,12 +17,17 @@ def render(found: Located) -> str:
     lines.append(
         f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {found.inputs})"
     )
-    if found.status == FUSION:
+    if found.is_range:
         first, last = found.nodes[0], found.nodes[-1]
         lines.append(f"nodes: from {_node(first)} to {_node(last)}, in the model's order")
+        lines.append("  with values between nodes as outputs the error is gone")
     else:
+        if found.status == FUSION:
+            lines.append("where the error comes up first, in an engine with values between nodes as outputs:")
         for node in found.nodes:
             lines += _told(node)
+    for shared in found.shared:
+        lines += _told_shared(shared)
     if found.precision:
         lines.append(f"precision: {WORDS[found.precision]}")
     if found.outputs:
@@ -69,6 +75,28 @@ def _told(node: NodeReport) -> list[str]:
             else "  alone in an engine it is right: it is wrong together with its neighbours only"
         )
     return lines
+
+
+def _told_shared(shared: SharedTensor) -> list[str]:
+    """What may be updated in place while others still read it."""
+    constant = "" if shared.fill is None else f", a constant of {shared.fill:g} everywhere,"
+    lines = [f"shared: {one_line(shared.name)}{constant} is read by {one_line(shared.node)}"]
+    if shared.times > 1:
+        lines[0] += f" as {shared.times} of its inputs"
+    if shared.readers:
+        lines.append(f"  and by {_some(shared.readers)}")
+    if shared.equal:
+        lines.append(f"  equal constants, which TensorRT may keep once: {_some(tuple(shared.equal))}")
+        readers = tuple(dict.fromkeys(name for names in shared.equal.values() for name in names))
+        lines += [f"  which are read by {_some(readers)}"] if readers else []
+    return lines
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first names, and how many there are more."""
+    more = len(names) - SHARING_SHOWN
+    told = ", ".join(map(one_line, names[:SHARING_SHOWN]))
+    return f"{told} and {more} more" if more > 0 else told
 
 
 def _row(kind: str, tensor: TensorReport) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tests.converter.locate.sabotage import Sabotaged, node_of, nothing
 from tests.converter.models import inverse, load, value
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.locate.confirm import Confirmation
+from trtsmith.converter.locate.confirm import Confirmation, Confirmed
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.fusion import marks_outside
@@ -390,6 +390,7 @@ def test_a_node_that_is_right_alone_is_told_so(tmp_path: Path) -> None:
         result = found(model, Sabotaged(change, fuses=True))
         assert result.nodes[0].name == "second" and result.nodes[0].alone is alone
         assert ("it is right" in render(result)) is not alone
+        assert result.status == ("node" if alone else "fusion")
     assert found(model, Sabotaged(wrong_weight)).nodes[0].alone is None
 
 
@@ -542,7 +543,7 @@ def test_a_reader_of_an_output_that_was_not_written_takes_no_engine(tmp_path: Pa
         for region in regions
     ]
     executor = Sabotaged(fuses=True)
-    assert Confirmation(view, values, x(), executor).of(faults, list(values), seen) == []
+    assert Confirmation(view, values, x(), executor).of(faults, list(values), seen) == Confirmed((), ())
     assert not executor.asked
 
 

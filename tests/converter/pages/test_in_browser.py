@@ -464,6 +464,31 @@ def test_long_names_do_not_widen_a_page_on_paper(opened: Opened) -> None:
         browser.look(1280, 900)
 
 
+@pytest.mark.parametrize(("width", "below"), [(400, True), (1280, False)])
+def test_what_is_told_of_a_node_covers_no_network(
+    opened: Opened, large: dict[str, Any], width: int, below: bool
+) -> None:
+    """In a narrow window it stands below, as wide as the network; else beside."""
+    browser = opened(large)
+    try:
+        browser.look(width, 800)
+        browser.evaluate("document.getElementById('network').scrollIntoView()")
+        browser.evaluate("document.querySelector('#nodes tr.pickable').click()")
+        frames(browser)
+        boxes = """JSON.stringify([...document.querySelectorAll('.canvas, .details')].map((one) => {
+            const { left, right, top, bottom } = one.getBoundingClientRect(); return { left, right, top, bottom }; }))"""
+        canvas, details = json.loads(browser.evaluate(boxes))
+        assert details["bottom"] > details["top"] + 50 and canvas["bottom"] > canvas["top"] + 200
+        if below:
+            assert details["top"] >= canvas["bottom"] - 1
+            assert (details["left"], details["right"]) == (canvas["left"], canvas["right"])
+            assert browser.evaluate("document.documentElement.scrollWidth") == width
+        else:
+            assert details["left"] >= canvas["right"] - 1 and details["top"] == canvas["top"]
+    finally:
+        browser.look(1280, 900)
+
+
 def test_a_narrow_window_holds_the_menus_and_breaks_no_type(opened: Opened, hostile: dict[str, Any]) -> None:
     browser = opened(hostile)
     try:

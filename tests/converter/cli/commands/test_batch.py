@@ -19,6 +19,7 @@ from onnx import helper as oh
 from tests.converter.models import inverse, relu, save, value
 from tests.processes import checkout_environment
 from trtsmith.converter.batch.task_record import TaskRecord
+from trtsmith.converter.cli.commands import batch
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.engine.bundle.bundle import file_digest
 
@@ -117,6 +118,36 @@ def test_a_list_does_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["batch", "zoo.toml", "--list", "--json", "--only", "gate"]) == 0
     (task,) = json.loads(capsys.readouterr().out)
     assert task["name"] == "gate" and task["command"][-2:] == ["--precision", "fp16"]
+
+
+def test_a_list_tells_what_is_timed_and_what_needs_a_gpu(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "installed_flavours", list)
+    relu(home / "a.onnx")
+    models = {
+        "plain": "",
+        "timed": "bench = true\ntarget = 'sm90'",
+        "compared": "verify = 'engine'",
+        "large": "bench = true\n[model.needs]\ngpu = 'H100'",
+    }
+    zoo = "\n".join(f"[[model]]\nname = {name!r}\npath = 'a.onnx'\n{more}" for name, more in models.items())
+    (home / "zoo.toml").write_text(zoo)
+    assert main(["batch", "zoo.toml", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    shown = {
+        line.split()[0]: line.split("trtsmith convert")[0].split(maxsplit=1)[1].strip() for line in lines
+    }
+    assert shown == {
+        "plain": "1 cpu",
+        "timed": "1 cpu, a GPU of sm90, timed",
+        "compared": "1 cpu, a GPU",
+        "large": "1 cpu, GPU H100, timed",
+    }
+    assert main(["batch", "zoo.toml", "--list", "--json"]) == 0
+    tasks = {task["name"]: task for task in json.loads(capsys.readouterr().out)}
+    assert tasks["plain"]["gpu"] is None and tasks["large"]["gpu"]["name"] == "H100"
+    assert tasks["timed"]["gpu"] == {"name": "any", "targets": ["sm90"], "why": "the engine is timed"}
 
 
 def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,1 @@
+"""Finds what TensorRT computes wrongly together, of nodes that are right alone."""
