@@ -39,8 +39,8 @@ def render_real_engines(record: Mapping[str, Any]) -> str:
     packages = record["versions"]
     said = (
         f"{record['gpu']}, driver {record['driver']}, tensorrt-rtx {packages['tensorrt-rtx-cu13']}, onnxruntime "
-        f"{packages['onnxruntime']}, commits {commits}. Of {len(results)} networks {len(agree)} agree, with relative errors of "
-        f"at most {_error(worst)}."
+        f"{packages['onnxruntime']}, commits {commits}. Of {len(results)} networks {len(agree)} agree, with relative "
+        f"errors of at most {_error(worst)}."
     )
     rows = [
         (f"`{result['model']}`", escaped(result["outcome"].partition("\n")[0]), escaped(result["located"]))
