@@ -118,6 +118,18 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 "u": np.array([[np.inf, 1], [np.nan, 2], [1, 3], [-np.inf, 4]], np.float32),
             },
         ),
+        Example(
+            "no number in a row that stays",
+            """<ir_version: 9, opset_import: ["" : 18]>
+            g (float[3, 2] x, int64[3, 1] i, float[3, 2] u) => (float[3, 2] y) {
+                y = ScatterND <reduction = "max"> (x, i, u)
+            }""",
+            feeds={
+                "x": np.array([[1, -np.inf], [np.nan, 2], [-1, -2]], np.float32),
+                "i": np.array([[0], [2], [0]]),
+                "u": np.array([[0, -np.inf], [np.inf, -3], [-1, -5]], np.float32),
+            },
+        ),
         _slices("add", "slices", "[4, 3, 2]", np.array([[2], [0], [2]]), "[3, 3, 2]"),
         _slices(
             "max", "slices of several batches", "[4, 3]", np.array([[[2], [0]], [[2], [-1]]]), "[2, 2, 3]"
