@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
-from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
@@ -20,6 +20,8 @@ from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.importers.registry import normalise_domain
+
+Shapes = Mapping[str, tuple[int | None, ...]]
 
 FP16_SUMS = "fp16-sums"
 """float16 in which products are summed, too, as TensorRT-RTX sums them."""
@@ -106,10 +108,10 @@ def rounded(
         for name in node.output
         if not _is_weight(node)
     }
-    weights = {w.name: tuple(w.dims) for graph in all_graphs(proto.graph) for w in graph.initializer}
+    shapes = value_shapes(proto)
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
         if precision == "tf32":
-            nodes = list(_products_rounded(graph, dtypes, weights, Tf32(names, split, below)))
+            nodes = list(_products_rounded(graph, dtypes, shapes, Tf32(names, split, below)))
         else:
             nodes = list(_values_stored(graph, dtypes, names, made, FORMATS[precision].elem))
         del graph.node[:], graph.value_info[:]
@@ -165,20 +167,22 @@ class Tf32:
         yield helper.make_node("Where", [over, low, near], [result])
 
 
-def _has_few_channels(node: onnx.NodeProto, weights: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether it is a convolution of few channels, in one group. weights: shapes, [outputs, channels, ...]."""
+def _has_few_channels(node: onnx.NodeProto, shapes: Shapes) -> bool:
+    """Whether it is a convolution of few channels, in one group, of weights [outputs, channels, ...]."""
     if node.op_type != "Conv" or any(a.name == "group" and a.i != 1 for a in node.attribute):
         return False
-    _, channels, *kernel = weights.get(node.input[1], (0, 0))
-    return 0 < channels < FEW_CHANNELS and math.prod(kernel) > 1
+    weights = shapes.get(node.input[1], ())
+    if len(weights) < 3 or None in weights:
+        return False
+    return (weights[1] or 0) < FEW_CHANNELS and math.prod(size or 0 for size in weights[2:]) > 1
 
 
 def _products_rounded(
-    graph: onnx.GraphProto, dtypes: Mapping[str, str], weights: Mapping[str, tuple[int, ...]], tf32: Tf32
+    graph: onnx.GraphProto, dtypes: Mapping[str, str], shapes: Shapes, tf32: Tf32
 ) -> Iterator[onnx.NodeProto]:
     held: dict[tuple[str, bool], str] = {}
     for node in graph.node:
-        cut = _has_few_channels(node, weights)
+        cut = _has_few_channels(node, shapes)
         for position, value in _factors(node, dtypes):
             if (value, cut) not in held:
                 held[value, cut] = tf32.names.value(f"{value}_tf32")

@@ -101,6 +101,18 @@ def test_tf32_cuts_the_operands_of_convolutions_of_few_channels(
     assert found != pytest.approx(product(tf32 if bits is cut else cut), rel=1e-6, abs=1e-5)
 
 
+def test_weights_that_are_nodes_have_channels_too(tmp_path: Path) -> None:
+    """As paddle2onnx writes them."""
+    x = np.random.default_rng(3).standard_normal((2, 3, 4)).astype(np.float32)
+    w = np.random.default_rng(4).standard_normal((2, 3, 4)).astype(np.float32)
+    values = ", ".join(map(repr, w.reshape(-1).tolist()))
+    body = f"w = Constant <value = float[2, 3, 4] {{{values}}}> () y = Conv (x, w)"
+    model = network(tmp_path, f"(float[2, 3, 4] x) => (float[2, 2, 1] y) {{ {body} }}")
+    found = run(rounded(model, "tf32"), {"x": x})["y"][..., 0]
+    factors = [cut(array).astype(np.float64) for array in (x, w)]
+    assert found == pytest.approx(np.einsum("nck,ock->no", *factors), rel=1e-6, abs=1e-6)
+
+
 def test_tf32_leaves_other_nodes_alone(tmp_path: Path) -> None:
     body = (
         "a = Transpose (w) c = Constant <value = int64[2] {0, 1}> () b = Gather <axis = 1> (x, c) y = Abs (w)"
