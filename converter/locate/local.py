@@ -19,6 +19,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.rounding import PRODUCTS
+from trtsmith.converter.verify.sensitivity import shaken
 from trtsmith.importers.registry import operators
 
 RANDOM = frozenset(
@@ -30,12 +31,8 @@ TF32_FACTOR = 2.0
 """Error allowed, over that which operands in TF32 alone make: an engine may add in another order, too."""
 
 LOOPS = frozenset({"If", "Loop", "Scan"})
-"""Nodes that are graphs: they round many times, and what they round early may count for more in the end."""
-
-SHAKEN = 2.0**-20
-"""By how much of itself each float input of LOOPS is moved, to see what rounding inside of them can do: 16 units of roundoff
-of float32. An elimination of ill-conditioned matrices on an H200 was beyond the tolerance of one operator."""
-
+"""Nodes that are graphs: they round many times, and what they round early may count for more in the end. An elimination of
+ill-conditioned matrices on an H200 was beyond the tolerance of one operator."""
 
 FIRST_STEP = 0.01
 """Error of the first step of one of LOOPS that rounding cannot make: TF32 rounds products to 5e-4 of themselves."""
@@ -101,15 +98,6 @@ def _within(
         )
         for c in found
     )
-
-
-def shaken(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Floats moved up or down by SHAKEN of themselves; other types as they are."""
-    array = np.asarray(array)
-    if array.dtype.kind != "f":
-        return array
-    signs = rng.choice([-1.0, 1.0], array.shape)
-    return np.asarray(array.astype(np.float64) * (1 + SHAKEN * signs)).astype(array.dtype)
 
 
 def to_tf32(array: np.ndarray) -> np.ndarray:

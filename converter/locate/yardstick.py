@@ -9,18 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
-from trtsmith.converter.locate.local import SHAKEN, shaken
-from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify.allowance import FACTOR, changed_by
+from trtsmith.converter.verify.allowance import FACTOR
 from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.sensitivity import SHAKEN, most_moved
 
 EXPLAINED = 5.0
 """Rounding explains errors up to so many times what outputs may differ by. Of networks that were run on an H200, those in
 which nothing but rounding was found were off by 1.1 to 3.5 times that, those that were computed wrongly by 25 and more."""
-
-DRAWS = 4
-"""Times that the inputs are moved, each time another way: what rounds to whole numbers may stay the same once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +52,7 @@ class Yardstick:
     @cached_property
     def moved(self) -> dict[str, float]:
         """By output, the most that float inputs which are SHAKEN change of it; infinity where its shape changes."""
-        most = dict.fromkeys(self.expected, 0.0)
-        for seed in range(DRAWS):
-            rng = np.random.default_rng(seed)
-            inputs = {name: shaken(array, rng) for name, array in self.feeds.items()}
-            try:
-                found = Onnxruntime().execute(self.model, inputs)
-            except TrtsmithError:  # moved indices, for one
-                continue
-            for name, array in self.expected.items():
-                same = found[name].shape == array.shape
-                most[name] = max(most[name], changed_by(array, found[name]) if same else float("inf"))
-        return most
+        return most_moved(self.expected, self.feeds, lambda feeds: Onnxruntime().execute(self.model, feeds))
 
     @cached_property
     def _measured(self) -> dict[str, float]:

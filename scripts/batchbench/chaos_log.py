@@ -1,4 +1,4 @@
-"""What the tasks of chaos.py say when they begin, and which of them were begun again although nothing had struck them."""
+"""Tells what the tasks of chaos.py say when they begin, and which of them were begun again although nothing struck them."""
 
 from __future__ import annotations
 
