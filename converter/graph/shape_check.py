@@ -9,6 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.scope import Scope
 from trtsmith.importers.problem import Problem
 
 _FIX = "correct the node, or the shapes of the model's inputs, where the model is exported"
@@ -30,8 +31,7 @@ def shape_problem(node: Node, schema: Any, where: str) -> Problem | None:
         if type_ is None or type_.WhichOneof("value") is None:
             return None
         types[name] = type_
-        holder = scope.holder(name)
-        tensor = holder.tensors.get(name) if holder is not None else None
+        tensor = _constant(scope, name)
         if (
             tensor is not None
             and len(tensor.raw_data) <= _SMALL
@@ -53,6 +53,17 @@ def shape_problem(node: Node, schema: Any, where: str) -> Problem | None:
     except (onnx.checker.ValidationError, RuntimeError, ValueError, TypeError, LookupError):
         return None
     return None
+
+
+def _constant(scope: Scope, name: str) -> TensorProto | None:
+    """An initializer, or what a Constant holds as a tensor: an empty one stands for an input that is left out."""
+    holder = scope.holder(name)
+    if holder is None:
+        return None
+    maker = holder.producers.get(name)
+    if maker is None or maker.kind != ("", "Constant"):
+        return holder.tensors.get(name)
+    return next((a.t for a in maker.proto.attribute if a.name == "value"), None)
 
 
 def _shown(type_: onnx.TypeProto) -> str:
