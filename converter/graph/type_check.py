@@ -14,7 +14,7 @@ from trtsmith.converter.graph.infer import infer_shapes, infers_with_types
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.shape_check import shape_problem
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name, type_string
@@ -35,13 +35,25 @@ def infer_checked(model: Model) -> Model:
     inferred = sound or infer_shapes(model)
     draft = Graph(inferred)
     problems = list(islice(_problems(draft.root, str(model.path)), _MOST))
-    if (
-        sound is None and not problems
-    ):  # one node at a time: what the model states of values may be wrong, too
+    # What the model states of values may be wrong, and its nodes right. Else one node is asked after the other.
+    if sound is None and not problems and infers_with_types(_as_nodes_make_it(model)) is None:
         problems = list(islice(_shape_problems(draft.root, str(model.path)), _MOST))
     if problems:
         raise InvalidModelError(problems)
     return inferred
+
+
+def _as_nodes_make_it(model: Model) -> Model:
+    """The model without the shapes that it states of values between nodes, and of what graphs inside of nodes give."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    for graph in all_graphs(proto.graph):
+        del graph.value_info[:]
+        if graph is not proto.graph:
+            for output in graph.output:
+                if output.type.HasField("tensor_type"):
+                    output.type.tensor_type.ClearField("shape")
+    return model.with_proto(proto)
 
 
 def _problems(scope: Scope, file: str) -> Iterator[Problem]:

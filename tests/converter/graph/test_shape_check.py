@@ -38,3 +38,18 @@ def test_an_empty_constant_is_an_input_that_is_left_out(tmp_path: Path) -> None:
 def test_scales_and_sizes_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidModelError, match="but not both of them"):
         infer_checked(load_model(model(tmp_path, "none, half, sizes")))
+
+
+@pytest.mark.parametrize("columns", [3, 5])
+def test_what_a_model_states_wrongly_of_a_value_is_no_fault_of_nodes(columns: int, tmp_path: Path) -> None:
+    """onnxruntime goes by what nodes make, and takes the model if that fits: x has three columns."""
+    path = tmp_path / "m.onnx"
+    text = f"""<ir_version: 8, opset_import: ["" : 14]>
+        g (float[2, 3] x, float[{columns}, 4] w) => (float[2, 4] y) <float[2, 7] h> {{
+            h = Neg (x)  y = MatMul (h, w) }}"""
+    onnx.save(onnx.parser.parse_model(text), path)
+    if columns == 3:
+        infer_checked(load_model(path))
+        return
+    with pytest.raises(InvalidModelError, match="Incompatible dimensions"):
+        infer_checked(load_model(path))
