@@ -70,7 +70,7 @@ FIELDS = {
     "Analysis": "original plain rewritten plan frozen graph built refusal mended",
     "BatchResult": "folder statuses sources seconds signal",
     "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended original",
-    "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice",
+    "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice shared",
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
