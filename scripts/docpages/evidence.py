@@ -247,6 +247,7 @@ def figures() -> str:
             f"{coverage['built_rewritten']:,} build, {coverage['passed']:,} give ONNX's outputs",
         ),
         real_networks.figure_row(),
+        real_networks.engine_row(),
         (
             "Attention of Deformable DETR's encoder, fp16, H200",
             f"{attention['native']['median_us']:,.0f} µs in standard operators",

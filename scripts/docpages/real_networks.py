@@ -64,6 +64,17 @@ def figure_row() -> tuple[str, str, str]:
     )
 
 
+def engine_row() -> tuple[str, str, str]:
+    """The files as engines on a GPU, for the same table."""
+    results = json.loads(GPU_RECORD.read_text(encoding="utf-8"))["results"]
+    agree = sum(result["outcome"] == AGREES for result in results)
+    return (
+        f"These networks as engines on an H200, {len(results)} of at most 36 MB",
+        "",
+        f"{agree} agree with onnxruntime",
+    )
+
+
 def render_real_networks(record: Mapping[str, Any]) -> str:
     results: Sequence[Entry] = record["results"]
     said = ", ".join(f"{package} {version}" for package, version in record["versions"].items())
