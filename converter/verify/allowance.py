@@ -141,7 +141,7 @@ def in_words(precision: str, measured: bool) -> str:
     what = f"the engine is taken to compute in {WORDS[precision]}: outputs may differ by "
     if not measured:
         return f"{what}{least:g}, as onnxruntime did not run the model in that precision"
-    return f"{what}twice what that rounding changes in onnxruntime, or {least:g}"
+    return f"{what}twice what that rounding changes in onnxruntime (more where they are few numbers), or {least:g}"
 
 
 def _least(dtype: str, precision: str, proto: onnx.ModelProto) -> float:

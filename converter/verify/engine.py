@@ -98,8 +98,9 @@ def verify_engine(
         )
     if verdict.status == "disagree":
         say("looking how much the original's outputs change with the last bits of its inputs")
-        run_changed = partial(_run, reference(model), progress=say)
-        verdict = with_sensitivity(verdict, sets, plain, run_changed)
+        original = reference(model)
+        session = open_session(original)
+        verdict = with_sensitivity(verdict, sets, plain, partial(run_session, session, original))
     return with_own_definitions(model, verdict)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -55,20 +54,20 @@ def with_sensitivity(
     verdict: Verdict,
     sets: Sequence[InputSet],
     plain: Sequence[Arrays],
-    run: Callable[[Sequence[InputSet]], Sequence[Arrays]],
+    run: Callable[[Arrays], Arrays],
 ) -> Verdict:
     """The verdict, with a sentence for each float output that disagrees and that inputs which are SHAKEN move as well.
 
     A network that quantizes its values at run time is like that where a value stands midway between two steps: one
     takes the other, and a recurrence or a softmax makes much of it.
 
-    plain: the original's outputs for the sets in onnxruntime. run: computes them for others.
+    plain: the original's outputs for the sets in onnxruntime. run: computes them for other inputs.
     """
     moved: dict[str, Mapping[str, float]] = {}
     for one, outputs in zip(sets, plain, strict=True):
         if any(c.at == one.at and not c.agrees for c in verdict.comparisons):
             floats = {name: array for name, array in outputs.items() if array.dtype.kind == "f"}
-            moved[one.at] = most_moved(floats, one.feeds, partial(_outputs, run, one))
+            moved[one.at] = most_moved(floats, one.feeds, run)
     told = tuple(
         f"inputs that differ by {SHAKEN:.0e} of themselves, as rounding in float32 makes them, change {c.output!r}"
         f"{f' at {c.at}' if c.at else ''} by {change:.1e} in onnxruntime, too: for these inputs the network is "
@@ -77,7 +76,3 @@ def with_sensitivity(
         if not c.agrees and (change := moved[c.at].get(c.output, 0.0)) >= EXPLAINED * c.relative > 0
     )
     return replace(verdict, references=(*verdict.references, *told))
-
-
-def _outputs(run: Callable[[Sequence[InputSet]], Sequence[Arrays]], one: InputSet, feeds: Arrays) -> Arrays:
-    return run([replace(one, feeds=feeds)])[0]
