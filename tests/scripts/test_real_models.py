@@ -107,6 +107,8 @@ def test_networks_travel_without_their_packages(
         tried.append((one.name, setup))
 
     monkeypatch.setattr("real_models.try_model", try_none)
+    assert main(["--files", str(tmp_path / "nowhere")], [model]) == 2
+    assert "has none of these networks" in capsys.readouterr().err
     assert main(["--files", str(files)], [model, large]) == 0
     assert [name for name, _ in tried] == ["encoder"] and not tried[0][1].on_gpu
 
