@@ -3,6 +3,7 @@
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.layout.col2im import COL2IM
 from trtsmith.converter.rewrite.rules.layout.conv_transpose import CONV_TRANSPOSE
+from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
 from trtsmith.converter.rewrite.rules.layout.image_convolution import IMAGE_CONVOLUTION
 from trtsmith.converter.rewrite.rules.layout.space_to_depth import SPACE_TO_DEPTH
 
@@ -11,4 +12,5 @@ RULES: tuple[NodeRule, ...] = (
     COL2IM,
     CONV_TRANSPOSE,
     IMAGE_CONVOLUTION,
+    DEPTHWISE_FILTERS,
 )

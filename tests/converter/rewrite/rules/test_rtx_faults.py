@@ -11,6 +11,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules.bits.byte_casts import BYTE_CASTS
+from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
 from trtsmith.converter.rewrite.rules.pointwise.constant_logic import CONSTANT_LOGIC
 from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
 from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
@@ -235,3 +236,57 @@ def test_nodes_that_folding_hides_from_the_rules_do_not_come_back(tmp_path: Path
     onnx.save(model, tmp_path / "m.onnx")
     untouched = rewrite(load_model(tmp_path / "m.onnx"), target=RTX)
     assert [node.op_type for node in untouched.model.proto.graph.node] == ["AveragePool", "Unsqueeze", "Relu"]
+
+
+FILTERS = "(float[n, 4, 9, 9] x, float[4, 1, 5, 5] k5, float[4, 1, 3, 3] k3) => (float[n, 4, p, q] y)"
+PADS5, PADS3 = "pads = [2, 2, 2, 2]", "pads = [1, 1, 1, 1]"
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "times"),
+    [
+        # what is wrong, with other sizes of the image and other operators in between, too
+        (FILTERS, f"a = Conv <group = 4, {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)", 1),
+        (
+            FILTERS,
+            f"""a = Conv <group = 4, {PADS5}> (x, k5) r = Relu (a) p = MaxPool <kernel_shape = [2, 2]> (r)
+            z = Conv <group = 4, {PADS3}> (p, k3) y = Relu (z)""",
+            1,
+        ),
+        # one size, sizes that do not range, another type
+        (FILTERS, f"a = Conv <group = 4, {PADS3}> (x, k3) y = Conv <group = 4, {PADS3}> (a, k3)", 0),
+        (
+            FILTERS.replace("[n, 4, 9", "[2, 4, 9"),
+            f"a = Conv <group = 4, {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)",
+            0,
+        ),
+        (
+            FILTERS.replace("float", "float16"),
+            f"a = Conv <group = 4, {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)",
+            0,
+        ),
+        # other strides, dilations, channels of a group; filters of one column
+        (
+            FILTERS,
+            f"a = Conv <group = 4, strides = [2, 2], {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)",
+            0,
+        ),
+        (
+            FILTERS,
+            f"a = Conv <group = 4, dilations = [2, 2], {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)",
+            0,
+        ),
+        (
+            FILTERS.replace("[4, 1", "[4, 2"),
+            f"a = Conv <group = 2, {PADS5}> (x, k5) y = Conv <group = 2, {PADS3}> (a, k3)",
+            0,
+        ),
+        (
+            FILTERS.replace("5, 5] k5", "5, 1] k5").replace("3, 3] k3", "3, 1] k3"),
+            "a = Conv <group = 4> (x, k5) y = Conv <group = 4> (a, k3)",
+            0,
+        ),
+    ],
+)
+def test_depthwise_filters(signature: str, body: str, times: int, tmp_path: Path) -> None:
+    assert fired(DEPTHWISE_FILTERS, signature, body, tmp_path) == times
