@@ -62,6 +62,7 @@ STEPS = (
 # The first has the machine for itself: it measures times. The others run side by side.
 ENGINE_STEPS = (
     Step("runner", 60, "the runner's overhead"),
+    Step("stress", 560, "many sessions of several engines at once, in processes and threads"),
     Step("planted", 560, "planted errors, each of which has to be found"),
     Step("networks", 560, "networks against PyTorch's error, at all ends of their shapes"),
     Step("operators", 560, "every operator's cases inside engines, by every route"),
@@ -275,6 +276,10 @@ def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[O
         from gpucheck.rule_examples import check as check_rules
 
         check_rules(folder, limit_s, notes)
+    elif name == "stress":
+        from gpucheck.stress import check as check_stress
+
+        check_stress(folder, limit_s, notes)
     elif name == "operators":
         from gpucheck.plugin_engines import check as check_operators
 

@@ -25,7 +25,7 @@ class TrialComparison:
         for route, runs in routes:
             kinds: defaultdict[str, list[str]] = defaultdict(list)
             for trial, outputs in runs:
-                fault = self._fault(trial, outputs)
+                fault = self.fault(trial, outputs)
                 kinds[trial.case.kind].append(fault)
                 if fault:
                     failures.append(f"{self._op.name}, {self._types}, {route}, {trial.name}: {fault}")
@@ -34,7 +34,7 @@ class TrialComparison:
                 rows.append({**head, "kind": kind, "cases": len(faults), "passed": faults.count("")})
         return {"rows": rows, "failures": failures}
 
-    def _fault(self, trial: Trial, outputs: Arrays | str) -> str:
+    def fault(self, trial: Trial, outputs: Arrays | str) -> str:
         """What is wrong with the outputs; "" if nothing is."""
         if isinstance(outputs, str):
             return outputs
