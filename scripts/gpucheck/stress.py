@@ -180,7 +180,9 @@ def build_plans(form: str, folder: Path) -> None:
     path = folder / f"depthwise-{os.getpid()}.onnx"
     onnx.save(depthwise_network(), path)
     if form == CONVERTED:
-        save_model(rewrite(load_model(path), RTX).model, path)
+        rewritten = rewrite(load_model(path), RTX).model
+        path = path.with_name(f"rewritten-{path.name}")
+        save_model(rewritten, path)
     shapes = [_images(batch)["x"].shape for batch in BATCHES]
     for name, sizes in (("ranging", tuple(shapes)), ("static", (shapes[1],) * 3)):
         plan = check_built(build_engine(path, {"x": Sizes(sizes)}, target=GPU_TARGET))
