@@ -30,6 +30,7 @@ from gpucheck.record import Notes
 from gpucheck.trial_comparison import TrialComparison
 from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
 from onnxcoverage.jobs import run_jobs
+from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.model.load import load_model
@@ -134,8 +135,12 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 def _open(runners: dict[Path, Runner], plan: Path) -> Runner:
     """The process's runner of a plan, which its threads share."""
     if plan not in runners:
-        runners[plan] = Runner.open(plan, flavour="tensorrt_rtx")
+        runners[plan] = open_runner(plan)
     return runners[plan]
+
+
+def open_runner(plan: Path) -> Runner:
+    return Runner.open(plan, plugins=[plugin_library()], flavour="tensorrt_rtx")
 
 
 def run_worker(subjects: Sequence[Subject], seed: int, *, opener: Callable[[Path], Runner]) -> dict[str, Any]:
@@ -159,7 +164,7 @@ def run_worker(subjects: Sequence[Subject], seed: int, *, opener: Callable[[Path
                 failures += [f"{subject.name}{', CUDA graph' if graph else ''}: {fault}"] if fault else []
         anew = turn % len(plan)
         subject, graph = plan[anew]
-        sessions[anew] = Runner.open(subject.plan, flavour="tensorrt_rtx").session(cuda_graph=graph)
+        sessions[anew] = open_runner(subject.plan).session(cuda_graph=graph)
     return {"engines": {name: dict(count) for name, count in engines.items()}, "failures": failures[:3]}
 
 
