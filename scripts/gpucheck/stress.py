@@ -171,13 +171,13 @@ def run_worker(subjects: Sequence[Subject], seed: int, *, opener: Callable[[Path
 def _of_torch(array: np.ndarray) -> Any:
     import torch
 
-    return torch.from_numpy(array).cuda()
+    return torch.from_numpy(np.array(array, order="C")).cuda()
 
 
 def _of_cupy(array: np.ndarray) -> Any:
     import cupy
 
-    return cupy.asarray(array)
+    return cupy.array(array, order="C")
 
 
 def build_plans(form: str, folder: Path) -> None:
