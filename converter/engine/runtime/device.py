@@ -100,7 +100,7 @@ class Device:
     def make_current(self) -> None:
         """Makes this device's context current in the calling thread; CUDA's calls below go to the current one."""
         if getattr(self.threads, "index", None) != self.index:
-            self._check(self._driver.cuCtxSetCurrent(self._context))
+            self._core.Device(self.index).set_current()  # of cuda-core, which knows of no other way for each thread
             self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:
