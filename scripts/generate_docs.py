@@ -94,6 +94,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "planted errors on a GPU": evidence.engines_of(
             "planted", ("planted", "model", "on", "in the node", "named first", "verdict")
         ),
+        "stress on a GPU": evidence.engines_of("stress", ("engine", "graph", "at once", "runs", "wrong")),
         "sums of products on a GPU": evidence.engines_of(
             "sums", ("layer", "products", "precision", "error", "of rounding the result", "times that")
         ),

@@ -30,7 +30,8 @@ NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
 REGISTRIES_RECORD = RECORDS / "real_registries.json"
 ENGINES_RECORDS = [
-    H200 / f"engines{which}.json" for which in ("_catalogue", "_operators", "_planted", "_networks", "")
+    H200 / f"engines{which}.json"
+    for which in ("_stress", "_catalogue", "_operators", "_planted", "_networks", "")
 ]
 """The newest first."""
 
@@ -198,6 +199,7 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
         "rules": engine_tables.rule_rows,
         "graphs": engine_tables.graph_rows,
         "sums": engine_tables.sum_rows,
+        "stress": engine_tables.stress_rows,
         "runner": engine_tables.runner_rows,
         "planted": engine_tables.planted_rows,
     }[step]

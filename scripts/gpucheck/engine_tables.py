@@ -87,6 +87,12 @@ def sum_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     return [(r["layer"], str(r["products"] or ""), r["precision"], *_figures(r)) for r in order]
 
 
+def stress_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(engine, graph, where, runs, wrong)."""
+    order = sorted(rows, key=lambda row: row["engine"])
+    return [(r["engine"], r["form"], r["where"], f"{r['runs']:,}", str(r["wrong"])) for r in order]
+
+
 def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
     if "error" not in row:
         return "", "", row["problem"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -31,15 +33,20 @@ def driver() -> Any:
 
 
 class Core:
-    """cuda-core's Device."""
+    """cuda-core's Device. It may be used in threads in which it was made current by its own call."""
+
+    ready = threading.local()
 
     def __init__(self, index: int) -> None:
         self.index, self.name, self.compute_capability = index, "Fake GPU", (9, 0)
 
     def set_current(self) -> None:
         enter(self.index + 1)
+        self.ready.index = self.index
 
     def create_event(self) -> str:
+        if getattr(self.ready, "index", None) != self.index:
+            raise RuntimeError("Device 0 is not yet initialized")
         return f"event of {self.index}"
 
 
@@ -91,6 +98,19 @@ def test_a_stream_waits_for_what_others_have_queued() -> None:
     assert [what[:2] for what in CoreStream.said] == [
         ("record", 5), ("wait", 7), ("record", 5), ("wait", 7), ("record", 1), ("wait", 7),
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("fakes")
+def test_sessions_are_made_in_threads_that_did_not_open_the_device() -> None:
+    device = Device(0)
+
+    def prepare() -> None:
+        device.make_current()
+        device.waiter(cast(Any, SimpleNamespace(handle=7)))(5)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(prepare).result()
+    assert CoreStream.said == [("record", 5, "event of 0"), ("wait", 7, "event of 0")]
 
 
 @pytest.mark.usefixtures("fakes")
