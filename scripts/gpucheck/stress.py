@@ -188,9 +188,9 @@ def build_plans(form: str, folder: Path) -> None:
         rewritten = rewrite(load_model(path), RTX).model
         path = path.with_name(f"rewritten-{path.name}")
         save_model(rewritten, path)
-    shapes = [_images(batch)["x"].shape for batch in BATCHES]
-    for name, sizes in (("ranging", tuple(shapes)), ("static", (shapes[1],) * 3)):
-        plan = check_built(build_engine(path, {"x": Sizes(sizes)}, target=GPU_TARGET))
+    least, usual, most = (_images(batch)["x"].shape for batch in BATCHES)
+    for name, sizes in (("ranging", Sizes((least, usual, most))), ("static", Sizes((usual,) * 3))):
+        plan = check_built(build_engine(path, {"x": sizes}, target=GPU_TARGET))
         _plan(folder, form, name).write_bytes(plan)
     for name in OPERATORS:
         trials = _trials(name)
@@ -253,7 +253,7 @@ def depthwise_network() -> onnx.ModelProto:
             numpy_helper.from_array(kernel.astype(np.float32), f"k{number}"),
             numpy_helper.from_array(rng.standard_normal(32).astype(np.float32), f"b{number}"),
         ]
-        attributes = {"group": 32 if depthwise else 1, "pads": [taps // 2] * 4}
+        attributes: dict[str, Any] = {"group": 32 if depthwise else 1, "pads": [taps // 2] * 4}
         names = [value, f"k{number}", f"b{number}"]
         nodes.append(helper.make_node("Conv", names, [f"c{number}"], f"conv{number}", **attributes))
         value, channels = f"r{number}", 32

@@ -100,7 +100,8 @@ class Device:
     def make_current(self) -> None:
         """Makes this device's context current in the calling thread; CUDA's calls below go to the current one."""
         if getattr(self.threads, "index", None) != self.index:
-            self._core.Device(self.index).set_current()  # of cuda-core, which knows of no other way for each thread
+            # By cuda-core, which counts the threads in which it may be used, and does not see the driver's own call.
+            self._core.Device(self.index).set_current()
             self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:

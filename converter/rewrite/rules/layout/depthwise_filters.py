@@ -43,18 +43,22 @@ def _depthwise(node: NodeView) -> _Depthwise | None:
     if shape is None or weights is None or len(shape) != 4 or len(weights) != 4:
         return None
     outputs, inputs, rows, columns = weights
-    if None in weights or inputs != 1 or columns == 1 or node.dtype(0) != "float32" or None not in shape:
+    if rows is None or columns is None or columns == 1 or inputs != 1:
+        return None
+    if node.dtype(0) != "float32" or None not in shape:
         return None
     maker = node.producer(0)
     if maker is not None and maker.op_type == "DequantizeLinear":
         return None  # TensorRT makes one convolution of 8 bits of the two
-    strides, dilations = (
-        tuple(int(number) for number in node.attributes.get(name) or (1, 1))
-        for name in ("strides", "dilations")
-    )
+    strides, dilations = _pair(node, "strides"), _pair(node, "dilations")
     group = int(node.attributes.get("group", 1))
     kind = (group, outputs, strides, dilations, bool(node.input(2)))
     return _Depthwise(kind, (rows, columns), strides, dilations)
+
+
+def _pair(node: NodeView, attribute: str) -> tuple[int, int]:
+    rows, columns = node.attributes.get(attribute) or (1, 1)
+    return int(rows), int(columns)
 
 
 class _LargestFilters:
