@@ -19,6 +19,9 @@ from trtsmith.converter.engine.libraries import PACKAGE_ROOT
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
+_AUTHENTICATION = "RAY_AUTH_MODE"
+"""Whether a Ray asks for a token. Ray sets it, too, where it finds one."""
+
 _LOOPBACK = "127.0.0.1"
 
 _CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -68,7 +71,7 @@ class RayConnection:
             self._start()
         else:
             rehearse(self.on, address)
-            with _environment({"RAY_USAGE_STATS_ENABLED": "0"}):
+            with _environment({}):
                 self.ray.init(address=address, **_QUIET)
             self._mine = True
 
@@ -99,9 +102,8 @@ class RayConnection:
         self._folder = LeasedFolder("trtsmith-ray-", secrets.token_hex(4), _short_folder())
         path = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
         variables = {
-            "RAY_USAGE_STATS_ENABLED": "0",
             "PYTHONPATH": path,
-            "RAY_AUTH_MODE": "token",
+            _AUTHENTICATION: "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             _CLUSTERS: "0",
         }
@@ -231,7 +233,7 @@ def _quiet_logger() -> Iterator[None]:
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Variables for processes that are started in the block."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ.get(name) for name in (*variables, _AUTHENTICATION)}
     os.environ.update(variables)
     try:
         yield

@@ -1,0 +1,94 @@
+"""No command uses the network, reports its use, or writes anywhere but where it was told."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.security.watched import run_traced, run_watched
+from trtsmith import TELEMETRY_OFF
+
+MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
+g (float[2, 6] x) => (float[2, 6] z) {
+  [gate] y = acme.Op <slope = 0.25> (x)
+  z = Tanh (y)
+}
+<domain: "acme", opset_import: ["" : 18]>
+Op <slope: float = 0.1> (data) => (out) { out = LeakyRelu <alpha: float = @slope> (data) }
+"""
+
+RTX = importlib.util.find_spec("tensorrt_rtx") is not None
+BUILD = ["convert", "model.onnx", "-o", "out/model.plan", "--flavour", "tensorrt_rtx"]
+
+COMMANDS = {
+    "check": (["check", "model.onnx", "--json"], set()),
+    "rewrite": (["rewrite", "model.onnx", "-o", "out/model.onnx"], {"model.onnx"}),
+    "new": (
+        ["new", "MyOp", "--from-model", "model.onnx", "--node", "gate", "-o", "out/package"],
+        {"package"},
+    ),
+    "convert": (BUILD, {"model.plan", "model.manifest.json"}),
+    "ops": (["ops"], set()),
+    "doctor": (["doctor"], set()),
+    "batch": (["batch", "zoo.toml", "-o", "out", "--no-cache"], None),
+}
+"""Words, and what lies in out/ afterwards; None: what batch says that it writes there."""
+
+ZOO = '[[model]]\npath = "model.onnx"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "all" / "work"
+    (work / "out").mkdir(parents=True)
+    onnx.save(onnx.parser.parse_model(MODEL), work / "model.onnx")
+    (work / "zoo.toml").write_text(ZOO)
+    return tmp_path / "all"
+
+
+def left_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def strange(wrote: set[Path] | frozenset[Path], folder: Path) -> list[Path]:
+    """Of paths that were written, those that are neither below the folder nor devices nor of a process itself."""
+    fine = (folder, Path("/dev"), Path("/proc"))
+    return sorted(path for path in wrote if not any(path.is_relative_to(one) for one in fine))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_uses_the_network_and_it_writes_nowhere_but_where_you_said(
+    command: str, folder: Path, tmp_path: Path
+) -> None:
+    words, made = COMMANDS[command]
+    if command in ("convert", "batch") and not RTX:
+        pytest.skip("TensorRT-RTX is not installed, which builds without a GPU")
+    log = tmp_path / "log"
+    log.mkdir()
+    seen = run_watched(words, folder, log)
+    assert seen.code == 0, seen.said
+    assert not seen.sockets
+    assert not strange({path for path in seen.wrote if not path.is_relative_to(log)}, folder)
+    assert left_in(folder / "home") == left_in(folder / "tmp") == set()
+    assert {path.name for path in (folder / "work").iterdir()} == {"out", "model.onnx", "zoo.toml"}
+    if made is not None:
+        assert {path.name for path in (folder / "work" / "out").iterdir()} == made
+    if command in ("convert", "batch"):
+        assert seen.processes > 1 and "onnxruntime" in {library for library, _ in seen.imports}
+    for library, variables in seen.imports:
+        assert variables == tuple(TELEMETRY_OFF.values()), library
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: Debian's package strace")
+@pytest.mark.skipif(not RTX, reason="TensorRT-RTX is not installed, which builds without a GPU")
+def test_no_command_uses_the_network_says_strace(folder: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.mkdir()
+    wrote, internet = run_traced(BUILD, folder, log)
+    assert not internet
+    assert not strange(wrote, folder)
+    assert left_in(folder / "home") == left_in(folder / "tmp") == set()
