@@ -20,11 +20,9 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """Fills request["folder"] (converter/convert/pytorch/exported_model.py)."""
     request = json.loads(text)
     folder = Path(request["folder"])
-    events.phase("loading PyTorch")
-    # seconds, and only here
     from trtsmith.converter.convert.pytorch.exported_program import Program, program_of, saved_program
     from trtsmith.converter.convert.pytorch.onnx_program import export_program
-    from trtsmith.importers.torch_ops import define_known
+    from trtsmith.importers.torch_ops import define_known, translations
 
     define_known()
     program: Program
@@ -42,11 +40,20 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
 
         events.phase("loading the program")
         source = TorchModule(None)
-        exported = load_program(Path(request["path"]), folder, request["name"])
+        exported = load_program(Path(request["path"]), folder, request["name"], translations())
         program = saved_program(exported, source, request["name"])
     write_exported(export_program(program, folder, source.translations, events.phase))
     return {}
 
 
+def run_known(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
+    """`run` with the operators of the parent, whose modules are imported after PyTorch has its own."""
+    events.phase("loading PyTorch")
+    from trtsmith.converter.convert.pytorch.callable_operators import own_namespaces  # seconds, and only here
+
+    own_namespaces()
+    return with_operators_of_parent(run)(text, events, log_path)
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1:], with_operators_of_parent(run))
+    serve(sys.argv[1:], run_known)
