@@ -584,6 +584,19 @@ def test_sound_external_data(tmp_path: Path) -> None:
         assert np.array_equal(model.array(model.proto.graph.initializer[0]), values)
 
 
+def test_it_reads_no_files_but_its_own_where_one_has_another_name(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(weight(np.float32).tobytes())
+    folder = tmp_path / "a model"
+    folder.mkdir()
+    os.link(tmp_path / "secret", folder / "w.bin")
+    (folder / "a.onnx").write_bytes(with_initializer(external_tensor(location="w.bin")).SerializeToString())
+    refuse(folder / "a.onnx", ConversionError, "has 2 names: it is a hard link", "cp '")
+    with pytest.raises(ConversionError) as caught:
+        load_model(folder / "a.onnx")
+    subprocess.run(caught.value.problems[0].fix.partition(": ")[2], shell=True, check=True)
+    assert load_model(folder / "a.onnx") and (tmp_path / "secret").stat().st_nlink == 1
+
+
 def test_external_data_named_twice(tmp_path: Path) -> None:
     tensor = external_tensor(location="w.bin")
     tensor.external_data.add(key="location", value="v.bin")
