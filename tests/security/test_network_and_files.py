@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
-from tests.security.watched import run_traced, run_watched
+from tests.security.watched import environment, run, run_traced, run_watched
 from trtsmith import TELEMETRY_OFF
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
@@ -92,3 +93,26 @@ def test_no_command_uses_the_network_says_strace(folder: Path, tmp_path: Path) -
     assert not internet
     assert not strange(wrote, folder)
     assert left_in(folder / "home") == left_in(folder / "tmp") == set()
+
+
+@pytest.mark.skipif(not RTX, reason="TensorRT-RTX is not installed, which builds without a GPU")
+@pytest.mark.parametrize("umask", [0o077, 0o002])
+def test_the_umask_says_who_may_read_what_is_written(umask: int, folder: Path) -> None:
+    out = folder / "work" / "out"
+    words = [*BUILD, "--html", "out/page.html", "--report", "out/report.json"]
+    for command in (
+        words,
+        ["new", "MyOp", "--from-model", "model.onnx", "--node", "gate", "-o", "out/package"],
+    ):
+        done = run([sys.executable, "-m", "trtsmith", *command], folder, environment(folder), umask=umask)
+        assert done.returncode == 0, done.stderr
+    modes = {str(path.relative_to(out)): path.stat().st_mode & 0o777 for path in out.rglob("*")}
+    assert {
+        "model.plan",
+        "model.manifest.json",
+        "page.html",
+        "report.json",
+        "package/README.md",
+    } < modes.keys()
+    for name, mode in modes.items():
+        assert mode == (0o777 if (out / name).is_dir() else 0o666) & ~umask, (name, oct(mode))

@@ -73,9 +73,9 @@ def run_watched(words: Sequence[str], folder: Path, log: Path) -> Watched:
     hook.mkdir()
     (hook / "sitecustomize.py").write_text(_HOOK)
     events = log / "events"
-    environment = _environment(folder, **{_LOG: events})
-    environment["PYTHONPATH"] = f"{hook}{os.pathsep}{environment['PYTHONPATH']}"
-    done = _run([sys.executable, "-m", "trtsmith", *words], folder, environment)
+    known = environment(folder, **{_LOG: events})
+    known["PYTHONPATH"] = f"{hook}{os.pathsep}{known['PYTHONPATH']}"
+    done = run([sys.executable, "-m", "trtsmith", *words], folder, known)
     told = [json.loads(line) for line in events.read_text().splitlines()]
     return Watched(
         done.returncode,
@@ -101,7 +101,7 @@ def run_traced(words: Sequence[str], folder: Path, log: Path) -> tuple[set[Path]
     sockets = "connect,bind,sendto,sendmsg,sendmmsg"
     trace = ["strace", "-f", "-qq", "-s", "4096", "-e", f"trace={calls},{sockets}", "-e", "signal=none"]
     command = [*trace, "-o", str(log / "strace"), sys.executable, "-m", "trtsmith", *words]
-    done = _run(command, folder, _environment(folder))
+    done = run(command, folder, environment(folder))
     assert done.returncode == 0, done.stderr
     wrote: set[Path] = set()
     internet = []
@@ -120,7 +120,7 @@ def run_traced(words: Sequence[str], folder: Path, log: Path) -> tuple[set[Path]
     return wrote, internet
 
 
-def _environment(folder: Path, **more: object) -> dict[str, str]:
+def environment(folder: Path, **more: object) -> dict[str, str]:
     """Without what this process already has by importing trtsmith: children have to set it themselves."""
     for name in ("home", "tmp", "work"):
         (folder / name).mkdir(exist_ok=True)
@@ -131,7 +131,9 @@ def _environment(folder: Path, **more: object) -> dict[str, str]:
     return {name: value for name, value in plain.items() if not name.startswith(dropped)}
 
 
-def _run(
-    command: Sequence[str], folder: Path, environment: dict[str, str]
+def run(
+    command: Sequence[str], folder: Path, known: dict[str, str], umask: int = -1
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder / "work", env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=folder / "work", env=known, capture_output=True, text=True, umask=umask
+    )
