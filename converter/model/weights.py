@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import mmap
 import os
 import resource
@@ -18,6 +19,7 @@ from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
+_BLOCK = 1 << 24
 
 
 class MappedFile:
@@ -58,6 +60,13 @@ class MappedFile:
 
     def view(self) -> memoryview:
         return self.bytes.data
+
+    def sha1(self) -> str:
+        """In hexadecimal, of the whole file: what ONNX calls its checksum."""
+        digest = hashlib.sha1(usedforsecurity=False)
+        for start in range(0, self.size, _BLOCK):
+            digest.update(self.bytes[start : start + _BLOCK])
+        return digest.hexdigest()
 
     def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:
         """The offset in the file of the data of `array`, or None when it lies elsewhere."""
