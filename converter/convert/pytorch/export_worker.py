@@ -13,7 +13,9 @@ from trtsmith.converter.convert.pytorch.exported_model import write_exported
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.loading import with_operators_of_parent
+from trtsmith.importers.problem import Problem
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
@@ -49,8 +51,19 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
 def run_known(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """`run` with the operators of the parent, whose modules are imported after PyTorch has its own."""
     events.phase("loading PyTorch")
-    from trtsmith.converter.convert.pytorch.callable_operators import own_namespaces  # seconds, and only here
+    try:
+        import onnxscript  # noqa: F401  of the exporter
 
+        from trtsmith.converter.convert.pytorch.callable_operators import own_namespaces  # seconds, only here
+    except ImportError as error:
+        raise UsageError(
+            Problem(
+                f"PyTorch and its exporter cannot be imported: {error}",
+                json.loads(text)["name"],
+                "PyTorch and onnxscript, which read the program and export it",
+                "pip install 'trtsmith[torch]', or export the module to ONNX where PyTorch is, and name the .onnx file",
+            )
+        ) from error
     own_namespaces()
     return with_operators_of_parent(run)(text, events, log_path)
 
