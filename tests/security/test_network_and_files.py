@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 import pytest
 
-from tests.security.watched import environment, run, run_traced, run_watched
+from tests.security.watched import Watched, environment, run, run_traced, run_watched
 from trtsmith import TELEMETRY_OFF
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
@@ -25,7 +26,7 @@ Op <slope: float = 0.1> (data) => (out) { out = LeakyRelu <alpha: float = @slope
 RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 BUILD = ["convert", "model.onnx", "-o", "out/model.plan", "--flavour", "tensorrt_rtx"]
 
-COMMANDS = {
+COMMANDS: dict[str, tuple[list[str], set[str] | None]] = {
     "check": (["check", "model.onnx", "--json"], set()),
     "rewrite": (["rewrite", "model.onnx", "-o", "out/model.onnx"], {"model.onnx"}),
     "new": (
@@ -42,13 +43,28 @@ COMMANDS = {
 ZOO = '[[model]]\npath = "model.onnx"\n'
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    work = tmp_path / "all" / "work"
+@dataclass(frozen=True)
+class Ran:
+    """A command that has run. made: as in COMMANDS."""
+
+    command: str
+    made: set[str] | None
+    folder: Path
+    log: Path
+    seen: Watched
+
+
+def _folder(parent: Path) -> Path:
+    work = parent / "all" / "work"
     (work / "out").mkdir(parents=True)
     onnx.save(onnx.parser.parse_model(MODEL), work / "model.onnx")
     (work / "zoo.toml").write_text(ZOO)
-    return tmp_path / "all"
+    return parent / "all"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return _folder(tmp_path)
 
 
 def left_in(folder: Path) -> set[str]:
@@ -61,27 +77,34 @@ def strange(wrote: set[Path] | frozenset[Path], folder: Path) -> list[Path]:
     return sorted(path for path in wrote if not any(path.is_relative_to(one) for one in fine))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_uses_the_network_and_it_writes_nowhere_but_where_you_said(
-    command: str, folder: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module", params=COMMANDS)
+def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """A command in a folder of its own, watched."""
+    command: str = request.param
     words, made = COMMANDS[command]
     if command in ("convert", "batch") and not RTX:
         pytest.skip("TensorRT-RTX is not installed, which builds without a GPU")
-    log = tmp_path / "log"
-    log.mkdir()
+    folder, log = _folder(tmp_path_factory.mktemp(command)), tmp_path_factory.mktemp("log")
     seen = run_watched(words, folder, log)
     assert seen.code == 0, seen.said
-    assert not seen.sockets
-    assert not strange({path for path in seen.wrote if not path.is_relative_to(log)}, folder)
-    assert left_in(folder / "home") == left_in(folder / "tmp") == set()
-    assert {path.name for path in (folder / "work").iterdir()} == {"out", "model.onnx", "zoo.toml"}
-    if made is not None:
-        assert {path.name for path in (folder / "work" / "out").iterdir()} == made
-    if command in ("convert", "batch"):
-        assert seen.processes > 1 and "onnxruntime" in {library for library, _ in seen.imports}
-    for library, variables in seen.imports:
+    return Ran(command, made, folder, log, seen)
+
+
+def test_no_command_uses_the_network_or_reports_its_use(ran: Ran) -> None:
+    assert not ran.seen.sockets
+    if ran.command in ("convert", "batch"):
+        assert ran.seen.processes > 1 and "onnxruntime" in {library for library, _ in ran.seen.imports}
+    for library, variables in ran.seen.imports:
         assert variables == tuple(TELEMETRY_OFF.values()), library
+
+
+def test_it_writes_nowhere_but_where_you_said(ran: Ran) -> None:
+    work = ran.folder / "work"
+    assert not strange({path for path in ran.seen.wrote if not path.is_relative_to(ran.log)}, ran.folder)
+    assert left_in(ran.folder / "home") == left_in(ran.folder / "tmp") == set()
+    assert {path.name for path in work.iterdir()} == {"out", "model.onnx", "zoo.toml"}
+    if ran.made is not None:
+        assert {path.name for path in (work / "out").iterdir()} == ran.made
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: Debian's package strace")

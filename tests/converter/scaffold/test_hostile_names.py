@@ -149,7 +149,9 @@ def with_function(name: str) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("name", [f'"""\n{CODE}\n"""', f'", {CODE}, "', f"\\\n{CODE}\n'''"])
-def test_a_model_runs_no_code_through_new(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_no_code_of_its_own_through_new(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(with_function(name), "model.onnx")
     words = ["new", "VoxelPool", "--from-model", "model.onnx", "--node", "gate", "-o", "package"]

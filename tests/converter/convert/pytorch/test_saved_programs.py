@@ -146,7 +146,9 @@ CALLS = {
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_a_program_calls_only_operators_that_become_onnx(case: str, saved: Path, tmp_path: Path) -> None:
+def test_a_saved_program_calls_only_operators_that_become_onnx(
+    case: str, saved: Path, tmp_path: Path
+) -> None:
     operator = CALLS[case]
     bad = tampered(
         saved, tmp_path / "bad.pt2", lambda d: everywhere(d, "target", f"torch.ops.{operator}", _is_linear)
