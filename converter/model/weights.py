@@ -65,7 +65,7 @@ class MappedFile:
         """In hexadecimal, of the whole file: what ONNX calls its checksum."""
         digest = hashlib.sha1(usedforsecurity=False)
         for start in range(0, self.size, _BLOCK):
-            digest.update(self.bytes[start : start + _BLOCK])
+            digest.update(self.view()[start : start + _BLOCK])
         return digest.hexdigest()
 
     def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:

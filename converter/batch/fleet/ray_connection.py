@@ -146,7 +146,10 @@ def _require_token(ray: Any) -> None:
     """UsageError where the installed Ray would let in whoever has no token. The environment names one."""
     said = f"Ray {ray.__version__} asks nobody for a token"
     try:
-        from ray._raylet import AuthenticationMode, get_authentication_mode
+        from ray._raylet import (  # type: ignore[attr-defined]  # compiled
+            AuthenticationMode,
+            get_authentication_mode,
+        )
     except ImportError as error:
         raise _open_to_others(said) from error
     _read_environment()
@@ -156,7 +159,7 @@ def _require_token(ray: Any) -> None:
 
 def _read_environment() -> None:
     """Ray reads once whether there is a token, and which: again, for this one and for the next."""
-    from ray._raylet import AuthenticationTokenLoader, Config
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
     Config.initialize("")
     AuthenticationTokenLoader.instance().reset_cache()
