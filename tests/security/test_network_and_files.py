@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.security.watched import Watched, environment, run, run_traced, run_watched
+from tests.security.watched import Watched, can_trace, environment, run, run_traced, run_watched
 from trtsmith import TELEMETRY_OFF
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
@@ -107,7 +106,7 @@ def test_it_writes_nowhere_but_where_you_said(ran: Ran) -> None:
         assert {path.name for path in (work / "out").iterdir()} == ran.made
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: Debian's package strace")
+@pytest.mark.skipif(not can_trace(), reason="no strace that may trace: Debian's package strace")
 @pytest.mark.skipif(not RTX, reason="TensorRT-RTX is not installed, which builds without a GPU")
 def test_no_command_uses_the_network_says_strace(folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -85,6 +86,13 @@ def run_watched(words: Sequence[str], folder: Path, log: Path) -> Watched:
         tuple((what[0], tuple(what[1])) for kind, what, _ in told if kind == "import"),
         len({process for _, _, process in told}),
     )
+
+
+def can_trace() -> bool:
+    """Whether there is strace, and it may trace processes: a container may forbid that."""
+    if shutil.which("strace") is None:
+        return False
+    return subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True).returncode == 0
 
 
 _CALL = re.compile(r"\b(?P<name>[a-z_0-9]+)\((?P<rest>.*)")
