@@ -5,18 +5,25 @@ A body is text in the syntax of onnx.parser, without the braces; @name@ in it st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 
+_PLACEHOLDER = re.compile(r'"(?:[^"\\]|\\.)*"|@(?P<field>\w+)@', re.DOTALL)
+"""A string, which is left alone, or a place for the value of a field."""
+
 
 def filled(body: str, fields: Mapping[str, Any]) -> str:
     """The body with the values of its fields."""
-    for name, value in fields.items():
-        body = body.replace(f"@{name}@", _literal(value))
-    return body
+
+    def value(match: re.Match[str]) -> str:
+        name = match["field"]
+        return _literal(fields[name]) if name in fields else match[0]
+
+    return _PLACEHOLDER.sub(value, body)
 
 
 def wide(array: np.ndarray) -> np.ndarray:
@@ -74,4 +81,6 @@ def _literal(value: Any) -> str:
     """A field's value as onnx.parser reads it."""
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(_literal, value)) + "]"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)

@@ -21,7 +21,9 @@ class Problem:
     fix: str
 
     def __str__(self) -> str:
-        return f"{self.what}\n  where:    {self.where}\n  expected: {self.expected}\n  fix:      {self.fix}"
+        """Further lines of a part are indented: a name with a newline in it makes no line that looks like another part."""
+        what, where, expected, fix = (text.replace("\n", "\n    ") for text in self.to_json().values())
+        return f"{what}\n  where:    {where}\n  expected: {expected}\n  fix:      {fix}"
 
     def to_json(self) -> dict[str, str]:
         """The parts by their names."""

@@ -21,6 +21,7 @@ the environment.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -76,6 +77,16 @@ __all__ = [
     "run",
     "verify",
 ]
+
+TELEMETRY_OFF = {
+    "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime 1.32 reports node names, and writes below the user's cache and TMPDIR
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+"""Keeps libraries from reporting their use. They read it when they are imported, and this package comes before them."""
+
+for _name, _value in TELEMETRY_OFF.items():
+    os.environ.setdefault(_name, _value)  # children inherit it; who has set it means it
 
 _HOMES = {
     **dict.fromkeys(("convert", "load_report", "verify"), "trtsmith.api"),

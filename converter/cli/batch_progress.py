@@ -64,7 +64,7 @@ class BatchProgress:
 
     def event(self, event: Event) -> None:
         if self._console.verbose and event.text:
-            self._console.say(f"{one_line(event.task)}: {event.text}")
+            self._console.say(f"{event.task}: {event.text}")
 
     def ended(self, record: TaskRecord, source: str) -> None:
         self._ended += 1
@@ -78,7 +78,7 @@ class BatchProgress:
 
     def warn(self, text: str) -> None:
         """A warning, in four parts."""
-        self._console.say(f"warning: {text}")
+        self._console.block(f"warning: {text}")
 
 
 @dataclass

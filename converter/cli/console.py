@@ -53,9 +53,9 @@ class Console:
         print(json.dumps(document, indent=1))
 
     def note(self, text: str) -> None:
-        """What was done, on stderr, at once."""
+        """What was done, on stderr, at once: one line, whatever a name in it holds."""
         if not self.quiet:
-            self._print(f"  {self._said(text)}")
+            self._print(f"  {self._said(one_line(text))}")
 
     def detail(self, text: str) -> None:
         """What only --verbose shows."""
@@ -63,16 +63,19 @@ class Console:
             self._print(f"  {printable(text)}")
 
     def say(self, text: str) -> None:
-        """A note that even --quiet shows."""
-        self._print(self._said(text))
+        """A note that even --quiet shows: one line, too."""
+        self._print(self._said(one_line(text)))
+
+    def block(self, text: str) -> None:
+        """Several lines, such as a Problem or what a compiler said; even --quiet shows them."""
+        first, *further = text.split("\n")
+        lines = [line if line.startswith("  ") else f"    {line}" for line in further]
+        self._print(self._said("\n".join([first, *lines])))
 
     def problems(self, problems: Iterable[Problem]) -> None:
         """What is wrong, in four parts; what is wrong with many nodes alike is told once."""
-        for problem in grouped(
-            problems
-        ):  # further lines of a part are indented: none can pass for a line of ours
-            parts = {part: text.replace("\n", "\n    ") for part, text in problem.to_json().items()}
-            self.say(f"error: {Problem(**parts)}")
+        for problem in grouped(problems):
+            self.block(f"error: {problem}")
 
     def _said(self, text: str) -> str:
         text = printable(text)

@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     if not words:
-        Console().say(short_help(build_parser()))
+        print(short_help(build_parser()), file=sys.stderr)
         return EXIT_USAGE
     try:
         options = build_parser(words).parse_args(words)

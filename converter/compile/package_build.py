@@ -112,7 +112,6 @@ def install(path: Path, target: Path) -> None:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".trtsmith-") as folder:
             copy = Path(folder) / target.name
             shutil.copyfile(path, copy)
-            copy.chmod(0o755)
             copy.replace(target)
     except OSError as error:
         raise _not_writable(target, error) from error

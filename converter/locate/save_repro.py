@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from trtsmith.converter.locate.executors.edges import plain_edges
 from trtsmith.converter.model.arrays import write_npz
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.importers.problem import Problem
 
@@ -73,9 +73,8 @@ def save_reproducer(found: Reproducer, folder: Path) -> None:
     check_folder(folder)
     edges = plain_edges(found.model)
     try:
-        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        work = unfinished_folder(folder.parent)
         try:
-            os.chmod(work, 0o755)
             save_model(edges.model, work / MODEL)
             if found.rewritten is not None:
                 save_model(plain_edges(found.rewritten).model, work / REWRITTEN)
@@ -98,7 +97,7 @@ def _take_place(work: Path, folder: Path) -> None:
     if not folder.exists():
         os.rename(work, folder)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    old = unfinished_folder(folder.parent)
     os.replace(folder, old / "old")
     try:
         os.rename(work, folder)

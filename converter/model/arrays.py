@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.output_file import unfinished_file
 from trtsmith.importers.problem import Problem
 
 ArraySource = Path | Mapping[str, np.ndarray]
@@ -79,10 +79,9 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None
     """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written."""
     unfinished = ""
     try:
-        descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
+        descriptor, unfinished = unfinished_file(path.parent)
         with os.fdopen(descriptor, "wb") as stream:
             write_npz(stream, arrays)
-        os.chmod(unfinished, 0o644)
         os.replace(unfinished, path)
         unfinished = ""
     except OSError as error:

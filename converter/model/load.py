@@ -19,7 +19,7 @@ from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.tensors import is_external, reference_of, set_reference
+from trtsmith.converter.model.tensors import checksum_of, is_external, reference_of, set_reference
 from trtsmith.converter.model.weights import MappedFile, open_external_file, open_model_file
 from trtsmith.converter.model.wire import MalformedError, cut_weights
 from trtsmith.importers.problem import Problem
@@ -56,7 +56,7 @@ def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
     source: its path, or the bytes of one: then its external data may be in the folder that these name.
 
     Raises UsageError when there is no file to read, and InvalidModelError, with all the problems, when it is
-    not a sound ONNX model. Reads no weights.
+    not a sound ONNX model. Reads no weights, but those whose checksum the model states.
     """
     if isinstance(source, ModelBytes):
         path, file = source.path, map_bytes(source)
@@ -130,6 +130,7 @@ def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, Map
     """Maps every external file once, and makes offset and length explicit in the skeleton."""
     problems: list[Problem] = []
     refused: set[str] = set()
+    checked: dict[str, str] = {}
     for tensor, words in iter_tensors(proto):
         if not is_external(tensor):
             continue
@@ -150,5 +151,16 @@ def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, Map
             problems.append(Problem(what, where, expected, "copy or download the external data again"))
             if len(problems) >= 50:
                 break
+        stated = checksum_of(tensor)
+        if stated and checked.get(reference.location) != stated:
+            found = files[reference.location].sha1()
+            if stated != found:
+                what = f"Its external data file {reference.location[:200]!r} has the SHA-1 {found}."
+                expected = f"the model's checksum of it, {stated[:80]}"
+                problems.append(
+                    Problem(what, where, expected, "copy or download the model and its data again")
+                )
+                refused.add(reference.location)
+            checked[reference.location] = stated
         set_reference(tensor, reference)
     return problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -67,13 +68,32 @@ def write_text(path: Path, text: str, flag: str, what: str = "the report") -> No
 
 def write_whole(path: Path, text: str) -> None:
     """The same; OSError if it cannot be written."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".trtsmith-")
+    descriptor, name = unfinished_file(path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
-        os.chmod(name, 0o644)
         os.replace(name, path)
         name = ""
     finally:
         if name:
             Path(name).unlink(missing_ok=True)
+
+
+def unfinished_file(folder: Path) -> tuple[int, str]:
+    """(a descriptor to write to, the path) of a new file that is to take the place of another in the folder.
+
+    The umask says who may read it, as of files that the user makes. OSError where it cannot be made.
+    """
+    path = _unfinished_name(folder)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path
+
+
+def unfinished_folder(parent: Path) -> Path:
+    """The same for a folder."""
+    path = _unfinished_name(parent)
+    os.mkdir(path)
+    return Path(path)
+
+
+def _unfinished_name(folder: Path) -> str:
+    return str(folder / f".trtsmith-{secrets.token_hex(8)}")

@@ -71,6 +71,11 @@ def reference_of(tensor: onnx.TensorProto) -> Reference:
     return Reference(entries["location"], int(entries.get("offset") or "0"), int(length))
 
 
+def checksum_of(tensor: onnx.TensorProto) -> str:
+    """The SHA-1 of the whole external file, as the model states it, in small letters; "" where it states none."""
+    return next((entry.value for entry in tensor.external_data if entry.key == "checksum"), "").lower()
+
+
 def set_reference(tensor: onnx.TensorProto, reference: Reference) -> None:
     """Makes `tensor` external, with its data where `reference` says; drops data and entries that it had."""
     for field in ("raw_data", "external_data", *_TYPED_FIELDS):

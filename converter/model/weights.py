@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import mmap
 import os
 import resource
+import shlex
 import stat
 import weakref
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -17,6 +19,7 @@ from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
+_BLOCK = 1 << 24
 
 
 class MappedFile:
@@ -57,6 +60,13 @@ class MappedFile:
 
     def view(self) -> memoryview:
         return self.bytes.data
+
+    def sha1(self) -> str:
+        """In hexadecimal, of the whole file: what ONNX calls its checksum."""
+        digest = hashlib.sha1(usedforsecurity=False)
+        for start in range(0, self.size, _BLOCK):
+            digest.update(self.view()[start : start + _BLOCK])
+        return digest.hexdigest()
 
     def offset_of(self, array: npt.NDArray[np.generic]) -> int | None:
         """The offset in the file of the data of `array`, or None when it lies elsewhere."""
@@ -108,7 +118,7 @@ def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
     """Maps the external data file `location` of a model in `folder`; `where` names the tensor that refers to
     it.
 
-    Raises ConversionError unless it is a regular file inside the folder, symlinks resolved.
+    Raises ConversionError unless it is a regular file inside the folder, symlinks resolved, with no second name.
     """
 
     def refuse(what: str, fix: str) -> ConversionError:
@@ -141,13 +151,21 @@ def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
             f"The external data file {shown} is a link to {resolved}, outside the model's folder.", move
         )
     try:
-        return MappedFile(resolved)
+        file = MappedFile(resolved)
     except ValueError:
         raise refuse(f"The external data file {shown} is not a regular file.", move) from None
     except OSError as error:
         raise refuse(
             f"The external data file {shown} cannot be read: {error.strerror}.", "make it readable"
         ) from None
+    if file.stat.st_nlink > 1:
+        copy, name = shlex.quote(f"{resolved}.copy"), shlex.quote(str(resolved))
+        raise refuse(
+            f"The external data file {shown} has {file.stat.st_nlink} names: it is a hard link, and another may lie outside "
+            "the model's folder.",
+            f"make it a file of its own: cp {name} {copy} && mv {copy} {name}",
+        )
+    return file
 
 
 def _is_folder(path: Path) -> bool:

@@ -25,7 +25,8 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 _PLUGIN_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+"""Of a port or a field."""
 
 Fault = tuple[str, str, str]
 """What is wrong, what was expected, and what mends it."""
@@ -118,7 +119,7 @@ def _ports(op: OpDef) -> Iterator[Fault]:
         return
     ports = (*op.inputs, *op.outputs)
     for name, count in Counter(port.name for port in ports).items():
-        if count > 1 or not _NAME.fullmatch(name):
+        if count > 1 or not NAME.fullmatch(name):
             what = f"{count} ports are called {name!r}" if count > 1 else f"a port is called {name!r}"
             yield what, "a name of letters, digits and underscores for each port", "rename it"
     for port in ports:
@@ -163,7 +164,7 @@ def _order(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Iterator[Faul
 
 def _fields(op: OpDef) -> Iterator[Fault]:
     for name, count in Counter(field.name for field in op.fields).items():
-        if count > 1 or not _NAME.fullmatch(name):
+        if count > 1 or not NAME.fullmatch(name):
             what = f"{count} fields are called {name!r}" if count > 1 else f"a field is called {name!r}"
             yield what, "a name of letters, digits and underscores for each field", "rename it"
     some = {field.name: field.default for field in op.fields if field.default is not None}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from trtsmith.converter.scaffold.draft import Draft
+from trtsmith.converter.scaffold.quoting import code_span, literal
 from trtsmith.converter.scaffold.render import render
 from trtsmith.importers.opdef import Attr, Field, Port
 
@@ -40,8 +39,8 @@ def draft_files(draft: Draft) -> dict[str, bytes]:
 def _definition_values(draft: Draft) -> dict[str, str]:
     known = {port.name: port.type for port in draft.inputs}
     cases = [
-        f"    Case({_source(name)}, {_source(draft.values)}, _inputs("
-        + ", ".join(f"{port}=({_source(shape)}, {_source(known[port])})" for port, shape in shapes.items())
+        f"    Case({literal(name)}, {literal(draft.values)}, _inputs("
+        + ", ".join(f"{port}=({literal(shape)}, {literal(known[port])})" for port, shape in shapes.items())
         + ")),\n"
         for name, shapes in draft.cases.items()
     ]
@@ -49,23 +48,23 @@ def _definition_values(draft: Draft) -> dict[str, str]:
         "origin": draft.origin,
         "imports": draft.imports,
         "own_imports": draft.own_imports,
-        "equal": _source(draft.equal),
-        "fixed": _source(draft.fixed),
+        "equal": literal(draft.equal),
+        "fixed": literal(draft.fixed),
         "shape": _shape(draft),
         "reference": draft.reference.strip("\n") + "\n",
         "cases": "".join(cases),
-        "doc": _source(draft.doc),
+        "doc": literal(draft.doc),
         "inputs": "".join(f"        {_port(port)},\n" for port in draft.inputs),
         "outputs": "".join(f"        {_port(port)},\n" for port in draft.outputs),
         "fields": _lines(map(_field, draft.fields), 8),
         "torch_line": draft.torch_line,
         "without_kernel": "" if draft.triton else _WITHOUT_KERNEL,
         "opset": str(draft.opset),
-        "alias_domain": _source(draft.alias[0]),
-        "alias_op_type": _source(draft.alias[1]),
-        "alias_inputs": _items(_source(port.name) for port in draft.inputs),
+        "alias_domain": literal(draft.alias[0]),
+        "alias_op_type": literal(draft.alias[1]),
+        "alias_inputs": _items(literal(port.name) for port in draft.inputs),
         "alias_attributes": _lines(map(_attribute, draft.attributes), 16),
-        "alias_source": _source(draft.source),
+        "alias_source": literal(draft.source),
         "tolerance": _TOLERANCE if any(port.type in "TF" for port in draft.outputs) else "{}",
     }
 
@@ -78,7 +77,7 @@ def _readme_values(draft: Draft) -> dict[str, str]:
         if draft.unwritten
         else "It works as it is: TensorRT computes the operator's expansion, which is made of standard operators."
     )
-    return {"state": state, "alias": "::".join(part for part in draft.alias if part)}
+    return {"state": state, "alias": code_span("::".join(part for part in draft.alias if part))}
 
 
 def _shape(draft: Draft) -> str:
@@ -99,28 +98,19 @@ def _shape(draft: Draft) -> str:
 
 def _port(port: Port) -> str:
     optional = ", optional=True" * port.optional
-    return f'Port("{port.name}", "{port.type}", {port.rank}, {_source(port.doc)}{optional})'
+    return f"Port({literal(port.name)}, {literal(port.type)}, {port.rank}, {literal(port.doc)}{optional})"
 
 
 def _field(field: Field) -> str:
     length = f", length={field.length}" if field.length is not None else ""
-    default = f", default={_source(field.default)}" if field.default is not None else ""
-    allowed = f", allowed={_source(field.allowed)}" if field.allowed else ""
-    return f'Field("{field.name}", Kind.{field.kind.name}, {_source(field.doc)}{length}{default}{allowed})'
+    default = f", default={literal(field.default)}" if field.default is not None else ""
+    allowed = f", allowed={literal(field.allowed)}" if field.allowed else ""
+    return f"Field({literal(field.name)}, Kind.{field.kind.name}, {literal(field.doc)}{length}{default}{allowed})"
 
 
 def _attribute(attribute: Attr) -> str:
-    default = f", {_source(attribute.default)}" if attribute.default is not None else ""
-    return f'Attr("{attribute.name}", Kind.{attribute.kind.name}{default})'
-
-
-def _source(value: Any) -> str:
-    """A value as Python source, strings with double quotes."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_source(key)}: {_source(item)}" for key, item in value.items()) + "}"
-    return _tuple(map(_source, value)) if isinstance(value, tuple) else repr(value)
+    default = f", {literal(attribute.default)}" if attribute.default is not None else ""
+    return f"Attr({literal(attribute.name)}, Kind.{attribute.kind.name}{default})"
 
 
 def _lines(items: Iterable[str], indent: int) -> str:
@@ -129,11 +119,11 @@ def _lines(items: Iterable[str], indent: int) -> str:
     return f"\n{rows}{' ' * (indent - 4)}" if rows else ""
 
 
-def _tuple(items: Iterable[Any]) -> str:
+def _tuple(items: Iterable[str]) -> str:
     return f"({_items(items)})"
 
 
-def _items(items: Iterable[Any]) -> str:
+def _items(items: Iterable[str]) -> str:
     """Elements of a tuple, with the comma that one alone needs."""
-    texts = [str(item) for item in items]
+    texts = [*items]
     return ", ".join(texts) + "," * (len(texts) == 1)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.importers.problem import Problem
 
 
@@ -37,12 +38,11 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     target = folder.absolute()
     work: Path | None = None
     try:
-        work = Path(tempfile.mkdtemp(prefix=".trtsmith-", dir=target.parent))
+        work = unfinished_folder(target.parent)
         for name, content in files.items():
             path = work / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        work.chmod(0o755)
         work.replace(target)  # over an empty folder, too
     except OSError as error:
         raise _not_written(folder, error) from error

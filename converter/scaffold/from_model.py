@@ -12,8 +12,10 @@ from onnx import helper
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.operators.definition_check import NAME
 from trtsmith.converter.scaffold.body_file import body_file
-from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
+from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
+from trtsmith.converter.scaffold.case_sizes import chosen_cases
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.function_text import body_of_function
 from trtsmith.converter.scaffold.model_node import ModelNode, described, find_node, numbers
@@ -23,7 +25,6 @@ from trtsmith.converter.scaffold.port_types import port_names, type_variables
 from trtsmith.converter.scaffold.reference_source import of_body, unwritten
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.dims import describe
-from trtsmith.importers.function_bodies import filled, run_body
 from trtsmith.importers.opdef import Attr, Field, Kind, Port, Value
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -35,8 +36,6 @@ _KINDS = {
     onnx.AttributeProto.FLOATS: Kind.FLOATS,
     onnx.AttributeProto.STRING: Kind.STRING,
 }
-_SMALL = 8
-"""Sizes above are made smaller for cases, where the operator takes that."""
 
 
 def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = None) -> Draft:
@@ -62,9 +61,8 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
     rules: ShapeRules | None
     if function is not None:
         body, opset = body_of_function(model.proto, function, in_names, out_names)
-        rules = _rules_of_body(
-            body, opset, dict(zip(in_names, kinds_in, strict=True)), out_names, values, shapes, node
-        )
+        ports = dict(zip(in_names, kinds_in, strict=True))
+        rules = rules_of_body(Body(body, opset, ports, tuple(out_names), values, shapes, node.where))
     else:
         rules = _rules_of_names(node, in_names, out_names, shapes)
     domain = normalise_domain(node.proto.domain)
@@ -92,7 +90,7 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
         example=node_example(model.proto, node.proto, *values_of, first.values(), node.dtypes, made_shapes),
         own_imports=f"from {names.snake}.body import BODY, OPSET\n\n" if body else "",
         imports="from trtsmith.definitions import filled, run_body\n" if body else "",
-        files={f"{names.snake}/body.py": body_file(f"{kind} in {path.name}", body, opset)} if body else {},
+        files={f"{names.snake}/body.py": body_file(names, "the model", body, opset)} if body else {},
         unwritten=() if body else ("_reference", "_expand", *(("_shape",) if rules is None else ())),
     )
 
@@ -135,6 +133,16 @@ def _fields(
             continue
         attribute = given.get(name, defaults.get(name))
         assert attribute is not None
+        if not NAME.fullmatch(name):
+            raise UsageError(
+                Problem(
+                    f"an attribute is called {name!r}",
+                    node.where,
+                    "a name of letters, digits and underscores, as a plugin's field has it",
+                    "rename the attribute where the model is made, or write the operator by hand: trtsmith new without "
+                    "--from-model",
+                )
+            )
         if attribute.type not in _KINDS:
             kind = onnx.AttributeProto.AttributeType.Name(attribute.type)
             raise UsageError(
@@ -168,52 +176,6 @@ def _value(attribute: onnx.AttributeProto) -> Value:
 def _float(value: float) -> float:
     """As short as float32 lets it be written."""
     return float(str(np.float32(value)))
-
-
-def _rules_of_body(
-    body: str,
-    opset: int,
-    ports: Mapping[str, str],
-    outputs: Sequence[str],
-    values: Mapping[str, Value],
-    shapes: Sizes,
-    node: ModelNode,
-) -> ShapeRules:
-    """The rules of a body that onnx's evaluator runs, from small sizes where it takes them."""
-    text = filled(body, values)
-    generator = np.random.default_rng(0)
-
-    def run(sizes: Sizes) -> Sizes | None:
-        inputs = {name: _drawn(generator, sizes[name], kind) for name, kind in ports.items()}
-        try:
-            made = run_body(text, opset, inputs, outputs)
-        except Exception:  # whatever the body does with sizes that it does not take
-            return None
-        return {name: array.shape for name, array in made.items()}
-
-    whole = {name: value for name, value in values.items() if isinstance(value, int)}
-    start = smaller(shapes)
-    if run(start) is not None:
-        zeros = {name: np.zeros_like(_drawn(generator, start[name], kind)) for name, kind in ports.items()}
-        made = run_body(text, opset, zeros, outputs)
-        require_one_shape([run(start) or {}, {name: array.shape for name, array in made.items()}], node.where)
-    return rules_or_error([smaller(shapes), shapes], whole, run, node.where)
-
-
-def _drawn(generator: np.random.Generator, shape: Sequence[int], kind: str) -> np.ndarray:
-    if kind in "TF":
-        return generator.normal(size=shape).astype(np.float32)
-    if kind == "B":
-        return generator.uniform(size=shape) < 0.5
-    return generator.integers(0, 2, size=shape).astype(np.int64 if kind == "N" else np.int32)
-
-
-def smaller(shapes: Sizes) -> dict[str, tuple[int, ...]]:
-    """The shapes with small sizes in the place of large ones: equal ones stay equal, and others differ."""
-    sizes = {size for shape in shapes.values() for size in shape}
-    free = iter(size for size in range(_SMALL + 1, 10_000) if size not in sizes)
-    small = {size: next(free) for size in sorted(sizes) if size > _SMALL}
-    return {name: tuple(small.get(size, size) for size in shape) for name, shape in shapes.items()}
 
 
 def _rules_of_names(

@@ -79,7 +79,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         own_imports=f"from {names.snake}.body import BODY\n\n",
         torch_line="    torch_reference=_torch_reference,\n",
         files={
-            f"{names.snake}/body.py": body_file(f"{loaded.name}, as PyTorch exports it", body, opset),
+            f"{names.snake}/body.py": body_file(names, "PyTorch's exporter", body, opset),
             **({f"{names.snake}/function.py": loaded.source} if loaded.source else {}),
         },
     )

@@ -11,10 +11,13 @@ from onnx import inliner
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.scaffold.quoting import identifier
 from trtsmith.importers.problem import Problem
 
 _ALLOWZERO_OPSET = 14
-_REFERENCE = re.compile(r"(\w+): \w+ = @(\w+)")
+_REFERENCE = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>\w+): \w+ = @(?P<field>\w+)', re.DOTALL)
+"""A string, which is left alone, or an attribute whose value is the function's."""
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LARGEST = 1 << 16
 """Elements of constants in a body: it is text in a Python file."""
 
@@ -64,12 +67,7 @@ def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: 
     names = dict(ports)
 
     def fresh(name: str) -> str:
-        plain = re.sub(r"\W+", "_", name).strip("_") or "value"
-        plain = f"v{plain}" if plain[0].isdigit() else plain
-        found, number = plain, 1
-        while found in taken:
-            number += 1
-            found = f"{plain}_{number}"
+        found = identifier(name, "value", taken)
         taken.add(found)
         return found
 
@@ -83,6 +81,11 @@ def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: 
             if name and name not in names:
                 names[name] = fresh(name)
         rename_values(copy, names, fresh)
+        for graph in [graph for inner in _all_nodes([copy]) for graph in subgraphs(inner)]:
+            graph.name = "body"
+            for value in (*graph.input, *graph.output):
+                for dim in value.type.tensor_type.shape.dim:
+                    dim.ClearField("dim_param")
         copy.ClearField("name")
         copy.ClearField("doc_string")
         del copy.metadata_props[:]
@@ -93,8 +96,12 @@ def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: 
         said = any(attribute.name == "allowzero" for attribute in copy.attribute)
         if copy.op_type == "Reshape" and opset >= _ALLOWZERO_OPSET and not said:
             copy.attribute.append(onnx.helper.make_attribute("allowzero", 0))
-        lines.append(_REFERENCE.sub(r"\1 = @\2@", onnx.printer.to_text(copy)).strip())
+        lines.append(_REFERENCE.sub(_with_placeholder, onnx.printer.to_text(copy)).strip())
     return "\n".join(lines)
+
+
+def _with_placeholder(match: re.Match[str]) -> str:
+    return match[0] if match["name"] is None else f"{match['name']} = @{match['field']}@"
 
 
 def _flattened(model: onnx.ModelProto, function: onnx.FunctionProto) -> onnx.FunctionProto:
@@ -125,6 +132,17 @@ def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def _require_writable(node: onnx.NodeProto) -> None:
+    called = [node.op_type, *(attribute.name for attribute in node.attribute)]
+    odd = next((name for name in called if not _NAME.fullmatch(name)), None)
+    if odd is not None:
+        raise UsageError(
+            Problem(
+                f"the body has an operator or an attribute that is called {odd!r}",
+                f"node {node.name!r} of the body",
+                "names of letters, digits and underscores, as ONNX has them",
+                "write the operator by hand: trtsmith new without --from-model and --from-torch",
+            )
+        )
     if node.domain not in ("", "ai.onnx"):
         raise UsageError(
             Problem(

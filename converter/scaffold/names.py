@@ -12,6 +12,7 @@ import onnx.defs
 
 from trtsmith.converter.compile.sdk import kernel_headers, sdk_folder
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.scaffold.quoting import CPP_WORDS
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
@@ -19,41 +20,6 @@ from trtsmith.importers.registry import by_name
 _CAMEL = re.compile(r"[A-Z][A-Za-z0-9]{1,63}")
 _DOMAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*")
 _STANDARD = ("ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training", "com.microsoft")
-_CPP = frozenset(
-    (
-        *(
-            "auto",
-            "bool",
-            "break",
-            "case",
-            "catch",
-            "char",
-            "class",
-            "concept",
-            "const",
-            "constexpr",
-            "continue",
-        ),
-        *(
-            "decltype",
-            "default",
-            "delete",
-            "do",
-            "double",
-            "else",
-            "enum",
-            "explicit",
-            "export",
-            "extern",
-            "float",
-        ),
-        *("for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept"),
-        *("operator", "private", "protected", "public", "register", "requires", "return", "short", "signed"),
-        *("sizeof", "static", "struct", "switch", "template", "this", "throw", "try", "typedef", "typename"),
-        *("union", "unsigned", "using", "virtual", "void", "volatile", "while", "launch", "field", "product"),
-    )
-)
-"""What C++ keeps for itself, and functions that the SDK has, in small letters."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +81,7 @@ def _of_name(names: Names) -> list[Problem]:
         or names.snake in sys.stdlib_module_names
     ):
         taken = f"makes a Python package {names.snake!r}, a name that Python has taken"
-    elif names.camel in _CPP:
+    elif names.camel in CPP_WORDS:
         taken = f"makes a C++ function {names.camel!r}, a name that C++ has taken"
     elif names.snake in kernel_headers(sdk_folder()) | {
         "kernels",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.scaffold.quoting import identifier
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.problem import Problem
 
@@ -18,14 +17,8 @@ def port_names(given: Sequence[str], fallback: str, taken: Iterable[str] = ()) -
     used = set(taken) | {"fields", "shapes", "inputs", "np"}
     names = []
     for value in given:
-        plain = re.sub(r"\W+", "_", value, flags=re.ASCII).strip("_") or fallback
-        plain = plain if plain[0].isalpha() and not keyword.iskeyword(plain) else f"{fallback}_{plain}"
-        name, number = plain, 1
-        while name in used:
-            number += 1
-            name = f"{plain}_{number}"
-        used.add(name)
-        names.append(name)
+        names.append(identifier(value, fallback, used))
+        used.add(names[-1])
     return names
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from trtsmith.converter.scaffold.names import Names
+from trtsmith.converter.scaffold.quoting import literal
 from trtsmith.converter.scaffold.shape_rules import Sizes
 from trtsmith.converter.scaffold.torch_signature import Signature
 from trtsmith.converter.scaffold.torch_source import TorchFunction
@@ -70,7 +70,7 @@ def _expand(expansion: Expansion) -> str:
 
 def of_body(outputs: Sequence[str]) -> str:
     """Of the body of an ONNX function."""
-    return _OF_BODY.format(outputs=json.dumps(list(outputs)))
+    return _OF_BODY.format(outputs=literal(tuple(outputs)))
 
 
 def unwritten(names: Names) -> str:
@@ -100,8 +100,8 @@ def of_function(
         module=loaded.module or f"{names.snake}.function",
         function=loaded.name,
         arguments=", ".join(arguments),
-        outputs=json.dumps(list(outputs)),
+        outputs=literal(tuple(outputs)),
         snake=names.snake,
-        values=repr({scalar.name: scalar.value for scalar in signature.scalars}),
-        examples=repr(examples),
+        values=literal({scalar.name: scalar.value for scalar in signature.scalars}),
+        examples=literal(examples),
     )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from trtsmith.converter.scaffold.quoting import literal
+
 Sizes = Mapping[str, tuple[int, ...]]
 """Shapes by port name."""
 
@@ -149,9 +151,9 @@ def _candidates(
     count = len(symbols[0][1]) if symbols else 1
     yield from symbols
     for name, value in fields.items():
-        yield f'fields["{name}"]', [value] * max(count, 1)
+        yield f"fields[{literal(name)}]", [value] * max(count, 1)
     yield str(first), [first] * max(count, 1)
-    numbers = [(f'fields["{name}"]', value) for name, value in fields.items() if value > 0]
+    numbers = [(f"fields[{literal(name)}]", value) for name, value in fields.items() if value > 0]
     numbers += [(str(value), value) for value in _FACTORS]
     for text, values in symbols:
         for number, value in numbers:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import check_report, write_text
+from trtsmith.converter.model.output_file import check_report, unfinished_folder, write_text
 from trtsmith.importers.problem import Problem
 
 PACKAGE = "pip install 'polygraphy>=0.53.6,<0.54' (trtsmith's extra: polygraphy)"
@@ -208,10 +208,9 @@ def _save(path: Path, flag: str, what: str, texts: Iterable[str]) -> None:
         return
     unfinished = ""
     try:
-        unfinished = tempfile.mkdtemp(dir=path.parent, prefix=".trtsmith-")
+        unfinished = str(unfinished_folder(path.parent))
         for index, text in enumerate(texts):
             Path(unfinished, f"{index:010d}.json").write_text(text + "\n", encoding="utf-8")
-        os.chmod(unfinished, 0o755)
         os.rename(unfinished, path)  # an empty folder of that name gives way
         unfinished = ""
     except OSError as error:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import stat
 from pathlib import Path
 
+from trtsmith.converter.batch.cache.file_copies import copy_content, is_of_a_model
 from trtsmith.converter.batch.cache.file_hashes import hash_descriptor, open_regular
 from trtsmith.converter.batch.cache.layout import blob_path, temporary_path
 from trtsmith.converter.batch.task_record import FileFacts
@@ -27,7 +27,6 @@ _NO_FILE = frozenset({errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.ENODEV})
 """What opening a link, pipe, socket, device or folder as a file ends with."""
 
 _READ_ONLY = 0o444
-_BLOCK = 1 << 20
 
 
 class DamagedBlob(Exception):  # noqa: N818  what is found, and mended by doing the work again
@@ -49,7 +48,7 @@ def has_blob(cache: Path, facts: FileFacts) -> bool:
 
 def put_blob(cache: Path, source: Path, facts: FileFacts) -> None:
     """Put a file into the cache, where it is not there yet or damaged: by a link where there can be one, so that it becomes
-    read-only.
+    read-only. Models and their data are copied.
 
     OSError where that fails; DamagedBlob where the source is no file, or has not the bytes that are said of it.
     """
@@ -75,23 +74,21 @@ def put_blob(cache: Path, source: Path, facts: FileFacts) -> None:
 
 
 def take_blob(cache: Path, facts: FileFacts, target: Path) -> None:
-    """Make `target`, which must not be there, a link of the blob, or a copy where there can be no link.
+    """Make `target`, which must not be there, a link of the blob, or a copy where there can be no link. Models and their
+    data are copied.
 
     What is verified is what is left there. BlobMissing; DamagedBlob, and the blob is removed; OSError where the target
     cannot be written, or the blob not be read. In all three cases there is no target.
     """
     blob = blob_path(cache, facts.sha256)
     try:
-        os.link(blob, target, follow_symlinks=False)
+        if is_of_a_model(target.name) or not _linked(blob, target):
+            _take_copy(cache, blob, facts, target)
+            return
     except FileNotFoundError:
         if not target.parent.is_dir():
             raise
         raise BlobMissing from None
-    except OSError as error:
-        if error.errno not in _NO_LINK:
-            raise
-        _take_copy(cache, blob, facts, target)
-        return
     found = os.lstat(target)
     try:
         descriptor = _opened(target)
@@ -123,20 +120,15 @@ def discard(cache: Path, path: Path) -> None:
 def _take_copy(cache: Path, blob: Path, facts: FileFacts, target: Path) -> None:
     try:
         descriptor = _opened(blob)
-    except FileNotFoundError:
-        raise BlobMissing from None
     except DamagedBlob:
         discard(cache, blob)
         raise
     try:
-        with os.fdopen(descriptor, "rb") as stream, open(target, "xb") as out:
+        with os.fdopen(descriptor, "rb") as stream, open(target, "xb+") as out:
             try:
-                digest, size = hashlib.sha256(), 0
-                while block := stream.read(_BLOCK):
-                    digest.update(block)
-                    size += len(block)
-                    out.write(block)
-                _compare(digest.hexdigest(), size, facts)
+                copy_content(stream, out)
+                out.seek(0)
+                _check(out.fileno(), facts)
                 os.fchmod(out.fileno(), _READ_ONLY)
             except BaseException as error:
                 if isinstance(error, DamagedBlob):
@@ -153,16 +145,23 @@ def _take_copy(cache: Path, blob: Path, facts: FileFacts, target: Path) -> None:
 def _link_or_copy(source: Path, target: Path) -> None:
     """Links are not followed: what is no regular file is found out by whoever opens the target."""
     try:
-        os.link(source, target, follow_symlinks=False)
+        if is_of_a_model(source.name) or not _linked(source, target):
+            with os.fdopen(_opened(source), "rb") as stream, open(target, "xb") as out:
+                copy_content(stream, out)
     except FileNotFoundError:
         if not os.path.lexists(source):
             raise DamagedBlob(f"{source.name} is not there") from None
         raise
+
+
+def _linked(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINK:
             raise
-        with os.fdopen(_opened(source), "rb") as stream, open(target, "xb") as out:
-            shutil.copyfileobj(stream, out, _BLOCK)
+        return False
+    return True
 
 
 def _is_sound(cache: Path, facts: FileFacts) -> bool:
@@ -193,10 +192,7 @@ def _check(descriptor: int, facts: FileFacts) -> None:
     size = os.fstat(descriptor).st_size
     if size != facts.bytes:
         raise DamagedBlob(f"it has {size} bytes, not {facts.bytes}")
-    _compare(*hash_descriptor(descriptor), facts)
-
-
-def _compare(digest: str, size: int, facts: FileFacts) -> None:
+    digest, size = hash_descriptor(descriptor)
     if (digest, size) != (facts.sha256, facts.bytes):
         raise DamagedBlob(f"its {size} bytes have the SHA-256 {digest}, not {facts.sha256}")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.batch.cache.canonical_words import below, renamed_paths
+from trtsmith.converter.batch.cache.file_copies import copy_content
 from trtsmith.converter.batch.cache.file_hashes import FileHashes
 from trtsmith.converter.batch.fleet.shipped_files import FileContent, Parts
 from trtsmith.converter.batch.task import BatchTask
@@ -66,11 +67,9 @@ class NodeFiles:
             for file in files:
                 path = moved(view, file.path)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                source = self._contents / file.sha256
-                try:
-                    path.hardlink_to(source)
-                except OSError:  # a file system without them
-                    shutil.copyfile(source, path)
+                with open(self._contents / file.sha256, "rb") as source, open(path, "xb") as target:
+                    copy_content(source, target)
+                    os.fchmod(target.fileno(), 0o400)
         except BaseException:
             shutil.rmtree(view, ignore_errors=True)
             raise

@@ -85,7 +85,7 @@ def rehearse(on: str, address: str) -> None:
             capture_output=True,
             text=True,
             timeout=_JOIN_S,
-            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_GCS_SERVER_REQUEST_TIMEOUT_SECONDS": "8"},
+            env={**os.environ, "RAY_GCS_SERVER_REQUEST_TIMEOUT_SECONDS": "8"},
         )
     except subprocess.TimeoutExpired:
         raise _not_there(where, f"no Ray answers at {address} within {_JOIN_S:g} s") from None

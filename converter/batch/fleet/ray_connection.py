@@ -20,8 +20,12 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 _AUTHENTICATION = "RAY_AUTH_MODE"
-"""A later Ray that is started lets in only who has its token, unless this variable says otherwise; it sets it, too. A token
-that it has to make itself it leaves in ~/.ray."""
+"""Whether a Ray asks for a token. Ray sets it, too, where it finds one."""
+
+_LOOPBACK = "127.0.0.1"
+
+_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""With 0, a Ray that is started takes 127.0.0.1 for its address, on Linux too. Otherwise it listens on all addresses."""
 
 _SOCKETS_MOST = 40
 """Characters of the folder below which Ray makes sockets: their paths may have 107, and Ray adds 63."""
@@ -67,7 +71,7 @@ class RayConnection:
             self._start()
         else:
             rehearse(self.on, address)
-            with _environment({"RAY_USAGE_STATS_ENABLED": "0"}):
+            with _environment({}):
                 self.ray.init(address=address, **_QUIET)
             self._mine = True
 
@@ -76,6 +80,7 @@ class RayConnection:
             self._mine = False
             self.ray.shutdown()
         if self._folder is not None:
+            _read_environment()
             self._folder.remove()
             self._folder = None
         self._stack.close()
@@ -96,18 +101,27 @@ class RayConnection:
     def _start(self) -> None:
         self._folder = LeasedFolder("trtsmith-ray-", secrets.token_hex(4), _short_folder())
         path = os.pathsep.join(filter(None, (str(PACKAGE_ROOT), os.environ.get("PYTHONPATH"))))
-        variables = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": path}
-        if _AUTHENTICATION not in os.environ:
-            variables["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        variables = {
+            "PYTHONPATH": path,
+            _AUTHENTICATION: "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            _CLUSTERS: "0",
+        }
         try:
-            with _environment(variables):
+            with _environment(variables), _only_loopback(self.ray):
+                _require_token(self.ray)
                 self.ray.init(
                     address=LOCAL,
                     num_cpus=self._cpus,
                     include_dashboard=False,
+                    _node_ip_address=_LOOPBACK,
                     _temp_dir=str(self._folder.path),
                     **_QUIET,
                 )
+                self._require_loopback()
+        except UsageError:
+            self._folder.remove()
+            raise
         except (Exception, SystemExit) as error:
             self._folder.remove()
             raise UsageError(
@@ -119,6 +133,59 @@ class RayConnection:
                 )
             ) from error
         self._mine = True
+
+    def _require_loopback(self) -> None:
+        """UsageError, and no Ray, where the one that was started can be reached from other machines."""
+        address = self.ray.get_runtime_context().gcs_address
+        if not address.startswith(f"{_LOOPBACK}:"):
+            self.ray.shutdown()
+            raise _open_to_others(f"Ray {self.ray.__version__} listens at {address}")
+
+
+def _require_token(ray: Any) -> None:
+    """UsageError where the installed Ray would let in whoever has no token. The environment names one."""
+    said = f"Ray {ray.__version__} asks nobody for a token"
+    try:
+        from ray._raylet import (  # type: ignore[attr-defined]  # compiled
+            AuthenticationMode,
+            get_authentication_mode,
+        )
+    except ImportError as error:
+        raise _open_to_others(said) from error
+    _read_environment()
+    if get_authentication_mode() != AuthenticationMode.TOKEN:
+        raise _open_to_others(said)
+
+
+def _read_environment() -> None:
+    """Ray reads once whether there is a token, and which: again, for this one and for the next."""
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
+
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+
+
+@contextlib.contextmanager
+def _only_loopback(ray: Any) -> Iterator[None]:
+    """For a Ray that was imported, and has read the environment, before."""
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
+def _open_to_others(what: str) -> UsageError:
+    return UsageError(
+        Problem(
+            f"{what}: whoever reaches this machine could run programs on it",
+            "--on local",
+            "a Ray that listens on the loopback address only and asks for a token, as Ray 2.60 does",
+            "pip install --upgrade 'trtsmith[fleet]'; or leave --on out: a pool of processes on this machine needs no Ray",
+        )
+    )
 
 
 def ray_module(on: str) -> Any:

@@ -33,6 +33,8 @@ class ProcessWatch:
     roots:      gives the processes that are watched; they may come late.
     memory_mib: the most that they may take together, of what is resident; None: no limit.
     timeout_s:  how long they may take, from now; None: no limit.
+    mark:       a variable of their environment, as NAME=VALUE, that no other process has: by it those are found that have
+        left their session and their parents. "": there is none.
 
     reached:  the limit for which they were ended, if any.
     peak_mib: the most memory that was seen. What lies in the same pages of several processes counts in each.
@@ -40,12 +42,17 @@ class ProcessWatch:
     """
 
     def __init__(
-        self, roots: Callable[[], Sequence[int]], memory_mib: float | None, timeout_s: float | None
+        self,
+        roots: Callable[[], Sequence[int]],
+        memory_mib: float | None,
+        timeout_s: float | None,
+        mark: str = "",
     ) -> None:
         self.reached: LimitReached | None = None
         self.peak_mib = 0.0
         self.pid = 0
         self._roots = roots
+        self._mark = mark
         self._memory_mib = memory_mib
         self._until = None if timeout_s is None else time.monotonic() + timeout_s
         self._seen: dict[int, psutil.Process] = {}  # that descend from the roots, and may outlive them
@@ -63,7 +70,7 @@ class ProcessWatch:
         self._thread.join()
         with self._lock:
             self._look()
-            _kill(self._seen.values())
+            _kill([*self._seen.values(), *_marked(self._mark, self._roots())])
 
     def stop(self) -> None:
         """End them, because somebody asked for it."""
@@ -105,6 +112,17 @@ def _resident(process: psutil.Process) -> int:
         return int(process.memory_info().rss) if process.is_running() else 0
     except psutil.Error:
         return 0
+
+
+def _marked(mark: str, roots: Sequence[int]) -> list[psutil.Process]:
+    """Processes that have the variable in their environment, but for the roots."""
+    found = []
+    for process in psutil.process_iter() if mark else ():
+        with contextlib.suppress(psutil.Error, OSError):
+            name, _, value = mark.partition("=")
+            if process.pid not in roots and process.environ().get(name) == value:
+                found.append(process)
+    return found
 
 
 def _frozen(roots: Sequence[psutil.Process]) -> list[psutil.Process]:

@@ -109,7 +109,8 @@ class TaskRunner:
     def run(self, task: BatchTask, listener: Listener) -> TaskEnd:
         """Do a task. Raises nothing: what goes wrong is in the record."""
         began, started = datetime.now(timezone.utc), time.monotonic()
-        watch = ProcessWatch(self._pool.processes, task.needs.memory_mib, task.needs.timeout_s)
+        needs, mark = task.needs, f"TMPDIR={self._temporary}"
+        watch = ProcessWatch(self._pool.processes, needs.memory_mib, needs.timeout_s, mark)
         folder: Path | None = None
         files: dict[str, FileFacts] = {}
         try:

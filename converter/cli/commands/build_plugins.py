@@ -54,7 +54,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         built = build_package(order, dict(os.environ), accept, console.progress)
     except SetupError as error:
         if error.tail:
-            console.say(error.tail)
+            console.block(error.tail)
         raise
     if not built.libraries:
         console.result(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import positive_int
-from trtsmith.converter.cli.console import Console, one_line
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.engine.bundle.triton import write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
 from trtsmith.converter.model.errors import EXIT_OK
@@ -76,6 +76,6 @@ def run(options: argparse.Namespace, console: Console) -> int:
         ),
     )
     for note in written.notes:
-        console.say(f"note: {one_line(note)}")
+        console.say(f"note: {note}")
     console.result(f"model:  {written.folder}\nengine: {written.engine}\nstart:  {written.command}")
     return EXIT_OK

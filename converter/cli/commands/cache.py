@@ -101,7 +101,7 @@ def show(options: argparse.Namespace, console: Console) -> int:
     folder = _folder(options.cache)
     contents = _usable(folder, lambda: read_contents(folder))
     for text in contents.damaged.values():
-        console.say(f"warning: a damaged entry, which `trtsmith cache prune` removes: {one_line(text)}")
+        console.say(f"warning: a damaged entry, which `trtsmith cache prune` removes: {text}")
     if options.json:
         console.json(_document(folder, contents))
         return EXIT_OK
@@ -134,7 +134,7 @@ def clear(options: argparse.Namespace, console: Console) -> int:
     )
     done = _usable(folder, lambda: prune(folder, order))
     for text in done.damaged:
-        console.say(f"damaged: {one_line(text)}")
+        console.say(f"damaged: {text}")
     console.result(_summary(done, folder, dry_run=options.dry_run))
     if done.failed:
         first, others = one_line(done.failed[0]), len(done.failed) - 1

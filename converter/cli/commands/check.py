@@ -123,22 +123,21 @@ def _text(analysis: Analysis, *, every_node: bool) -> str:
         counts = Counter((node.op_type, node.route.value, node.how) for node in planned.nodes)
         rows = [(str(n), op_type, route, how) for (op_type, route, how), n in sorted(counts.items())]
         header = ("nodes", "operator", "route", "how")
-    notes = [
-        f"note: {one_line(record.node)}: {note}" for record in rewritten.rewrites for note in record.notes
-    ]
-    notes += [f"warning: {one_line(warning)}" for warning in rewritten.warnings()]
-    notes += [f"warning: {one_line(warning)}" for warning in planned.warnings]
+    notes = [f"note: {record.node}: {note}" for record in rewritten.rewrites for note in record.notes]
+    notes += [f"warning: {warning}" for warning in (*rewritten.warnings(), *planned.warnings)]
     left = [
-        f"left as it is: {one_line(record.node)} ({one_line(record.op_type)}): {record.refusal.reason}"
+        f"left as it is: {record.node} ({record.op_type}): {record.refusal.reason}"
         for record in rewritten.declined
         if not record.fatal
     ]
     left += precision_lines(rewritten, every_node=every_node)
     total = ", ".join(f"{number} {route}" for route, number in planned.routes().items())
-    notes += [f"warning: {one_line(one.warning())}" for one in analysis.mended]
+    notes += [f"warning: {one.warning()}" for one in analysis.mended]
     count = len(planned.problems)
     verdict = _outcome(analysis) if count == 0 else f"not convertible: {count} problem{'s' * (count > 1)}"
-    return "\n".join([table([header, *rows]), *notes, *left, f"{total or 'no nodes'}; {verdict}"])
+    return "\n".join(
+        [table([header, *rows]), *map(one_line, (*notes, *left)), f"{total or 'no nodes'}; {verdict}"]
+    )
 
 
 def _outcome(analysis: Analysis) -> str:

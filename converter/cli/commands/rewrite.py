@@ -16,7 +16,7 @@ from trtsmith.converter.cli.arguments import (
     shapes_of,
 )
 from trtsmith.converter.cli.commands.check import precision_lines
-from trtsmith.converter.cli.console import Console, one_line
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import default_graph
 from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
 from trtsmith.converter.cli.problem_groups import grouped
@@ -66,15 +66,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
     analysis = rewrite_model(rewrite_options(options), console.progress)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
-        console.note(f"{one_line(record.node)} ({one_line(record.op_type)}): {record.what}")
+        console.note(f"{record.node} ({record.op_type}): {record.what}")
         for note in record.notes:
-            console.say(f"note: {one_line(record.node)}: {note}")
+            console.say(f"note: {record.node}: {note}")
     for warning in (*rewritten.warnings(), *rewritten.of_profile()):
-        console.say(f"warning: {one_line(warning)}")
+        console.say(f"warning: {warning}")
     for line in precision_lines(rewritten, every_node=console.verbose):
         console.say(line)
     for problem in grouped(analysis.plan.problems):
-        console.say(f"warning: {one_line(problem.where)}: {problem.what}; TensorRT will refuse the graph")
+        console.say(f"warning: {problem.where}: {problem.what}; TensorRT will refuse the graph")
     count = len(rewritten.rewrites)
     console.result(f"{options.output}: {count} node{'s' * (count != 1)} rewritten")
     return EXIT_OK

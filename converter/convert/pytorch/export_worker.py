@@ -13,18 +13,18 @@ from trtsmith.converter.convert.pytorch.exported_model import write_exported
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.loading import with_operators_of_parent
+from trtsmith.importers.problem import Problem
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """Fills request["folder"] (converter/convert/pytorch/exported_model.py)."""
     request = json.loads(text)
     folder = Path(request["folder"])
-    events.phase("loading PyTorch")
-    # seconds, and only here
     from trtsmith.converter.convert.pytorch.exported_program import Program, program_of, saved_program
     from trtsmith.converter.convert.pytorch.onnx_program import export_program
-    from trtsmith.importers.torch_ops import define_known
+    from trtsmith.importers.torch_ops import define_known, translations
 
     define_known()
     program: Program
@@ -42,11 +42,31 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
 
         events.phase("loading the program")
         source = TorchModule(None)
-        exported = load_program(Path(request["path"]), folder, request["name"])
+        exported = load_program(Path(request["path"]), folder, request["name"], translations())
         program = saved_program(exported, source, request["name"])
     write_exported(export_program(program, folder, source.translations, events.phase))
     return {}
 
 
+def run_known(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
+    """`run` with the operators of the parent, whose modules are imported after PyTorch has its own."""
+    events.phase("loading PyTorch")
+    try:
+        import onnxscript  # noqa: F401  of the exporter
+
+        from trtsmith.converter.convert.pytorch.callable_operators import own_namespaces  # seconds, only here
+    except ImportError as error:
+        raise UsageError(
+            Problem(
+                f"PyTorch and its exporter cannot be imported: {error}",
+                json.loads(text)["name"],
+                "PyTorch and onnxscript, which read the program and export it",
+                "pip install 'trtsmith[torch]', or export the module to ONNX where PyTorch is, and name the .onnx file",
+            )
+        ) from error
+    own_namespaces()
+    return with_operators_of_parent(run)(text, events, log_path)
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1:], with_operators_of_parent(run))
+    serve(sys.argv[1:], run_known)

@@ -42,7 +42,7 @@ _TENSOR_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 
 
 def copy_checked(path: Path, target: Path) -> frozenset[str]:
-    """Write what is safe to load of a saved program to `target`; the operators that it calls, as namespace::name.
+    """Write what is safe to load of a saved program to `target`; the operators that it calls, as namespace::name.overload.
 
     InvalidModelError for a file that has, or needs, more.
     """
@@ -119,7 +119,10 @@ def _copy(archive: zipfile.ZipFile, records: Mapping[str, zipfile.ZipInfo], targ
         raise _refusal(
             source, f"it holds {next(iter(kept))[:200]!r}, which no exported program of weights has"
         )
-    return frozenset(f"{space}::{name}" for space, name in re.findall(r"\btorch\.ops\.(\w+)\.(\w+)\.", text))
+    return frozenset(
+        f"{space}::{name}.{overload}"
+        for space, name, overload in re.findall(r"\btorch\.ops\.(\w+)\.(\w+)\.(\w+)", text)
+    )
 
 
 def _copy_member(archive: zipfile.ZipFile, record: zipfile.ZipInfo, copy: zipfile.ZipFile, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,29 +12,38 @@ import torch
 from torch.export.pt2_archive._package import load_pt2
 
 from trtsmith.converter.convert.pytorch import onnx_warm_up
+from trtsmith.converter.convert.pytorch.callable_operators import (
+    own_namespaces,
+    refused_operators,
+    unregistered_operators,
+)
 from trtsmith.converter.convert.pytorch.exported_program import quiet
-from trtsmith.converter.convert.pytorch.locked_down import ForbiddenError, lock_down
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
+from trtsmith.converter.engine.child.locked_down import ForbiddenError, lock_down
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import known_domains
 
 
-def load_program(path: Path, work: Path, name: str) -> Any:
+def load_program(path: Path, work: Path, name: str, translations: Iterable[Any] = ()) -> Any:
     """The ExportedProgram. work: a folder for the copy. InvalidModelError for what PyTorch does not load.
+
+    translations: operators that become ONNX nodes in another way than PyTorch's own.
 
     The process is locked down behind this: nothing else can be run in it.
     """
     copy = work / "program.pt2"
     operators = copy_checked(path, copy)
     # torchvision, say, registers its operators when it is imported
-    packages = {operator.partition("::")[0] for operator in operators} & known_domains()
+    packages = ({operator.partition("::")[0] for operator in operators} & known_domains()) - own_namespaces()
     for package in sorted(packages):
         if find_spec(package) is not None:
             import_module(package)
-    missing = [operator for operator in sorted(operators) if not _exists(*operator.split("::"))]
-    if missing:
-        raise InvalidModelError([_unregistered(name, operator) for operator in missing])
+    refused, unregistered = refused_operators(operators, translations), unregistered_operators(operators)
+    problems = [_not_exported(name, operator.removesuffix(".default")) for operator in refused]
+    problems += [_unregistered(name, operator.removesuffix(".default")) for operator in unregistered]
+    if problems:
+        raise InvalidModelError(problems)
     onnx_warm_up.warm_up()
     lock_down()
     try:
@@ -53,10 +63,12 @@ def _said(error: Exception) -> str:
     return " ".join(lines[-1].split())[:500] if lines else text
 
 
-def _exists(namespace: str, name: str) -> bool:
-    known = getattr(torch.ops, namespace)
-    return namespace == "higher_order" or (
-        isinstance(known, torch._ops._OpNamespace) and hasattr(known, name)
+def _not_exported(name: str, operator: str) -> Problem:
+    return Problem(
+        f"the program calls {operator!r}, which PyTorch's exporter does not know",
+        name,
+        "operators of PyTorch that its exporter writes in ONNX or takes apart: a saved program may call no others",
+        "write the module without it, or convert the module in Python",
     )
 
 

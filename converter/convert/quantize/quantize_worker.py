@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """Writes the quantized model to request.output."""
     request = QuantizeRequest.from_json(text)
     events.phase("loading nvidia-modelopt")
+    os.environ["HF_HUB_OFFLINE"] = "1"  # PyTorch's part of it knows the Hugging Face Hub
     from modelopt.onnx.quantization import quantize  # it brings PyTorch: only here, and only when asked
 
     events.phase(f"calibrating on {len(request.samples)} sets of inputs")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.output_file import unfinished_file
 from trtsmith.importers.problem import Problem
 
 
@@ -110,14 +111,13 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
                     for path, source in [(engine, built), *zip(targets, libraries, strict=True)]
                 }
             }
-            descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
+            descriptor, name = unfinished_file(folder)
             staged.append((name, manifest))
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 json.dump(document, stream, indent=1)
                 stream.write("\n")
             staged.append((_stage(built, folder), engine))
             for source, target in staged:
-                os.chmod(source, 0o644)
                 os.replace(source, target)
         finally:
             for source, _ in staged:
@@ -145,7 +145,7 @@ def toolkit_version() -> str:
 
 
 def _stage(source: Path, folder: Path) -> str:
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".trtsmith-")
+    descriptor, name = unfinished_file(folder)
     try:
         with os.fdopen(descriptor, "wb") as out, source.open("rb") as stream:
             shutil.copyfileobj(stream, out, 1 << 20)

@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.runtime.loading import LoadedEngine
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.output_file import unfinished_file
 from trtsmith.importers.problem import Problem
 
 # Names that only TensorRT-RTX has; nothing here is reached with another flavour.
@@ -42,12 +42,11 @@ class RuntimeCache:
             return
         name = ""
         try:
-            descriptor, name = tempfile.mkstemp(dir=self.file.parent, prefix=".trtsmith-")
+            descriptor, name = unfinished_file(self.file.parent)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.chmod(name, 0o644)
             os.replace(name, self.file)
             self._before = data
         except OSError as error:

@@ -135,6 +135,14 @@ def test_stop_ends_the_task_that_runs_and_all_later_ones(runner: TaskRunner, tmp
     assert runner.run(task("other"), silent).record.status is TaskStatus.CANCELLED
 
 
+@pytest.mark.parametrize("end", ["code=0", "segfault"])
+def test_a_process_that_left_its_session_and_its_parent_is_ended(
+    end: str, runner: TaskRunner, tmp_path: Path
+) -> None:
+    runner.run(task("a", f"daemon={tmp_path / 'pid'}", end), silent)
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
 def test_a_process_that_outlives_its_task_is_ended(runner: TaskRunner, tmp_path: Path) -> None:
     child = tmp_path / "child"
     runner.run(task("net", f"child={child}"), silent)

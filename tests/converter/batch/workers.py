@@ -14,6 +14,12 @@ import ctypes, json, os, signal, subprocess, sys, tempfile, time
 from pathlib import Path
 from trtsmith.converter.engine.child.serve import serve
 
+DAEMON = (
+    "import subprocess, sys; from pathlib import Path;"
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True);"
+    "Path(sys.argv[1]).write_text(str(child.pid))"
+)
+
 def work(request, events, log_path):
     asked = json.loads(request)
     folder, words = Path(asked["folder"]), asked["words"]
@@ -27,6 +33,8 @@ def work(request, events, log_path):
         if do == "child":  # a process in a session of its own, as TensorRT's is
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
             Path(value).write_text(str(child.pid))
+        if do == "daemon":  # one whose parent has ended
+            subprocess.run([sys.executable, "-c", DAEMON, value])
         if do == "wait":  # until there is such a file
             while not Path(value).exists():
                 time.sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import pickle
@@ -582,6 +583,33 @@ def test_sound_external_data(tmp_path: Path) -> None:
         (tmp_path / "a.onnx").write_bytes(with_initializer(tensor).SerializeToString())
         model = load_model(tmp_path / "a.onnx")
         assert np.array_equal(model.array(model.proto.graph.initializer[0]), values)
+
+
+def test_it_reads_no_files_but_its_own_where_one_has_another_name(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(weight(np.float32).tobytes())
+    folder = tmp_path / "a model"
+    folder.mkdir()
+    os.link(tmp_path / "secret", folder / "w.bin")
+    (folder / "a.onnx").write_bytes(with_initializer(external_tensor(location="w.bin")).SerializeToString())
+    refuse(folder / "a.onnx", ConversionError, "has 2 names: it is a hard link", "cp '")
+    with pytest.raises(ConversionError) as caught:
+        load_model(folder / "a.onnx")
+    subprocess.run(caught.value.problems[0].fix.partition(": ")[2], shell=True, check=True)
+    assert load_model(folder / "a.onnx") and (tmp_path / "secret").stat().st_nlink == 1
+
+
+def test_the_checksum_of_external_data_is_held(tmp_path: Path) -> None:
+    data = weight(np.float32).tobytes()
+    (tmp_path / "w.bin").write_bytes(data)
+    right = hashlib.sha1(data).hexdigest()
+    for checksum in (right, right.upper(), ""):
+        tensor = external_tensor(location="w.bin", checksum=checksum)
+        (tmp_path / "a.onnx").write_bytes(with_initializer(tensor).SerializeToString())
+        assert load_model(tmp_path / "a.onnx")
+    for checksum in ("0" * 40, "sha1:" + right, right[:-1]):
+        tensor = external_tensor(location="w.bin", checksum=checksum)
+        (tmp_path / "a.onnx").write_bytes(with_initializer(tensor).SerializeToString())
+        refuse(tmp_path / "a.onnx", ConversionError, f"'w.bin' has the SHA-1 {right}", checksum)
 
 
 def test_external_data_named_twice(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ UNSOUND = {
 
 
 @pytest.mark.parametrize("case", UNSOUND)
-def test_unsound(case: str, tmp_path: Path) -> None:
+def test_it_is_consistent_before_it_is_used(case: str, tmp_path: Path) -> None:
     nodes, what, where = UNSOUND[case]
     with pytest.raises(ConversionError) as error:
         load(tmp_path / "m.onnx", nodes, [X], [Y])

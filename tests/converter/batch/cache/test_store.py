@@ -18,9 +18,11 @@ from tests.converter.batch.cache.results import (
     names_of_blobs,
     result,
 )
+from tests.converter.model.builders import rich_model, save_external
 from trtsmith.converter.batch.cache.layout import blob_path, default_folder
 from trtsmith.converter.batch.cache.store import Store
 from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
+from trtsmith.converter.model.load import load_model
 from trtsmith.importers.problem import Problem
 
 
@@ -31,6 +33,24 @@ def test_what_was_added_is_found_and_placed_by_links(kept: Kept) -> None:
     placed = (kept.out / "model.plan").stat()
     assert placed.st_ino == kept.blob.stat().st_ino and placed.st_mode & 0o777 == 0o444
     assert left_behind(kept.cache) == [] and kept.said == []
+
+
+def test_a_model_comes_out_of_the_cache_and_is_converted(kept: Kept, tmp_path: Path) -> None:
+    """A hard link is refused as external data: nobody knows what its other name is."""
+    made = tmp_path / "made2"
+    made.mkdir()
+    save_external(rich_model(), made / "net.onnx", "net.onnx.data")
+    files = {path.name: path.read_bytes() for path in made.iterdir()}
+    record = result(made, "with a model", {**files, "model.plan": ENGINE})
+    kept.store.add(record, made)
+    assert load_model(made / "net.onnx")
+    assert kept.store.place(record, kept.out) and kept.said == []
+    assert {path.name: path.stat().st_nlink for path in kept.out.iterdir()} == {
+        **dict.fromkeys(files, 1),
+        "model.plan": 3,  # here, in the cache, and where it was first made
+    }
+    assert all(path.stat().st_mode & 0o777 == 0o444 for path in kept.out.iterdir())
+    assert load_model(kept.out / "net.onnx")
 
 
 def test_an_unknown_key_is_a_miss_and_so_is_what_is_none(kept: Kept) -> None:

@@ -30,6 +30,28 @@ assert not ray.is_initialized() and not {"RAY_AUTH_TOKEN", "RAY_AUTH_MODE"} & os
 """
 
 
+SERVED = """
+import os, psutil, sys
+from trtsmith.converter.batch.fleet.ray_connection import RayConnection
+for _ in range(2):  # each has a token of its own
+    with RayConnection("local", 1) as connection:
+        assert connection.ray.get(connection.ray.remote(lambda: 3).remote()) == 3
+        if _:
+            here = psutil.Process()
+            listening = {c.laddr.ip for p in (here, *here.children(recursive=True))
+                         for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN}
+            print(connection.ray.get_runtime_context().gcs_address, *listening, flush=True)
+            sys.stdin.read()
+    assert os.environ["RAY_AUTH_MODE"] == "disabled" and "RAY_AUTH_TOKEN" not in os.environ
+"""
+
+CLIENT = """
+import sys
+from ray._raylet import GcsClient
+print(len(GcsClient(address=sys.argv[1]).get_all_node_info(timeout=60)))
+"""
+
+
 def problem_of(on: str) -> str:
     with pytest.raises(UsageError) as caught, RayConnection(on):
         pass
@@ -112,3 +134,35 @@ def test_a_ray_that_is_started_is_gone_with_its_driver(
             break
         time.sleep(0.1)
     assert list(short_folder.iterdir()) == [home] and [*home.iterdir()] == []
+
+
+def test_a_local_ray_lets_in_nobody_without_its_token(
+    short_folder: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    pytest.importorskip("ray")
+    plain = {name: value for name, value in checkout_environment().items() if not name.startswith("RAY_")}
+    plain |= {"HOME": str(short_folder), "TMPDIR": str(short_folder), "RAY_AUTH_MODE": "disabled"}
+    driver = start([sys.executable, "-c", SERVED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=plain)
+    assert driver.stdout is not None
+    address, *listening = driver.stdout.readline().split()
+    assert {ip.removeprefix("::ffff:") for ip in (address.rpartition(":")[0], *listening)} == {"127.0.0.1"}
+    for more in ({}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}):
+        client = subprocess.run(
+            [sys.executable, "-c", CLIENT, address], env=plain | more, capture_output=True, text=True
+        )
+        assert client.returncode == 1 and "InvalidAuthToken" in client.stderr and not client.stdout
+    driver.communicate()
+    assert driver.returncode == 0
+
+
+@pytest.mark.parametrize("missing", ["get_authentication_mode", "the mode"])
+def test_a_ray_that_asks_for_no_token_is_not_started(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    import ray._raylet
+
+    if missing == "the mode":
+        monkeypatch.setattr(ray._raylet, "get_authentication_mode", lambda: None)
+    else:
+        monkeypatch.delattr(ray._raylet, missing)
+    assert "asks nobody for a token: whoever reaches this machine could run programs" in problem_of("local")
+    assert not ray.is_initialized()

@@ -14,6 +14,7 @@ import pytest
 
 from tests.converter.batch.fleet.conftest import Nodes
 from tests.converter.batch.workers import NAME, left_in, task, write_worker
+from tests.converter.model.builders import rich_model, save_external
 from tests.converter.models import inverse, relu
 from tests.processes import has_ended
 from trtsmith.converter.batch.execution import Event, TaskEnd
@@ -142,6 +143,20 @@ def test_real_conversions_are_those_of_the_local_pool(nodes: Nodes, tmp_path: Pa
         mine, other = comparable(there[name]), comparable(ended)
         assert mine.pop("files").keys() == other.pop("files").keys()  # an engine is not the same twice
         assert mine == other
+
+
+def test_a_model_with_external_data_is_converted_where_it_was_sent(
+    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice, so that one content lies in two views at once or after each other. /proc/self/cwd: as below."""
+    (tmp_path / "nets").mkdir()
+    save_external(rich_model(), tmp_path / "nets/net.onnx")
+    monkeypatch.chdir(tmp_path)
+    files = tuple(Path("/proc/self/cwd/nets") / name for name in ("net.onnx", "weights.bin"))
+    one = replace(task("net", source=str(files[0])), files=files)
+    with RayExecutor(nodes.address, tmp_path) as fleet:
+        done = list(fleet.run([one, replace(one, name="again")], lambda event: None))
+    assert [ended.record.status for ended in done] == [TaskStatus.AGREE] * 2, done[0].record.problems
 
 
 def test_files_that_a_machine_lacks_are_sent_to_it_and_lie_as_they_did(

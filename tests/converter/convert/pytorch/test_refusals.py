@@ -159,3 +159,19 @@ def test_outputs_that_pytorch_cannot_compute_here_are_onnxruntimes() -> None:
     done = trtsmith.convert(Half(), (torch.rand(2, 3),))
     assert done.passed and "mine::op has no CPU implementation" in done.warnings[0]
     assert done.verdict is not None and "outputs expected" not in done.verdict.inputs
+
+
+@pytest.mark.parametrize("module", ["torch", "onnxscript"])
+@pytest.mark.parametrize("program", ["a.pt2", "json:dumps"])
+def test_without_pytorch_the_extra_is_named(
+    module: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError(\"No module named '{module}'\")")
+    (tmp_path / "a.pt2").write_bytes(b"a program")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(
+        trtsmith.UsageError, match=f"cannot be imported: No module named '{module}'"
+    ) as caught:
+        trtsmith.check(program)
+    assert "pip install 'trtsmith[torch]'" in caught.value.problems[0].fix

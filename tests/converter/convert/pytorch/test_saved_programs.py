@@ -24,6 +24,7 @@ from tests.converter.convert.pytorch.archives import (
     save,
     tampered,
 )
+from trtsmith.converter.convert.pytorch.callable_operators import refused_operators, unregistered_operators
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
 
 
@@ -47,7 +48,7 @@ def test_a_saved_program_is_converted(saved: Path, tmp_path: Path) -> None:
 
 def test_the_copy_is_the_same_program(saved: Path, tmp_path: Path) -> None:
     """Checked against PyTorch's own loading of the original."""
-    assert copy_checked(saved, tmp_path / "copy.pt2") >= {"aten::linear"}
+    assert copy_checked(saved, tmp_path / "copy.pt2") >= {"aten::linear.default"}
     mine, theirs = torch.export.load(tmp_path / "copy.pt2"), torch.export.load(saved)
     assert str(mine.graph) == str(theirs.graph) and mine.range_constraints == theirs.range_constraints
     for (name, weight), (other, value) in zip(
@@ -92,7 +93,6 @@ TEXTS: dict[str, tuple[Callable[[Path], Callable[[Any], Any]], str]] = {
     "a function of torch": (target("torch.load"), "is no operator"),
     "a module that torch imported": (target("torch.os.system"), "is no operator"),
     "an operator module": (target("_operator.methodcaller"), "is no operator"),
-    "an operator that reads files": (target("torch.ops.aten.from_file.default"), "does not need"),
     "loading a library": (target("torch.ops.load_library.x"), "is no operator"),
     "an extension": (target("#ext:name"), "is no operator"),
     "no function at all": (target("os.system"), "is no operator"),
@@ -128,6 +128,48 @@ def test_texts_that_could_be_more_than_data_are_refused(case: str, saved: Path, 
     (problem,) = caught.value.problems
     assert words in problem.what and problem.where == str(bad) and problem.expected and problem.fix
     assert not mark.exists()
+
+
+CALLS = {
+    "an operator that reads files": "aten.from_file.default",
+    "an operator that takes memory for sizes": "aten._nested_view_from_buffer.default",
+    "an operator that prints": "aten._print.default",
+    "a test of PyTorch": "aten._test_string_default.default",
+    "a connection": "c10d.send.default",
+    "a namespace of PyTorch": "inductor._reinterpret_tensor.default",
+    "an operator that nobody registered": "mine.run.default",
+    "an attribute of a namespace": "mine.__class__.mro",
+    "an attribute of an operator": "aten.add.overloads",
+    "a higher operator's attribute": "higher_order.cond.py_impl",
+    "the loader": "load_library.x.y",
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_saved_program_calls_only_operators_that_become_onnx(
+    case: str, saved: Path, tmp_path: Path
+) -> None:
+    operator = CALLS[case]
+    bad = tampered(
+        saved, tmp_path / "bad.pt2", lambda d: everywhere(d, "target", f"torch.ops.{operator}", _is_linear)
+    )
+    called = copy_checked(bad, tmp_path / "copy.pt2")
+    refused = [*refused_operators(called, ()), *unregistered_operators(called)]
+    assert refused[0] == operator.replace(".", "::", 1)
+
+
+def _is_linear(old: str) -> bool:
+    return "linear" in old
+
+
+def test_a_refused_call_is_a_message(saved: Path, tmp_path: Path) -> None:
+    bad = tampered(
+        saved,
+        tmp_path / "bad.pt2",
+        lambda d: everywhere(d, "target", "torch.ops.aten.from_file.default", _is_linear),
+    )
+    with pytest.raises(trtsmith.InvalidModelError, match="calls 'aten::from_file', which PyTorch's exporter"):
+        trtsmith.check(bad)
 
 
 def test_guards_are_left_out(saved: Path, tmp_path: Path) -> None:

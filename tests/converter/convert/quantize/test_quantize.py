@@ -31,9 +31,11 @@ WEIGHTS = {"k": normal(4, 4, 1, 1), "w": normal(4, 4, 3, 3)}
 # Stands for nvidia-modelopt, which is not installed here: it quantizes the input of every Conv, and moves what it does not
 # know into its own domain, as the real one does.
 FAKE = """
+import os
 import numpy as np, onnx
 from onnx import helper, numpy_helper
 def quantize(path, quantize_mode, calibration_data_reader, nodes_to_exclude, output_path, **others):
+    assert os.environ["HF_HUB_OFFLINE"] == os.environ["HF_HUB_DISABLE_TELEMETRY"] == "1"
     assert others["calibration_eps"] == ["cpu"] and others["high_precision_dtype"] == "fp32"
     model = onnx.load(path)
     assert model.opset_import[0].version >= 19

@@ -1,7 +1,7 @@
-"""Keeps a process from what loading a saved program never needs: programs, sockets, pickled objects, other libraries.
+"""Keeps a process from what reading and running a stranger's model never needs: programs, sockets, pickles, libraries.
 
-The second line behind program_archive.py, by Python's audit events (PEP 578). A hook cannot be removed again, so this is for
-processes that load one program and end.
+A second line behind the checks of what is read, by Python's audit events (PEP 578). A hook cannot be removed again, so this
+is for processes that do one thing and end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REFUSED = (
 
 
 class ForbiddenError(RuntimeError):
-    """Something was tried that loading a program never needs."""
+    """Something was tried that a model never needs."""
 
 
 def lock_down() -> None:

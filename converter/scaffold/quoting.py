@@ -1,0 +1,67 @@
+"""Turns names and values of a model into literals, identifiers and code spans, so that none becomes code or markup."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_CPP_WORDS = (
+    "auto bool break case catch char class concept const constexpr continue decltype default delete do double else enum "
+    "explicit export extern float for friend goto if inline int long mutable namespace new noexcept operator private "
+    "protected public register requires return short signed sizeof static struct switch template this throw try typedef "
+    "typename union unsigned using virtual void volatile while launch field product"
+)
+
+CPP_WORDS = frozenset(_CPP_WORDS.split())
+"""What C++ keeps for itself, and functions that the SDK has, in small letters."""
+
+_LONGEST = 60
+_QUOTES = '"""'
+
+
+def identifier(name: str, fallback: str, taken: Iterable[str] = ()) -> str:
+    """A name in ASCII that Python and C++ take, as close to the given one as can be, and none of `taken`."""
+    plain = re.sub(r"\W+", "_", name, flags=re.ASCII)[:_LONGEST].strip("_") or fallback
+    if not plain[0].isalpha() or keyword.iskeyword(plain) or plain in CPP_WORDS:
+        plain = f"{fallback}_{plain}"
+    taken = set(taken)
+    found, number = plain, 1
+    while found in taken:
+        number += 1
+        found = f"{plain}_{number}"
+    return found
+
+
+def literal(value: Any) -> str:
+    """A value as Python source on one line: strings in double quotes, tuples, mappings, numbers, None."""
+    if isinstance(value, str):
+        return '"' + _escaped(value.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(literal, value)) + "," * (len(value) == 1) + ")"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
+
+
+def text_block(text: str) -> str:
+    """A text as a Python literal of as many lines."""
+    lines = text.replace("\\", "\\\\").replace(_QUOTES, '\\"\\"\\"').split("\n")
+    return "\n".join([_QUOTES, *map(_escaped, lines), _QUOTES])
+
+
+def code_span(text: str) -> str:
+    """A text as code within a line of Markdown."""
+    shown = _escaped(text)
+    runs = [len(run) for run in re.findall("`+", shown)]
+    fence = "`" * next(count for count in range(1, len(runs) + 2) if count not in runs)
+    return f"{fence} {shown} {fence}" if runs or not shown.strip() else f"{fence}{shown}{fence}"
+
+
+def _escaped(text: str) -> str:
+    """The text with what does not print written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
