@@ -180,3 +180,25 @@ def test_sessions_of_an_unreleased_opset_put_the_environment_back(tmp_path: Path
         assert _ALLOWING not in os.environ
     finally:
         os.environ.pop(_ALLOWING, None)
+
+
+@pytest.mark.usefixtures("_switching")
+def test_threads_load_and_reload_definitions(tmp_path: Path) -> None:
+    """The file changes all the time, so that it is forgotten by one thread and loaded by another."""
+    text = (Path(__file__).resolve().parents[1] / "outside" / "mixing.py").read_text(encoding="utf-8")
+    path = tmp_path / "mixing.py"
+    path.write_text(text, encoding="utf-8")
+    packages = {*sys.modules}
+
+    def work(number: int) -> list[str]:
+        os.utime(path, ns=(0, number))
+        return [op.name for op in trtsmith.operators(ops=path, plugins_from_packages=False)]
+
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = list(pool.map(work, range(CALLS)))
+    finally:
+        for name in {*sys.modules} - packages:
+            if name.startswith("trtsmith_ops_"):
+                del sys.modules[name]
+    assert all(names == found[0] for names in found) and "ChannelMixing" in found[0]
