@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -140,6 +142,34 @@ def test_the_collector_goes_on_after_pauses_of_two_threads(monkeypatch: pytest.M
         assert enabled()
     finally:
         gc.enable()
+
+
+def test_exports_of_two_threads_put_loggers_and_filters_back() -> None:
+    """The second one begins before the first one ends, unless it has to wait."""
+    pytest.importorskip("torch")
+    from trtsmith.importers.torch_ops import quiet
+
+    logger, begun, inside, ended = logging.getLogger("torch.onnx"), Event(), Event(), Event()
+    level, filters = logger.level, [*warnings.filters]
+
+    def second() -> None:
+        begun.wait()
+        with quiet():
+            inside.set()
+            ended.wait()
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(second)
+            with quiet():
+                begun.set()
+                inside.wait(0.2)
+            ended.set()
+            done.result()
+        assert (logger.level, [*warnings.filters]) == (level, filters)
+    finally:
+        logger.setLevel(level)
+        warnings.filters[:] = filters
 
 
 def unary(tmp_path: Path, opset: int) -> Path:

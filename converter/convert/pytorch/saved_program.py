@@ -11,12 +11,12 @@ import torch
 from torch.export.pt2_archive._package import load_pt2
 
 from trtsmith.converter.convert.pytorch import onnx_warm_up
-from trtsmith.converter.convert.pytorch.exported_program import quiet
 from trtsmith.converter.convert.pytorch.locked_down import ForbiddenError, lock_down
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import known_domains
+from trtsmith.importers.torch_ops import quiet
 
 
 def load_program(path: Path, work: Path, name: str) -> Any:
