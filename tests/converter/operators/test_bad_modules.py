@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.cli import batch_worker
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators import module_files, watched_import
@@ -332,3 +334,9 @@ def test_a_command_ends_with_a_message_and_exit_code_2(
 def test_ctrl_c_ends_an_import(tmp_path: Path) -> None:
     path = written(tmp_path, "raise KeyboardInterrupt")
     assert main(["ops", "--ops", str(path)]) == 130
+
+
+def test_a_task_of_a_batch_outlives_a_module_that_exits(tmp_path: Path) -> None:
+    path = written(tmp_path, RAISING["silent"][0])
+    outcome = batch_worker._run(Console(), ["check", "model.onnx", "--ops", str(path)])
+    assert outcome.exit_code == 2 and "ends the program" in outcome.problems[0].what
