@@ -137,9 +137,9 @@ def test_the_type_of_a_run_is_that_of_all_its_floats() -> None:
 
 
 def test_parameters_of_a_norm_are_float32_beside_halves() -> None:
-    """A variance of 1e8 is infinite in float16, and the channel would be its bias alone."""
+    """A variance of 1e8 is infinite in float16, and the channel would be its bias alone, which is zero here."""
     wide = np.array([1e8, 1, 2, 3], np.float32)
-    proto = graph_of("BatchNormalization", [X * 1e4, noise(4), noise(4), noise(4), wide], {})
+    proto = graph_of("BatchNormalization", [X * 1e4, noise(4), np.zeros(4, np.float32), noise(4), wide], {})
     feeds = {"x0": X * 1e4}
     exact = TorchGraph(proto, "cpu", torch.float64)(feeds)["y"]
     for dtype in (torch.float16, torch.bfloat16):
