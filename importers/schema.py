@@ -1,21 +1,18 @@
-"""Registers ONNX schemas of our operators, so that onnx's shape inference goes through plugin nodes in one pass."""
+"""Makes ONNX schemas of operators from their definitions, and their inference functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import onnx
 import onnx.defs
 from onnx import TensorProto, TypeProto
 
-from trtsmith.importers.contrib_schemas import contrib_schemas
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.dtypes import NUMBERS, type_string
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
-from trtsmith.importers.registry import by_name
 
 _ATTRIBUTE_TYPE = {
     Kind.INT: onnx.defs.OpSchema.AttrType.INT,
@@ -57,11 +54,13 @@ def schema_of(op: OpDef) -> onnx.defs.OpSchema:
             for name in sorted(PLUGIN_ATTRIBUTES)
         ],
     )
-    schema.set_type_and_shape_inference_function(_inference(op))
+    schema.set_type_and_shape_inference_function(operator_inference(op))
     return schema
 
 
-def _inference(op: OpDef) -> Callable[[Any], None]:
+def operator_inference(op: OpDef) -> Callable[[Any], None]:
+    """The operator's shape rule as an inference function, as onnx.defs.OpSchema takes it."""
+
     def infer(context: Any) -> None:
         types = [context.get_input_type(i) for i in range(context.get_num_inputs())]
         attributes = {}
@@ -105,16 +104,3 @@ def _inference(op: OpDef) -> Callable[[Any], None]:
 
 def _dim(dim: Any) -> Any:
     return dim.dim_value if dim.HasField("dim_value") else Unknown(dim.dim_param or None)
-
-
-@contextmanager
-def registered_schemas() -> Iterator[None]:
-    """Our operators and onnxruntime's are known to onnx inside this block; onnx's registry is left as it was."""
-    schemas = [*map(schema_of, by_name().values()), *contrib_schemas()]
-    for schema in schemas:
-        onnx.defs.register_schema(schema)
-    try:
-        yield
-    finally:
-        for schema in schemas:
-            onnx.defs.deregister_schema(schema.name, schema.since_version, schema.domain)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import torch
@@ -83,6 +84,9 @@ class _Registration:
     call: Any
 
 
+_ONE_AT_A_TIME = RLock()
+"""Held by the thread that defines operators or exports."""
+
 _DEFINED: dict[str, _Registration] = {}
 """What PyTorch has of ours, by the operators' names: PyTorch's own registry is one for the process, too."""
 
@@ -101,6 +105,11 @@ def define(op: OpDef) -> None:
     that were exported before go on.
     """
     assert op.torch_reference is not None, "the operator has no PyTorch side"
+    with _ONE_AT_A_TIME:
+        _define(op)
+
+
+def _define(op: OpDef) -> None:
     there = _DEFINED.get(op.name)
     if there is not None and schema(there.op) == schema(op):
         _DEFINED[op.name] = replace(there, op=op)
@@ -181,7 +190,7 @@ def export(
     dynamic dimension did not stay dynamic.
     """
     define_known()
-    with torch.no_grad(), _quiet():
+    with torch.no_grad(), quiet():
         program = torch.export.export(module, args, dynamic_shapes=dynamic_shapes, strict=False)
         dynamic = set(program.range_constraints)
         program = program.run_decompositions(decompositions())
@@ -211,21 +220,23 @@ def _dimension_name(dim: Any) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """The exporter's notes about itself (torchvision is not there, what it did not fold) are not the user's business."""
-    names = ("torch.onnx", "onnxscript", "onnx_ir")
-    levels = {name: logging.getLogger(name).level for name in names}
-    for name in names:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.filterwarnings("ignore", message="# The axis name")  # two inputs share a dimension
-            yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+def quiet() -> Iterator[None]:
+    """Keeps to itself what PyTorch's exporter says of itself; what stops it is raised. One thread at a time is inside.
+
+    Loggers and warning filters are those of the process, and so is much of what PyTorch's tracer keeps.
+    """
+    names = ("torch.onnx", "torch.export", "torch._export", "torch.fx", "onnxscript", "onnx_ir")
+    with _ONE_AT_A_TIME:
+        levels = {name: logging.getLogger(name).level for name in names}
+        for name in names:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
 
 
 for _op in OPS:

@@ -17,6 +17,14 @@ onnx.ModelProto or bytes. What a user can mend is raised as a TrtsmithError, who
 where, what was expected and what fixes it. They name options as the command line does (`--shapes` is `shapes`).
 ConversionError is of the model, InvalidModelError of a file that is no sound model, UsageError of options, files and
 the environment.
+
+Functions may be called from several threads at once, `batch` from one. Operators of `ops` are in force in the thread of
+that call. Exports from PyTorch, and imports of what `ops` names, run one after the other; a module is exported by one
+thread at a time. An `Engine` or a `Runner` belongs to one thread at a time: load one for each. Of what belongs to the
+whole process, calls change these, and put them back: loggers and warning filters of PyTorch's exporter while it runs;
+Python's garbage collector, which pauses while a graph is rewritten; sys.path while a "module:function" is imported; for
+an opset that onnxruntime has not released, one environment variable while it opens the model. What stays: onnx's registry
+has one schema more, in the domain `trtsmith.inference`, and the soft limit on open files rises for a model of more files.
 """
 
 from __future__ import annotations

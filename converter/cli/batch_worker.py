@@ -40,6 +40,7 @@ from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
 from trtsmith.converter.model.signs_of_life import Steps
+from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 
 SPENT_MIB = 1024.0
@@ -173,7 +174,7 @@ def _run(console: Console, words: Sequence[str]) -> _CommandOutcome:
 
 def _run_command(options: argparse.Namespace, console: Console) -> _CommandOutcome:
     try:
-        with operators_of(options):
+        with own_process(), operators_of(options):
             return _CommandOutcome(options.run(options, console))
     except TrtsmithError as error:
         return _CommandOutcome(error.exit_code, error.problems, _death(error))

@@ -20,6 +20,7 @@ from trtsmith.converter.cli.parsing.overview import short_help
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
+from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 
 _EXIT_CODES = (
@@ -89,7 +90,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and their exit code."""
     hold_standard_streams()
-    with signals_unwind():
+    with signals_unwind(), own_process():
         try:
             return _main(argv)
         except KeyboardInterrupt:  # also while the command's modules are imported

@@ -7,10 +7,10 @@ from itertools import chain
 
 import onnx
 
+from trtsmith.converter.graph import onnx_inference
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name
-from trtsmith.importers.schema import registered_schemas
 
 _FAILURES = (
     onnx.shape_inference.InferenceError,
@@ -32,26 +32,22 @@ def infer_shapes(model: Model) -> Model:
     Inference failures inside onnx (a wrong model, an operator it does not know) leave values unknown: what is wrong
     with a node is for `plan` to say, with the node's name.
     """
-    with registered_schemas():
-        try:
-            values = follows_values(model.proto)
-            return model.with_proto(onnx.shape_inference.infer_shapes(model.proto, data_prop=values))
-        except _FAILURES:
-            return model
+    try:
+        values = follows_values(model.proto)
+        return model.with_proto(onnx_inference.infer_shapes(model.proto, data_prop=values))
+    except _FAILURES:
+        return model
 
 
 def infers_with_types(model: Model) -> Model | None:
     """The same; None if onnx finds that inputs of nodes are not of the types, shapes or number that the operators take."""
-    with registered_schemas():
-        try:
-            values = follows_values(model.proto)
-            return model.with_proto(
-                onnx.shape_inference.infer_shapes(
-                    model.proto, check_type=True, strict_mode=True, data_prop=values
-                )
-            )
-        except _FAILURES:
-            return None
+    try:
+        values = follows_values(model.proto)
+        return model.with_proto(
+            onnx_inference.infer_shapes(model.proto, check_type=True, strict_mode=True, data_prop=values)
+        )
+    except _FAILURES:
+        return None
 
 
 def follows_values(proto: onnx.ModelProto) -> bool:

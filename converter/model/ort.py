@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,10 @@ _FIRST_WITH_CONSTANTS = 4
 """The IR version from which on an initializer need not be an input, which a caller may replace."""
 
 _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
-_WARNINGS = 2  # onnxruntime's own default
+_UNRELEASED = "official released onnx opset"
+_ENVIRONMENT = Lock()
+"""Held by who has changed the process's environment: one call of onnxruntime's opens a model with it, and puts it back."""
+
 _THRIFTY_FROM = 1 << 30  # bytes of the model's files
 _FATAL_ONLY = 4  # its errors are raised, so that to log them as well would say everything twice
 
@@ -120,16 +124,15 @@ def open_session(
         )
 
     def opened() -> ort.InferenceSession:
-        with _newest_opsets():
-            return ort.InferenceSession(
-                proto.SerializeToString(),
-                options,
-                providers=list(providers),
-                disabled_optimizers=["ConstantFolding"] if thrifty else None,
-            )
+        return ort.InferenceSession(
+            proto.SerializeToString(),
+            options,
+            providers=list(providers),
+            disabled_optimizers=["ConstantFolding"] if thrifty else None,
+        )
 
     try:
-        return opened()
+        return _of_any_opset(opened)
     except _ORT_ERRORS as error:
         refusal = _refused(str(error), model, running=False)
     if optimise:
@@ -137,7 +140,7 @@ def open_session(
         # Identity that makes an output, with what else reads that node.
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         with suppress(*_ORT_ERRORS):
-            return opened()
+            return _of_any_opset(opened)
     raise refusal
 
 
@@ -165,24 +168,27 @@ def _constants_as_initializers(proto: onnx.ModelProto) -> None:
         graph.node.extend(kept.node)
 
 
-@contextmanager
-def _newest_opsets() -> Iterator[None]:
-    """onnxruntime opens models of the opset that its release does not promise to support yet, too.
+def _of_any_opset(opened: Callable[[], ort.InferenceSession]) -> ort.InferenceSession:
+    """The session, of a model of an opset that onnxruntime's release does not promise to support yet, too.
 
     It refuses them altogether otherwise; what it really lacks, it still refuses, with the node's name. onnx 1.23 writes
-    opset 27, onnxruntime 1.31 promises 26. It warns of them through its process-wide logger.
+    opset 27, onnxruntime 1.31 promises 26. Only an environment variable allows them, which is set for these models alone.
     """
-    before = os.environ.get(_RELEASED_ONLY)
-    os.environ[_RELEASED_ONLY] = "0"
-    ort.set_default_logger_severity(_FATAL_ONLY)
     try:
-        yield
-    finally:
-        ort.set_default_logger_severity(_WARNINGS)
-        if before is None:
-            del os.environ[_RELEASED_ONLY]
-        else:
-            os.environ[_RELEASED_ONLY] = before
+        return opened()
+    except _ORT_ERRORS as error:
+        if _UNRELEASED not in str(error):
+            raise
+    with _ENVIRONMENT:
+        before = os.environ.get(_RELEASED_ONLY)
+        os.environ[_RELEASED_ONLY] = "0"
+        try:
+            return opened()
+        finally:
+            if before is None:
+                del os.environ[_RELEASED_ONLY]
+            else:
+                os.environ[_RELEASED_ONLY] = before
 
 
 def run(

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +128,8 @@ def _working_folder() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(folder)
+        with suppress(ValueError):  # the module has changed the path itself
+            sys.path.remove(folder)
 
 
 def _array(value: Any) -> np.ndarray:

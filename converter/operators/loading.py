@@ -15,6 +15,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.clashes import check_clashes
 from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.module_files import load_module, module_name
+from trtsmith.converter.operators.own_process import own_process
 from trtsmith.converter.operators.sources import VARIABLE, OperatorSource, from_environment, sources
 from trtsmith.importers.operator_package import OperatorPackage
 from trtsmith.importers.problem import Problem
@@ -57,7 +58,7 @@ def with_operators_of_parent(work: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(work)
     def known(*arguments: P.args, **named: P.kwargs) -> T:
-        with using(_loaded(from_environment())):
+        with own_process(), using(_loaded(from_environment())):
             return work(*arguments, **named)
 
     return known

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 
 from trtsmith.converter.operators.sources import OperatorSource
@@ -17,10 +18,13 @@ from trtsmith.converter.operators.watched_import import import_watched
 
 _FORMS = "FILE.py, the FOLDER of a package or of a project that `trtsmith new` wrote, or a dotted MODULE"
 _MARK = "__trtsmith_files__"
+"""Attribute of a module that was loaded from a path: its files, as they were."""
+
+_ONE_AT_A_TIME = RLock()
+"""Held by the thread that looks up, forgets or imports modules, which all threads share."""
 
 LOADED = "trtsmith_ops_"
 """With what the names of modules begin that are files by themselves."""
-"""Attribute of a module that was loaded from a path: its files, as they were."""
 
 
 def load_module(source: OperatorSource, in_use: Collection[str] = ()) -> ModuleType:
@@ -30,6 +34,11 @@ def load_module(source: OperatorSource, in_use: Collection[str] = ()) -> ModuleT
     outside of any gets a name of its own. What was loaded from a path is loaded again where one of its files has changed.
     in_use: names of top-level modules that others have loaded from paths, and that must stay.
     """
+    with _ONE_AT_A_TIME:
+        return _found(source, in_use)
+
+
+def _found(source: OperatorSource, in_use: Collection[str]) -> ModuleType:
     spec = source.spec
     if spec.endswith(".py") or os.sep in spec or spec in (".", "..") or os.path.exists(spec):
         return _from_path(source, _file_of(source, Path(os.path.abspath(spec))), in_use)
@@ -174,7 +183,7 @@ def _forget(root_name: str) -> None:
 
 
 def _family(root_name: str) -> list[str]:
-    return [name for name in sys.modules if name == root_name or name.startswith(f"{root_name}.")]
+    return [name for name in list(sys.modules) if name == root_name or name.startswith(f"{root_name}.")]
 
 
 def _elsewhere(name: str, file: Path) -> str:

@@ -1,7 +1,7 @@
 """Imports a module of the user's: within a time limit, with its output on stderr, and its errors as messages.
 
-The module runs in this process and can do what any code of the user's can; what is kept from it is stdout, which is for
-results, and the power to end or to stop the command without a word.
+The module runs in this process and can do what any code of the user's can. In a command, what is kept from it is stdout,
+which is for results, and the power to end or to stop the command without a word.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NoReturn
 
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
+from trtsmith.converter.operators.own_process import is_own_process
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.problem import Problem
 
@@ -34,12 +34,12 @@ _AGAIN_S = 0.05
 """How soon an interruption that was swallowed is repeated."""
 
 _STUBBORN_S = 3.0
-"""For how long that is tried. Of the main thread nothing is left to save then: it would not hear Ctrl-C either."""
+"""For how long a command tries that. Of its main thread nothing is left to save then: it would not hear Ctrl-C either."""
 
 _EXPECTED = "a module that can be imported, and that has OPERATORS, a tuple of OpDef"
 
-_ONE_AT_A_TIME = threading.RLock()
-"""Who imports has the process's stdout in hand."""
+
+_Act = Callable[[], object]
 
 
 class _TookTooLong(BaseException):
@@ -64,12 +64,13 @@ def import_limit() -> float:
 def import_watched(load: Callable[[], ModuleType], source: OperatorSource) -> ModuleType:
     """What `load` imports. UsageError with the line of the user's file that raised, or that took too long.
 
-    Ctrl-C passes. Every other ending of the import is an error of the module's, SystemExit too.
+    Ctrl-C passes. Every other ending of the import is an error of the module's, SystemExit too, and in a process of our own
+    os._exit. There, output goes to stderr; in the process of a program that calls us, both are the program's business.
     """
-    limit = import_limit()
-    with _ONE_AT_A_TIME, _output_on_stderr():
+    limit, own = import_limit(), is_own_process()
+    with _output_on_stderr() if own else contextlib.nullcontext():
         try:
-            with _no_silent_exit(), _time_limit(limit, source):
+            with _no_silent_exit() if own else contextlib.nullcontext(), _time_limit(limit, source):
                 return load()
         except (UsageError, KeyboardInterrupt):
             raise
@@ -143,61 +144,83 @@ def _fix(error: BaseException, source: OperatorSource) -> str:
     return "mend that line" if not isinstance(error, SystemExit) else "remove the exit from the module"
 
 
-def _time_limit(seconds: float, source: OperatorSource) -> AbstractContextManager[None]:
-    """Raises _TookTooLong inside the block when the time is up, and again and again if the block goes on."""
-    main = threading.current_thread() is threading.main_thread()
-    return _by_signal(seconds, source) if main else _by_thread(seconds)
-
-
 @contextlib.contextmanager
-def _by_signal(seconds: float, source: OperatorSource) -> Iterator[None]:
-    """A signal ends waiting, too, but only the main thread gets any. The process ends if none is of use."""
-    running, started = True, time.monotonic()
+def _time_limit(seconds: float, source: OperatorSource) -> Iterator[None]:
+    """Raises _TookTooLong inside the block when the time is up, and again and again if the block goes on.
+
+    In a process of our own, the main thread is given up after a while, and the process ends.
+    """
+    thread, running, over, interrupting = (
+        threading.current_thread(),
+        True,
+        threading.Event(),
+        threading.Lock(),
+    )
+    main = thread is threading.main_thread()
+    given_up = main and is_own_process()
 
     def ring(number: int, frame: FrameType | None) -> None:
-        del number
-        if running and time.monotonic() > started + seconds + _STUBBORN_S:
-            lines = traceback.extract_stack(frame)
-            ours = max((i for i, line in enumerate(lines) if line.filename.startswith(_OURS)), default=0)
-            where = _innermost(lines[ours:], source.spec)
-            os.write(2, f"error: {_too_long(seconds, source, where)}\n".encode())
-            _end_process(EXIT_USAGE)
+        del number, frame
         if running:
             raise _TookTooLong
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
-    try:
-        yield
-    finally:
-        while running:
-            with contextlib.suppress(_TookTooLong):  # it may ring here still
-                running = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before or signal.SIG_DFL)
-
-
-@contextlib.contextmanager
-def _by_thread(seconds: float) -> Iterator[None]:
-    """Python raises it at the next line of Python that the thread runs."""
-    thread, done = ctypes.c_ulong(threading.get_ident()), threading.Event()
+    number = _free_signal() if main else None
+    interrupt, restore = _by_exception() if number is None else _by_signal(number, ring)
 
     def watch() -> None:
-        if done.wait(seconds):
+        if over.wait(seconds):
             return
-        while not done.wait(_AGAIN_S):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(_TookTooLong))
+        started = time.monotonic()
+        while not over.wait(_AGAIN_S):
+            if given_up and time.monotonic() > started + _STUBBORN_S:
+                _give_up(seconds, source, sys._current_frames().get(thread.ident or 0))
+            with interrupting:
+                if running:
+                    interrupt()
 
     watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
     try:
+        watcher.start()
         yield
     finally:
-        while watcher.is_alive():
-            with contextlib.suppress(_TookTooLong):  # it may come here still
-                done.set()
-                watcher.join()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # one that has not been raised yet
+        running = False
+        while not over.is_set():
+            with contextlib.suppress(_TookTooLong), interrupting:  # it may come here still
+                restore()
+                over.set()
+        watcher.join()
+
+
+def _give_up(seconds: float, source: OperatorSource, frame: FrameType | None) -> NoReturn:
+    lines = traceback.extract_stack(frame)
+    ours = max((i for i, line in enumerate(lines) if line.filename.startswith(_OURS)), default=0)
+    where = _innermost(lines[ours:], source.spec)
+    os.write(2, f"error: {_too_long(seconds, source, where)}\n".encode())
+    _end_process(EXIT_USAGE)
+
+
+def _free_signal() -> int | None:
+    """A signal that nobody uses: the program's own alarms and timers go on."""
+    real_time = range(signal.SIGRTMIN, signal.SIGRTMAX + 1)
+    return next((number for number in real_time if signal.getsignal(number) is signal.SIG_DFL), None)
+
+
+def _by_signal(number: int, ring: Callable[[int, FrameType | None], None]) -> tuple[_Act, _Act]:
+    """What interrupts this thread, the main one, where it waits, too; and what puts the signal's handler back."""
+    thread = threading.get_ident()
+    signal.signal(number, ring)
+
+    def restore() -> None:
+        signal.signal(number, signal.SIG_IGN)  # drops one that is under way, which would end the process
+        signal.signal(number, signal.SIG_DFL)
+
+    return lambda: signal.pthread_kill(thread, number), restore
+
+
+def _by_exception() -> tuple[_Act, _Act]:
+    """What interrupts this thread at the next line of Python that it runs; and what takes that back if it has not."""
+    thread, raise_in = ctypes.c_ulong(threading.get_ident()), ctypes.pythonapi.PyThreadState_SetAsyncExc
+    return lambda: raise_in(thread, ctypes.py_object(_TookTooLong)), lambda: raise_in(thread, None)
 
 
 _end_process = os._exit

@@ -11,7 +11,9 @@ import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from trtsmith.importers.problem import Problem
 PACKAGE = "pip install 'polygraphy>=0.53.6,<0.54' (trtsmith's extra: polygraphy)"
 ENGINE = "trtsmith-engine"
 """The runner by which saved outputs go."""
+
+_LOGGER = Lock()
 
 _NO_INPUTS = "it holds the outputs of runners, not inputs"
 _NO_OUTPUTS = "it holds no outputs of runners"
@@ -140,11 +144,16 @@ def of_types(arrays: Mapping[str, np.ndarray], types: Mapping[str, str]) -> dict
     return result
 
 
-def _quiet() -> Any:
-    """In this context Polygraphy's logger is silent: it writes to stdout, where results go, and the messages are ours."""
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """In this context Polygraphy's logger is silent: it writes to stdout, where results go, and the messages are ours.
+
+    It is one for the process: a thread at a time.
+    """
     from polygraphy.logger import G_LOGGER
 
-    return G_LOGGER.verbosity(G_LOGGER.CRITICAL + 1)
+    with _LOGGER, G_LOGGER.verbosity(G_LOGGER.CRITICAL + 1):
+        yield
 
 
 def _read(path: Path, flag: str, load: Any) -> list[Any]:

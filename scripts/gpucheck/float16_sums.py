@@ -1,6 +1,7 @@
 """Makes PyTorch's float16 products have the error of sums in float16, as TensorRT-RTX forms them.
 
-cuBLAS and cuDNN sum in float32. The error is the noise that conversions emulate it by, with the same measured size
+The sums are formed in float32, of factors that are float16; in which type a kernel of PyTorch's for float16 sums, and in
+which order, depends on the CPU. The error is the noise that conversions emulate it by, with the same measured size
 (converter/rewrite/precision/sum_noise.py): networks whose engines are held to it show whether that is right.
 """
 
@@ -14,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 from gpucheck.rounded_products import PRODUCTS
 from trtsmith.converter.rewrite.precision.sum_noise import noise_of
@@ -26,7 +28,7 @@ _BEHIND_AN_ADDEND = (torch.addmm, torch.baddbmm)
 
 
 class Float16Sums(TorchFunctionMode):
-    """Within it, results of PRODUCTS in float16 have the noise; the same every time that the mode is entered."""
+    """Within it, PRODUCTS in float16 are summed in float32, and have noise; the same every time that the mode is entered."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,21 +41,28 @@ class Float16Sums(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if func not in PRODUCTS or result.dtype != torch.float16:
-            return result
-        scale = noise_of(products(func, args, kwargs or {}))
+        if func not in PRODUCTS or not any(map(_is_half, tree_leaves((args, kwargs)))):
+            return func(*args, **(kwargs or {}))
+        args, kwargs = tree_map(_widened, (args, kwargs or {}))
+        wide = func(*args, **kwargs)
+        scale, device = noise_of(products(func, args, kwargs)), wide.device
         if not scale:
-            return result
-        device = result.device
+            return wide.half()
         if device not in self._generators:
             self._generators[device] = torch.Generator(device).manual_seed(0)
-        wide = result.float()
         channel = 1 if func in (*_CONV, *_CONV_TRANSPOSE) else wide.dim() - 1
         others = [axis for axis in range(wide.dim()) if axis != channel]
         size = wide.square().mean(others, keepdim=True).sqrt() if others else wide.square().mean().sqrt()
         noise = torch.randn(wide.shape, generator=self._generators[device], device=device)
         return (wide + noise * size * scale).half()
+
+
+def _is_half(leaf: Any) -> bool:
+    return isinstance(leaf, Tensor) and leaf.dtype == torch.float16
+
+
+def _widened(leaf: Any) -> Any:
+    return leaf.float() if _is_half(leaf) else leaf
 
 
 def products(func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:

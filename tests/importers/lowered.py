@@ -11,10 +11,10 @@ from onnx import helper
 
 from tests.importers.foreign import EXAMPLES, Example
 from tests.importers.running import TYPES, error, run_model, tensor_type, types_of
+from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.lowering import ForeignNode, Lowered, lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Alias, Refusal
 from trtsmith.importers.registry import by_name, own_alias
-from trtsmith.importers.schema import registered_schemas
 
 RESULTS = ["result", *(f"result/{number}" for number in range(1, 9))]
 """Names for a node's outputs."""
@@ -116,8 +116,7 @@ def lowered_model(
     model = helper.make_model(graph, opset_imports=imports, ir_version=9)
     if all(name in ports for name in RESULTS if name in made):
         return model
-    with registered_schemas():
-        inferred = onnx.shape_inference.infer_shapes(model)
+    inferred = infer_shapes(model)
     for value, known in zip(model.graph.output, inferred.graph.output, strict=True):
         value.type.tensor_type.elem_type = known.type.tensor_type.elem_type
     return model

@@ -10,11 +10,11 @@ import onnx
 import onnxruntime
 from onnx import helper
 
+from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Case, OpDef
 from trtsmith.importers.registry import OPS
-from trtsmith.importers.schema import registered_schemas
 
 TYPES: dict[str, np.dtype] = {
     "float32": np.dtype(np.float32),
@@ -118,8 +118,7 @@ def plugin_model(
 
 def run_model(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """The model in onnxruntime, plugin nodes expanded. bfloat16 goes in and out as ml_dtypes' type."""
-    with registered_schemas():
-        inferred = onnx.shape_inference.infer_shapes(model)
+    inferred = infer_shapes(model)
     dtypes = {
         value.name: str(np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)))
         for value in (*model.graph.input, *inferred.graph.value_info)

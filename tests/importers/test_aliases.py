@@ -25,10 +25,10 @@ from tests.importers.lowered import (
     worst,
 )
 from tests.importers.running import TYPES, run_standard, tensor_type, types_of
+from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.lowering import Lowered, lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Attr, Kind, OpDef, Refusal
 from trtsmith.importers.registry import OPS, by_name, own_alias
-from trtsmith.importers.schema import registered_schemas
 
 ALIASES = [(op, alias) for op in OPS for alias in (*op.aliases, own_alias(op))]
 EACH = pytest.mark.parametrize("example", EXAMPLES, ids=str)
@@ -134,9 +134,8 @@ def test_plugin_sees_one_element_type(example: Example, dtype: str) -> None:
     arrays = tensors_in(example, dtype)
     result = lowered(example, {n: arrays.get(n) for n in example.inputs()})
     lowered_nodes = lowered_model(result, arrays, 22, dtype)
-    with registered_schemas():
-        model = onnx.shape_inference.infer_shapes(lowered_nodes, strict_mode=True)
-        onnx.checker.check_model(model, full_check=True)
+    model = infer_shapes(lowered_nodes, strict_mode=True)
+    onnx.checker.check_model(model, full_check=True)
     types = {v.name: v.type.tensor_type.elem_type for v in (*model.graph.input, *model.graph.value_info)}
     plugin = next(node for node in model.graph.node if node.domain == PLUGIN_NAMESPACE)
     seen: dict[str, set[int]] = {}

@@ -9,9 +9,9 @@ import pytest
 from onnx import helper, parser
 
 from tests.importers.running import case_inputs, error, plugin_model, run_standard
+from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.expansion import expand_model, plugin_nodes
 from trtsmith.importers.registry import OPS
-from trtsmith.importers.schema import registered_schemas
 
 OP = next(op for op in OPS if op.name == "ModulatedDeformableConvolution")
 CASE = next(case for case in OP.cases if case.name == "groups_differ")
@@ -85,22 +85,8 @@ def test_node_inside_a_branch() -> None:
     assert error(output, OP.reference(CASE.fields, inputs)["output"]) < OP.tolerance["float32"]
 
 
-def test_schemas_are_registered_only_inside() -> None:
-    def known() -> bool:
-        return any(s.domain == "trtsmith" for s in onnx.defs.get_all_schemas_with_history())
-
-    assert not known()
-    with registered_schemas():
-        assert known()
-    assert not known()
-    with pytest.raises(ZeroDivisionError), registered_schemas():
-        raise ZeroDivisionError
-    assert not known()
-
-
 def inferred_output(model: onnx.ModelProto) -> onnx.TypeProto.Tensor:
-    with registered_schemas():
-        return onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output[0].type.tensor_type
+    return infer_shapes(model, data_prop=True).graph.output[0].type.tensor_type
 
 
 def test_type_is_known_where_the_shape_is_not() -> None:

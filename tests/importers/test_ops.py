@@ -26,6 +26,7 @@ from tests.importers.running import (
     tensor_type,
     types_of,
 )
+from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.expansion import ALLOWZERO_OPSET, expansion_function
 from trtsmith.importers.fields import check_fields, fields_of_node, plugin_attributes, plugin_fields
@@ -40,7 +41,7 @@ from trtsmith.importers.opdef import (
     OpDef,
 )
 from trtsmith.importers.registry import OPS, by_name
-from trtsmith.importers.schema import registered_schemas
+from trtsmith.importers.schema import schema_of
 
 
 def each_op(having: Any = lambda op: True) -> Any:
@@ -218,15 +219,25 @@ def test_a_bound_is_reached_and_nothing_too(op: OpDef) -> None:
 
 
 def inferred(model: onnx.ModelProto) -> dict[str, list[int | str]]:
-    with registered_schemas():
-        result = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-        onnx.checker.check_model(result)
+    result = infer_shapes(model, strict_mode=True, data_prop=True)
+    onnx.checker.check_model(result)
     return {
         o.name: [
             d.dim_value if d.HasField("dim_value") else d.dim_param for d in o.type.tensor_type.shape.dim
         ]
         for o in result.graph.output
     }
+
+
+@each_case()
+def test_schema_takes_the_plugin_node(op: OpDef, case: Case) -> None:
+    """The exporter of PyTorch checks the nodes that it places by the schema: ports, types and attributes."""
+    model = plugin_model(op, case, case_inputs(op, case), 17)
+    types = {value.name: value.type for value in model.graph.input}
+    found = onnx.shape_inference.infer_node_outputs(
+        schema_of(op), model.graph.node[0], types, opset_imports=list(model.opset_import)
+    )
+    assert found.keys() == {value.name for value in model.graph.output}
 
 
 @each_case()

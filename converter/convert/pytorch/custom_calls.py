@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from trtsmith.converter.convert.pytorch.exported_program import quiet
 from trtsmith.converter.operators.module_files import LOADED
 from trtsmith.importers import torch_ops
 from trtsmith.importers.problem import Problem
@@ -80,7 +79,7 @@ def _exporter_knows(operator: Any) -> bool:
     try:
         from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-        with quiet():
+        with torch_ops.quiet():
             return bool(ONNXRegistry.from_torchlib().is_registered(operator))
     except Exception:  # another PyTorch: the exporter itself will say what it does not know
         return False

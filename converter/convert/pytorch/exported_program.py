@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from trtsmith.converter.convert.pytorch.torch_problems import export_problem
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.torch_ops import quiet
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,19 +181,3 @@ def _parameters(module: Any) -> tuple[str, ...]:
             break
         names.append(parameter.name)
     return tuple(names)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """What PyTorch's exporter says of itself is not the user's business; what stops it is raised."""
-    names = ("torch.onnx", "torch.export", "torch._export", "torch.fx", "onnxscript", "onnx_ir")
-    levels = {name: logging.getLogger(name).level for name in names}
-    for name in names:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)

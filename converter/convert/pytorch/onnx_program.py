@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_structure
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
 from trtsmith.converter.convert.pytorch.dynamic_sizes import profile_of
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
-from trtsmith.converter.convert.pytorch.exported_program import Program, computed, quiet
+from trtsmith.converter.convert.pytorch.exported_program import Program, computed
 from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.converter.model.errors import ConversionError
@@ -83,7 +83,7 @@ def _write(program: Program, edges: Edges, table: Translations, path: Path) -> l
     decompositions = {
         operator: rule for operator, rule in torch_ops.decompositions().items() if operator not in table
     }
-    with torch.no_grad(), quiet():
+    with torch.no_grad(), torch_ops.quiet():
         try:
             lowered = program.exported.run_decompositions(decompositions)
             _drop_constants(lowered)

@@ -6,7 +6,7 @@ import io
 
 import torch
 
-from trtsmith.converter.convert.pytorch.exported_program import quiet
+from trtsmith.importers.torch_ops import quiet
 
 
 class _Nothing(torch.nn.Module):

@@ -17,12 +17,12 @@ from trtsmith.converter.convert.pytorch.callable_operators import (
     refused_operators,
     unregistered_operators,
 )
-from trtsmith.converter.convert.pytorch.exported_program import quiet
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
 from trtsmith.converter.engine.child.locked_down import ForbiddenError, lock_down
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import known_domains
+from trtsmith.importers.torch_ops import quiet
 
 
 def load_program(path: Path, work: Path, name: str, translations: Iterable[Any] = ()) -> Any:

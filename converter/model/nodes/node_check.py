@@ -196,10 +196,12 @@ def _signature(domain: str, op_type: str, version: int) -> _Takes | None:
 
 
 def _schema(domain: str, op_type: str, version: int) -> Any:
+    if domain in _DOMAINS:  # what a program has registered there with onnx is the program's own
+        return _of_onnxruntime().get((domain, op_type))
     try:
         return onnx.defs.get_schema(op_type, version, domain)
     except onnx.defs.SchemaError:
-        return _of_onnxruntime().get((domain, op_type)) if domain in _DOMAINS else None
+        return None
 
 
 _DOMAINS = frozenset({"com.microsoft"})

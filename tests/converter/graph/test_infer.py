@@ -6,11 +6,13 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, parser
 from onnx import helper as oh
 
 from tests.converter.models import load, value
+from trtsmith.converter.graph import onnx_inference
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
+from trtsmith.converter.graph.walk import all_graphs
 
 
 def test_types_behind_a_plugin_node(tmp_path: Path) -> None:
@@ -25,7 +27,6 @@ def test_types_behind_a_plugin_node(tmp_path: Path) -> None:
     assert value_shapes(inferred)["b"] == (3, None, 3) and value_shapes(inferred)["y"] == (3, None, 3)
     assert value_dtypes(inferred) == dict.fromkeys("xaby", "float16")
     assert "b" not in value_shapes(model.proto)  # the model itself is as it was
-    assert not onnx.defs.has("MatrixInverse", "trtsmith")  # and so is onnx
 
 
 def test_values_of_subgraphs_and_initializers(tmp_path: Path) -> None:
@@ -46,3 +47,35 @@ def test_wrong_nodes_leave_values_unknown(stride: object, tmp_path: Path) -> Non
     inputs = [value("x", (1, 1, 3, 3)), value("o", (1, 18, 1, 1)), value("w", (1, 1, 3, 3))]
     model = load(tmp_path / "m.onnx", [node], inputs, [value("y", None)])
     assert value_shapes(infer_shapes(model).proto)["x"] == (1, 1, 3, 3)
+
+
+def test_onnx_learns_no_operator_for_its_inference() -> None:
+    """Nodes in branches and functions keep their names, and what the model imports stays as it is."""
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 15, "com.microsoft" : 1, "trtsmith" : 1, "local" : 1]>
+        g (float[2, 3] x, bool c, float[3] s, float[3] b) => (float[] y)
+        {
+          f = com.microsoft.BiasGelu (x, b)
+          i = If (c) <then_branch = t () => (float[] p) { q = LayerNormalization (f, s, b) p = Relu (q) },
+                      else_branch = e () => (float[] p) { p = com.microsoft.QuickGelu <alpha = 1.0> (f) }>
+          m = local.Own (i)
+          y = local.Gelu (m)
+        }
+        <domain: "local", opset_import: ["" : 15, "trtsmith" : 1]> Own (a) => (b)
+        {
+          k = Constant <value = float[1, 2, 2] {1, 0, 0, 1}> ()
+          n = trtsmith.MatrixInverse (k)
+          z = ReduceSum <keepdims = 0> (n)
+          b = Add (a, z)
+        }
+        <domain: "local", opset_import: ["" : 15]> Gelu (a) => (b) { b = Neg (a) }"""
+    )
+    inferred = onnx_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    shape = inferred.graph.output[0].type.tensor_type.shape
+    assert [dim.dim_value for dim in shape.dim] == [2, 3]
+    for graph in all_graphs(inferred.graph):
+        del graph.value_info[:]
+        for output in graph.output:
+            output.type.tensor_type.ClearField("shape")
+    assert inferred == model
+    assert not {s.domain for s in onnx.defs.get_all_schemas_with_history()} & {"com.microsoft", "trtsmith"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.cli import batch_worker
+from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators import module_files, watched_import
 from trtsmith.converter.operators.loading import operators_in_force
+from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 
 MIXING = Path(__file__).resolve().parents[2] / "outside" / "mixing.py"
@@ -33,6 +37,7 @@ def _clean() -> Iterator[None]:
 def problems(*specs: str | Path) -> tuple[Problem, ...]:
     with (
         pytest.raises(UsageError) as error,
+        own_process(),
         operators_in_force([str(spec) for spec in specs], installed=False),
     ):
         pytest.fail("it was loaded")
@@ -139,23 +144,26 @@ def test_an_import_in_another_thread_is_ended_too(tmp_path: Path, monkeypatch: p
     assert not thread.is_alive() and "did not end within 0.3 s" in found[0].what
 
 
+def signal_handlers() -> list[object]:
+    return [signal.getsignal(number) for number in signal.valid_signals()]
+
+
 def test_nothing_rings_after_an_import_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No timer goes on, and no thread that would interrupt the one which imports."""
+    """No signal has a handler, and no thread would interrupt the one which imports."""
     monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "60")
-    handler, threads = signal.getsignal(signal.SIGALRM), set(threading.enumerate())
+    handlers, threads = signal_handlers(), set(threading.enumerate())
     left: list[object] = []
 
     def load() -> None:
         with operators_in_force([str(MIXING)], installed=False):
-            left.append(signal.getitimer(signal.ITIMER_REAL))
             left.append(set(threading.enumerate()) - threads - {threading.current_thread()})
 
     load()
-    assert signal.getsignal(signal.SIGALRM) == handler
+    assert signal_handlers() == handlers
     thread = threading.Thread(target=load)
     thread.start()
     thread.join()
-    assert left == [(0.0, 0.0), set()] * 2
+    assert left == [set()] * 2
 
 
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan", "inf"])
@@ -164,6 +172,32 @@ def test_a_limit_must_be_a_number(text: str, monkeypatch: pytest.MonkeyPatch) ->
     assert f"TRTSMITH_OPS_TIMEOUT is {text!r}" in problem(MIXING).what
     monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "")
     assert watched_import.import_limit() == watched_import.LIMIT_S
+
+
+@pytest.mark.parametrize("ending", ["", "while True:\n    pass\n", "time.sleep(1000)\n"])
+def test_a_program_that_calls_us_keeps_its_alarm_its_exit_and_its_output(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "0.3" if ending else "60")
+    heard: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: heard.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 1000)
+    state = (
+        "(os._exit, signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[1], sys.stdout)"
+    )
+    text = (
+        f"import os, signal, sys, time\nos.seen = {state}\nos.write(1, b'written')\ntime.sleep(0.1)\n{ending}"
+    )
+    path = written(tmp_path, text + MIXING.read_text(encoding="utf-8").replace("from __future__", "# "))
+    try:
+        with contextlib.suppress(UsageError), operators_in_force([str(path)], installed=False):
+            pass
+        handler, (_, interval) = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert vars(os).pop("seen") == (os._exit, handler, interval, sys.stdout)
+    assert (heard, interval, capfd.readouterr()) == ([signal.SIGALRM], 1000, ("written", ""))
 
 
 NOISE = """import ctypes, os, subprocess, sys
@@ -300,3 +334,9 @@ def test_a_command_ends_with_a_message_and_exit_code_2(
 def test_ctrl_c_ends_an_import(tmp_path: Path) -> None:
     path = written(tmp_path, "raise KeyboardInterrupt")
     assert main(["ops", "--ops", str(path)]) == 130
+
+
+def test_a_task_of_a_batch_outlives_a_module_that_exits(tmp_path: Path) -> None:
+    path = written(tmp_path, RAISING["silent"][0])
+    outcome = batch_worker._run(Console(), ["check", "model.onnx", "--ops", str(path)])
+    assert outcome.exit_code == 2 and "ends the program" in outcome.problems[0].what

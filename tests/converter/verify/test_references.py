@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,20 @@ def test_names_of_no_function(spec: str, what: str, tmp_path: Path, monkeypatch:
     (problem,) = error.value.problems
     assert what in problem.what
     assert ("broken_reference.py, line 2" in problem.where) == spec.startswith("broken")
+
+
+@pytest.mark.parametrize(
+    "change", ["sys.path = [*sys.path[1:]]", "sys.path.pop(0)", "sys.path.insert(0, 'x')"]
+)
+def test_a_module_may_change_the_path(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "moving.py").write_text(f"import sys\n{change}\ndef f(x):\n    return x\n")
+    try:
+        assert references_of("moving:f").whole is not None
+    finally:
+        sys.modules.pop("moving", None)
+    assert str(tmp_path) not in sys.path
 
 
 def test_two_functions_for_one_operator() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import ADVICE
-from trtsmith.importers.contrib_schemas import BLOCKED
+from trtsmith.importers.contrib_types import BLOCKED
 
 _CHANNELS_LAST = (
     "AveragePool",

@@ -119,20 +119,23 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Networ
 
 @cache
 def own_error(name: str, flag: str, autocast: bool) -> dict[str, float]:
-    """PyTorch's own run of the network in the type on the CPU, against its float32 run."""
+    """PyTorch's own run of the network with values of the type, against its float32 run."""
     import torch
 
     from models import MODELS
+    from tests.half_storage import HalfStorage
 
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[flag]
     module, inputs = MODELS[name].make(small=True)
     with torch.inference_mode():
         exact = module(*inputs.values())
         if autocast:  # linalg.inv has no half: geometry runs under autocast alone
-            with torch.autocast("cpu", dtype=dtype):
+            with HalfStorage(), torch.autocast("cpu", dtype=dtype):
                 reduced = module(*inputs.values())
         else:
-            reduced = module.to(dtype)(*(value.to(dtype) for value in inputs.values()))
+            module, narrow = module.to(dtype), [value.to(dtype) for value in inputs.values()]
+            with HalfStorage():
+                reduced = module(*narrow)
     return {
         output: relative(r.float().numpy(), e.numpy())
         for output, r, e in zip(MODELS[name].output_names, reduced, exact, strict=True)

@@ -16,6 +16,7 @@ from tests.converter.rewrite.precision.networks import (
     normal,
     reduce_model,
     types_of,
+    widen_model,
 )
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -143,9 +144,9 @@ def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
     assert made["long"] == made["soft"] == T.FLOAT and made["short"] == made["end"] == T.FLOAT16
     assert done.precision is not None and {k.node for k in done.precision.kept} == {"long", "soft"}
     assert {types_of(done.model)[name] for name in "xy"} == {T.FLOAT16} and done.io_types == ()
-    feeds = {"x": normal(2, 64, 6, 5).astype(np.float16)}
-    found = run(emulated(done.model), {"x": feeds["x"].astype(np.float32)}, optimise=False)["y"]
-    exact = run(half(tmp_path), feeds)["y"].astype(np.float32)
+    x = normal(2, 64, 6, 5).astype(np.float16).astype(np.float32)
+    found = run(emulated(done.model), {"x": x}, optimise=False)["y"]
+    exact = run(widen_model(half(tmp_path), wide_io=True).model, {"x": x})["y"]
     assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
     brain = made_in(in_precision(rewritten, PrecisionRequest("bf16")).model)
     assert brain["short"] == T.BFLOAT16 and brain["soft"] == T.FLOAT

@@ -8,13 +8,13 @@ inputs' types alone is here; the operators themselves are decomposed by the rule
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import onnx
 from onnx import TensorProto, helper
 
 from trtsmith.importers.dtypes import FLOATS, NUMBERS
+from trtsmith.importers.registry import normalise_domain
 
 DOMAIN = "com.microsoft"
 
@@ -146,6 +146,8 @@ _OLD_NAMES: Mapping[str, Rule] = {
 }
 """In ONNX's own domain, whatever the opset: there onnxruntime keeps what it fuses into them."""
 
+_IN_ONNX_SINCE = {"LayerNormalization": 17}
+"""Opsets from which on ONNX has an operator of that name itself."""
 
 BLOCKED = (
     "AveragePool",
@@ -165,35 +167,20 @@ def _same_rank(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
     return [(inputs[0][0], None if dims is None else [None] * len(dims))]
 
 
-@cache
-def contrib_schemas() -> tuple[onnx.defs.OpSchema, ...]:
-    """Made once: they are registered anew for every inference of shapes."""
-    return (
-        *(_schema(name, DOMAIN, rule) for name, rule in _RULES.items()),
-        *(_schema(name, "", rule) for name, rule in _OLD_NAMES.items()),
-        *(_schema(name, f"{DOMAIN}.nchwc", _same_rank) for name in BLOCKED),
-    )
+def contrib_inference(domain: str, op_type: str, opset: int) -> Callable[[Any], None] | None:
+    """The inference function of the operator, as onnx.defs.OpSchema takes it; None for one that is not onnxruntime's.
 
-
-def _schema(name: str, domain: str, rule: Rule) -> onnx.defs.OpSchema:
-    option = onnx.defs.OpSchema.FormalParameterOption.Variadic
-    values = [
-        onnx.defs.OpSchema.FormalParameter(
-            port, port.upper(), param_option=option, is_homogeneous=False, min_arity=0
-        )
-        for port in ("x", "y")
-    ]
-    types = onnx.defs.get_schema("Cast", 19).type_constraints[0].allowed_type_strs
-    schema = onnx.defs.OpSchema(
-        name,
-        domain,
-        1,
-        inputs=values[:1],
-        outputs=values[1:],
-        type_constraints=[(value.type_str, types, "") for value in values],
-    )
-    schema.set_type_and_shape_inference_function(_inference(rule))
-    return schema
+    opset: the version of ONNX's own operators.
+    """
+    if domain == DOMAIN:
+        rule = _RULES.get(op_type)
+    elif domain == f"{DOMAIN}.nchwc":
+        rule = _same_rank if op_type in BLOCKED else None
+    elif normalise_domain(domain) or opset >= _IN_ONNX_SINCE.get(op_type, opset + 1):
+        rule = None
+    else:
+        rule = _OLD_NAMES.get(op_type)
+    return None if rule is None else _inference(rule)
 
 
 def _inference(rule: Rule) -> Callable[[Any], None]:

@@ -1,0 +1,27 @@
+"""Says whether the process is trtsmith's own, as a command's is, or that of a program which calls it.
+
+Only in its own does trtsmith change what belongs to the whole process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_OWN: ContextVar[bool] = ContextVar("trtsmith_own_process", default=False)
+
+
+@contextmanager
+def own_process() -> Iterator[None]:
+    """The process is ours inside the block: a command, or a worker of ours."""
+    token = _OWN.set(True)
+    try:
+        yield
+    finally:
+        _OWN.reset(token)
+
+
+def is_own_process() -> bool:
+    """Whether this thread is inside of such a block."""
+    return _OWN.get()
