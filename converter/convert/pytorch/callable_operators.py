@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-from trtsmith.converter.convert.pytorch.exported_program import quiet
+from trtsmith.importers.torch_ops import quiet
 
 _COMPOSITE = "CompositeImplicitAutograd"
 _TESTS = "aten::_test_"
