@@ -36,7 +36,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
         return None
     behind: list[NodeView] = []  # the guard, the last first
     guard = node.maker(0)
-    while guard is not None and _is(guard, "Cast", *_MOVES):
+    while guard is not None and guard.is_a("Cast", *_MOVES):
         behind.append(guard)
         guard = guard.maker(0)
     softmax = None if guard is None else _guarded(guard)
@@ -57,16 +57,12 @@ def _rewrite(node: NodeView) -> Replacement | None:
     return Replacement(w.nodes(), f"attention {how}", notes=(node.because(_FAULTS),))
 
 
-def _is(node: NodeView, *op_types: str) -> bool:
-    return not node.domain and node.op_type in op_types
-
-
 def _guarded(guard: NodeView) -> NodeView | None:
     """The Softmax of the last axis of Where (IsNaN (p), 0, p) in float32."""
     test, softmax, instead = guard.maker(0), guard.maker(2), guard.constant(1)
-    if not _is(guard, "Where") or test is None or softmax is None or instead is None:
+    if not guard.is_a("Where") or test is None or softmax is None or instead is None:
         return None
-    if not _is(test, "IsNaN") or test.input(0) != guard.input(2) or not _is(softmax, "Softmax"):
+    if not test.is_a("IsNaN") or test.input(0) != guard.input(2) or not softmax.is_a("Softmax"):
         return None
     rank = softmax.rank(0)
     last = rank is not None and softmax.attributes["axis"] in (-1, rank - 1)
@@ -78,9 +74,9 @@ def _has_open_rows(node: NodeView, index: int) -> bool:
     maker = node.maker(index)
     if maker is None or _is_product(node, index):
         return maker is not None
-    if _is(maker, "Where"):
+    if maker.is_a("Where"):
         return all(_is_product(maker, i) or _is_open(maker, i) for i in (1, 2))
-    if _is(maker, "Add"):  # of one mask: two that are the lowest number make -inf
+    if maker.is_a("Add"):  # of one mask: two that are the lowest number make -inf
         return any(_is_product(maker, i) and _is_open(maker, 1 - i, whole=False) for i in (0, 1))
     return _keeps_values(maker) and _has_open_rows(maker, 0)
 
@@ -88,9 +84,9 @@ def _has_open_rows(node: NodeView, index: int) -> bool:
 def _is_product(node: NodeView, index: int) -> bool:
     """Whether the input is a product of matrices, perhaps by a scale."""
     maker = node.maker(index)
-    if maker is None or _is(maker, "MatMul"):
+    if maker is None or maker.is_a("MatMul"):
         return maker is not None
-    if _is(maker, "Mul", "Div") and maker.is_constant(1):
+    if maker.is_a("Mul", "Div") and maker.is_constant(1):
         return _is_product(maker, 0)
     return _keeps_values(maker) and _is_product(maker, 0)
 
@@ -102,15 +98,15 @@ def _is_open(node: NodeView, index: int, whole: bool = True) -> bool:
         lowest = _LOWEST_HALF if values.dtype == np.float16 else -np.inf
         numbers = np.atleast_1d(np.isfinite(values) & (values > lowest))
         return bool(numbers.all() if whole else numbers.any(-1).all())
-    if maker is None or not (_is(maker, "Where") or _keeps_values(maker)):
+    if maker is None or not (maker.is_a("Where") or _keeps_values(maker)):
         return False
     if maker.op_type == "Where":
         return _is_open(maker, 1) and _is_open(maker, 2)
-    return _is_open(maker, 0, whole or not _is(maker, "Cast", "Expand", "Identity"))
+    return _is_open(maker, 0, whole or not maker.is_a("Cast", "Expand", "Identity"))
 
 
 def _keeps_values(node: NodeView) -> bool:
-    return _is(node, *_MOVES) or (_is(node, "Cast") and node.attributes["to"] == T.FLOAT)
+    return node.is_a(*_MOVES) or (node.is_a("Cast") and node.attributes["to"] == T.FLOAT)
 
 
 GUARDED_SOFTMAX = NodeRule(

@@ -148,6 +148,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "byte-casts",
         "constant-logic",
         "log-sums",
+        "masked-fill",
         "short-reductions",
         "non-zero-plugin",
         "non-max-suppression-plugin",
