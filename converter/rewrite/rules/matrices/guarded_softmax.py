@@ -3,8 +3,9 @@
 PyTorch's attention gives zeros for a row of scores that is masked whole: Where (IsNaN (p), 0, p) with p = Softmax (scores).
 In float32 between products of 16 bits, TensorRT-RTX takes this for its fused attention, and then fails to find the Softmax.
 It fuses the attention without the guard, which goes where no row can be masked whole: without a mask, or with one that has
--3.4e38 for -inf. Products of the network's own are taken as finite there. Elsewhere the guard selects the other way round,
-Where (Not (IsNaN (p)), p, 0): that gives the same numbers, and builds, unfused.
+-3.4e38 for -inf. Where a mask that is added may close a row, zeros are chosen behind the attention, by the rows of the mask.
+Both take products of the network as finite. Elsewhere the guard selects the other way round: Where (Not (IsNaN (p)), p, 0)
+gives the same numbers, and builds, unfused.
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ _FAULTS = (
 
 _MOVES = ("Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
+_LOWEST = float(np.finfo(np.float32).min)
+
 _LOWEST_HALF = -3e4
 """What a mask in float16 may hold: the lowest float16, -65504, and a score of -16 make -inf."""
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
-    if node.dtype(0) not in ("float16", "bfloat16"):
+    dtype = node.dtype(0)
+    if dtype not in ("float16", "bfloat16"):
         return None
     behind: list[NodeView] = []  # the guard, the last first
     guard = node.maker(0)
@@ -42,18 +46,23 @@ def _rewrite(node: NodeView) -> Replacement | None:
     softmax = None if guard is None else _guarded(guard)
     if guard is None or softmax is None:
         return None
+    open_rows = _has_open_rows(softmax, 0)
+    mask = None if open_rows or len(behind) > 1 else _mask(softmax)
     w = Writer(node)
     value = w.value(softmax.output(0))
-    open_rows = _has_open_rows(softmax, 0)
-    if not open_rows:
+    if not open_rows and mask is None:
         is_number = w.do("Not", w.value(guard.input(0)))
         value = w.do("Where", is_number, value, w.value(guard.input(1)))
     for step in reversed(behind):
         others = [w.value(name) for name in step.inputs[1:]]
         given = {a.name: step.attributes[a.name] for a in step.proto.attribute}
         value = w.do(step.op_type, value, *others, **given)
-    w.do("MatMul", value, "x1", result="y0")
+    value = w.do("MatMul", value, "x1", result="" if mask else "y0")
     how = "without the guard: no row is masked whole" if open_rows else "with the guard's choice reversed"
+    if mask is not None:
+        closed = w.do("Less", w.reduce("ReduceMax", w.value(mask), [-1]), w.number(_LOWEST, "float32"))
+        w.do("Where", closed, w.number(0, dtype), value, result="y0")
+        how = "with zeros chosen behind it, by the mask"
     return Replacement(w.nodes(), f"attention {how}", notes=(node.because(_FAULTS),))
 
 
@@ -67,6 +76,15 @@ def _guarded(guard: NodeView) -> NodeView | None:
     rank = softmax.rank(0)
     last = rank is not None and softmax.attributes["axis"] in (-1, rank - 1)
     return softmax if last and guard.dtype(2) == "float32" and not instead.any() else None
+
+
+def _mask(softmax: NodeView) -> str | None:
+    """The mask that is added to a product, by which alone a row of these scores can be without a number."""
+    added = softmax.maker(0)
+    if added is None or not added.is_a("Add"):
+        return None
+    masks = (i for i in (0, 1) if added.rank(i) and _is_product(added, 1 - i))
+    return next((added.input(i) for i in masks), None)
 
 
 def _has_open_rows(node: NodeView, index: int) -> bool:
