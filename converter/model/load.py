@@ -19,6 +19,7 @@ from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.structure import sort_nodes
 from trtsmith.converter.model.tensors import checksum_of, is_external, reference_of, set_reference
 from trtsmith.converter.model.weights import MappedFile, open_external_file, open_model_file
 from trtsmith.converter.model.wire import MalformedError, cut_weights
@@ -68,6 +69,8 @@ def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
     problems = check_model(proto, str(path))
     if problems:
         raise InvalidModelError(problems)
+    for graph in (proto.graph, *proto.functions):
+        sort_nodes(graph)
     free_unnamed_dims(proto)
     files = {location: file}
     if isinstance(source, ModelBytes) and source.folder is None:

@@ -1,9 +1,10 @@
-"""Checks that a graph is one: every value made once, by something, and before it is needed by itself."""
+"""Checks that a graph is one: every value made once, by something, and before it is needed by itself. Sorts its nodes."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 import onnx
 
@@ -15,7 +16,7 @@ _AGAIN = "export the model again, or correct the graph"
 def check_structure(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
     """Values that nothing makes, or that two things make; nodes in a circle; a graph without outputs.
 
-    Nodes need not be sorted: onnxruntime and TensorRT sort them themselves. Linear in the size of the model.
+    Nodes need not be sorted: `sort_nodes` does it, as onnxruntime and TensorRT do. Linear in the size of the model.
     """
     if not proto.graph.output:
         yield Problem("The model has no output.", file, "a graph with outputs", _AGAIN)
@@ -75,30 +76,46 @@ def _check_nodes(
 
 
 def _check_circles(nodes: Sequence[onnx.NodeProto], makers: dict[str, int], where: str) -> Iterator[Problem]:
-    """Kahn's algorithm: what cannot be sorted is in a circle, or behind one."""
-    users: list[list[int]] = [[] for _ in nodes]
-    missing = [0] * len(nodes)
-    for index, node in enumerate(nodes):
-        for maker in dict.fromkeys(makers[name] for name in _taken(node) if name in makers):
-            users[maker].append(index)
-            missing[index] += 1
-    ready = deque(index for index, count in enumerate(missing) if count == 0)
-    while ready:
-        for user in users[ready.popleft()]:
-            missing[user] -= 1
-            if missing[user] == 0:
-                ready.append(user)
-    left = {index for index, count in enumerate(missing) if count}
-    if not left:
-        return
-    # Every node that is left takes a value from another that is left: walk back until one comes again.
-    index, seen = min(left), dict[int, None]()
-    while index not in seen:
-        seen[index] = None
-        index = next(makers[n] for n in _taken(nodes[index]) if makers.get(n) in left)
-    circle = list(seen)[list(seen).index(index) :]
-    names = ", ".join(_describe(nodes[i]) for i in circle[:4]) + ("..." if len(circle) > 4 else "")
-    yield Problem("The graph has a circle.", f"{where}: {names}", "a graph without circles", _AGAIN)
+    try:
+        TopologicalSorter(dict(enumerate(_needs(nodes, makers)))).prepare()
+    except CycleError as error:
+        circle = error.args[1][:-1]  # the first once more
+        names = ", ".join(_describe(nodes[i]) for i in circle[:4]) + ("..." if len(circle) > 4 else "")
+        yield Problem("The graph has a circle.", f"{where}: {names}", "a graph without circles", _AGAIN)
+
+
+def _needs(nodes: Sequence[onnx.NodeProto], makers: Mapping[str, int]) -> list[dict[int, None]]:
+    """The nodes that make what each node takes."""
+    return [dict.fromkeys(makers[name] for name in _taken(node) if name in makers) for node in nodes]
+
+
+def sort_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> None:
+    """Brings the nodes of a graph without circles, and of its subgraphs, into ONNX's order: makers come before readers.
+
+    In place. Makers that are late go ahead of their first reader; else the order stays as it is.
+    """
+    makers = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
+    needs = _needs(graph.node, makers)
+    if any(max(before, default=-1) > index for index, before in enumerate(needs)):
+        places = {index: place for place, index in enumerate(_sorted(needs))}
+        graph.node.sort(
+            key=lambda node: max((places[makers[n]] for n in node.output if n), default=len(places))
+        )
+    for node in graph.node:
+        for inner in _subgraphs(node):
+            sort_nodes(inner)
+
+
+def _sorted(needs: Sequence[Iterable[int]]) -> Iterator[int]:
+    done: set[int] = set()
+    for index in range(len(needs)):
+        waiting = [index]
+        while waiting:
+            missing = [before for before in needs[waiting[-1]] if before not in done]
+            waiting += reversed(missing)
+            if not missing and (ready := waiting.pop()) not in done:
+                done.add(ready)
+                yield ready
 
 
 def _taken(node: onnx.NodeProto) -> Iterator[str]:

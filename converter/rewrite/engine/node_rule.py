@@ -156,6 +156,10 @@ class NodeView:
             self._attributes = {**schema_defaults(self.domain, self.op_type, self.version), **given}
         return self._attributes
 
+    def is_a(self, *op_types: str) -> bool:
+        """Whether it is one of these operators of ONNX's own."""
+        return not self.domain and self.op_type in op_types
+
     def inside(self) -> Iterator[str]:
         """The operators whose graphs hold the node, inner ones first."""
         owner = self._scope.owner

@@ -66,10 +66,29 @@ def choose(then: onnx.GraphProto, otherwise: onnx.GraphProto, outputs: str = "y"
 
 def test_subgraphs_see_what_is_outside(tmp_path: Path) -> None:
     then = branch([node("Add", "late w", "t")], "t")
-    nodes = [choose(then, branch([], "x")), node("Relu", "x", "late")]  # unsorted, which is not an error
+    nodes = [choose(then, branch([], "x")), node("Relu", "x", "late")]
     inputs = [X, value("c", (), onnx.TensorProto.BOOL)]
     model = load(tmp_path / "m.onnx", nodes, inputs, [Y], {"w": np.ones(1, np.float32)})
-    assert len(model.proto.graph.node) == 2
+    assert [n.op_type for n in model.proto.graph.node] == ["Relu", "If"]
+
+
+def test_nodes_are_sorted_and_else_stay_in_order(tmp_path: Path) -> None:
+    inner = [node("Neg", "e", "f", "inner-2"), node("Abs", "x", "e", "inner-1")]
+    nodes = [
+        node("Relu", "x", "a", "1"),
+        node("Add", "late d", "b", "5"),
+        choose(branch(inner, "f"), branch([node("Relu", "b", "h")], "h"), "g"),
+        node("Sum", "a b g", "y", "6"),
+        node("Neg", "x", "early", "2"),
+        node("Abs", "early", "late", "3"),
+        node("Exp", "early", "d", "4"),
+    ]
+    flag = value("c", (), onnx.TensorProto.BOOL)
+    graph = load(tmp_path / "m.onnx", nodes, [X, flag], [Y]).proto.graph
+    onnx.checker.check_graph(graph)
+    assert [n.name for n in graph.node] == ["1", *"2345", "choose", "6"]
+    then = next(a.g for n in graph.node for a in n.attribute if a.name == "then_branch")
+    assert [n.name for n in then.node] == ["inner-1", "inner-2"]
 
 
 def test_circle_through_a_subgraph(tmp_path: Path) -> None:

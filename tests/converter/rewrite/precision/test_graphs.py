@@ -16,9 +16,13 @@ from tests.converter.rewrite.precision.networks import (
     reduce_model,
     types_of,
 )
+from trtsmith.converter.convert.precision import in_precision
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX
 
 BRANCHES = """(float[4,8] x, bool choice) => (float[4,8] y) {
     [before] a = MatMul (x, w)
@@ -119,6 +123,20 @@ def test_islands_of_float32_in_a_half_precision_model_join_it(tmp_path: Path) ->
     reduced = reduce_model(model, FP16)
     assert [n.op_type for n in reduced.model.proto.graph.node] == ["MatMul", "MatMul"]
     assert types_of(reduced.model)["b"] == T.FLOAT16
+
+
+def test_a_cast_may_come_after_its_reader_in_the_file(tmp_path: Path) -> None:
+    """Converters to float16 append the Casts of a network's inputs at the end."""
+    body = """(float[4,8] x) => (float[4,8] y) {
+        [m] b = MatMul (a, w)
+        a = Cast <to = 10> (x)
+        y = Cast <to = 1> (b)
+    }"""
+    model = network(tmp_path, body, {"w": normal(8, 8).astype(np.float16)})
+    reduced = in_precision(rewrite(model, RTX), PrecisionRequest("fp16")).model
+    types = types_of(reduced)
+    (product,) = (node for node in reduced.proto.graph.node if node.op_type == "MatMul")
+    assert {types[name] for name in (*product.input, *product.output)} == {T.FLOAT16}
 
 
 def test_q_and_dq_take_the_type_with_their_scales(tmp_path: Path) -> None:

@@ -1,0 +1,73 @@
+"""x[mask] = value: what becomes a Where, and that TensorRT-RTX builds it for ranging sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builds import build_in_pool
+from tests.converter.rewrite.precision.networks import network
+from trtsmith.converter.convert.plan import plan
+from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.rules.scatter.masked_fill import MASKED_FILL
+from trtsmith.converter.rewrite.target import RTX
+
+BODY = """(float[N,L,2] x, bool[N,L] kept) => (float[N,L,2] y) {
+    a = Relu (x)
+    dropped = Not (kept)
+    wide = Unsqueeze (dropped, axis)
+    sizes = Shape (a)
+    mask = Expand (wide, sizes)
+    places = NonZero (mask)
+    rows = Transpose <perm = [1, 0]> (places)
+    found = Shape (rows)
+    count = Slice (found, zero, one)
+    values = Expand (number, count)
+    y = ScatterND (a, rows, values)
+}"""
+NUMBERS = {
+    "axis": np.array([2]),
+    "zero": np.array([0]),
+    "one": np.array([1]),
+    "number": np.float32(-1),
+}
+
+
+def taken(folder: Path, body: str) -> bool:
+    result = rewrite(network(folder, body, NUMBERS), RTX)
+    return any(MASKED_FILL.name in record.pass_name for record in result.rewrites)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
+def test_tensorrt_builds_it_for_ranging_sizes_without_a_plugin(tmp_path: Path) -> None:
+    model = network(tmp_path, BODY, NUMBERS)
+    result = rewrite(model, RTX)
+    assert not plan(result).plugins
+    feeds = {"x": np.ones((2, 3, 2), np.float32), "kept": np.array([[1, 1, 0], [0, 1, 1]], bool)}
+    np.testing.assert_array_equal(run(result.model, feeds)["y"], run(model, feeds)["y"])
+    path = tmp_path / "built.onnx"
+    save_model(result.model, path)
+    profile = {"x": Profile((1, 2, 2), (2, 5, 2), (4, 9, 2)), "kept": Profile((1, 2), (2, 5), (4, 9))}
+    request = BuildRequest(
+        path, tmp_path / "engine", profiles=(profile,), targets=("sm86",), flavour="tensorrt_rtx"
+    )
+    assert build_in_pool(request).size > 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("values = Expand (number, count)", "same = Expand (number, count)\n values = CumSum (same, zero)"),
+        ("ScatterND (a", 'ScatterND <reduction = "add"> (a'),
+        ("mask = Expand (wide, sizes)", "mask = Identity (wide)"),
+    ],
+)
+def test_what_is_no_fill_of_one_value(tmp_path: Path, old: str, new: str) -> None:
+    assert old in BODY and taken(tmp_path, BODY)
+    assert not taken(tmp_path, BODY.replace(old, new))
