@@ -102,8 +102,8 @@ def convert(
     """A TensorRT engine of a model, with the plugin library that it needs and a manifest beside it, and the verdict on it.
 
     model:        the path of an .onnx file, an onnx.ModelProto or the bytes of one; of PyTorch a torch.nn.Module, a
-        torch.export.ExportedProgram, the path of a saved one (.pt2), or "package.module:function", which gives a module
-        and its example. A .pt2 file and a function are loaded in a process of their own.
+        torch.export.ExportedProgram, the path of a saved one (.pt2), "package.module:function" or "FILE.py:function", which
+        gives a module and its example. A .pt2 file and a function are loaded in a process of their own.
     args, kwargs: example arguments of a module. Its outputs for them are what the engine is compared with, and their sizes
         are the usual ones. The output's path may stand second, for a model file.
     output:       the engine's file; None: the engine is given back as bytes, and nothing is written.

@@ -66,8 +66,8 @@ def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
     parser.add_argument(
         "model",
         metavar=name,
-        help="an .onnx file; a program that torch.export.save wrote (.pt2); or package.module:function, which gives a "
-        "PyTorch module and its example",
+        help="an .onnx file; a program that torch.export.save wrote (.pt2); or package.module:function or FILE.py:function, "
+        "which gives a PyTorch module and its example",
     )
     group = parser.add_argument_group("PyTorch programs")
     group.add_argument(
