@@ -30,7 +30,8 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
+from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
+from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
     BuildRequest,
@@ -163,6 +164,8 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     clock = _StageTimes(progress)
     progress.step("loading the model")
     _check_files(options)
+    if options.targets and isinstance(options.model, TorchSource):  # before an export, which can take minutes
+        check_targets(options.flavour, options.targets)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)

@@ -124,6 +124,14 @@ def test_functions_that_do_not(
     assert {n: d for n, d in snapshot(home).items() if "__pycache__" not in n} == before
 
 
+def test_an_impossible_target_is_refused_before_an_export(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = trtsmith(capsys, "convert", "mine.nets:sleeps", "--target", "sm86,sm90")
+    refused(ran, 2, "cannot build for sm90")
+    assert "mine.nets:sleeps" not in ran.err
+
+
 def test_a_saved_program(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save(home / "small.pt2")
     ran = trtsmith(capsys, "rewrite", "small.pt2", "-o", "small.onnx", "-q")
