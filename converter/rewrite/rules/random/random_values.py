@@ -31,8 +31,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def uniform(w: Writer, like: str) -> str:
-    """Uniform numbers in [0, 1), with the node's own seed if it has one."""
-    return w.do("RandomUniformLike", like, dtype=_FLOAT, low=0.0, high=1.0, **w.node.own("seed"))
+    """Uniform numbers in [0, 1), with the node's own seed if it has one: an integer of Dropout, a float elsewhere."""
+    seed = {name: float(value) for name, value in w.node.own("seed").items()}
+    return w.do("RandomUniformLike", like, dtype=_FLOAT, low=0.0, high=1.0, **seed)
 
 
 def _bernoulli(node: NodeView) -> Replacement:
