@@ -30,9 +30,10 @@ def misspelt(word: str, known: Iterable[str]) -> list[str]:
     missing or too many. A word of its own in it ("BatchedBEVNMS") makes it another name."""
     found = []
     for one in known:
-        matcher = difflib.SequenceMatcher(None, _plain(word), _plain(one))
-        total = len(matcher.a) + len(matcher.b)
-        apart = total - 2 * sum(block.size for block in matcher.get_matching_blocks())
+        words = _plain(word), _plain(one)
+        blocks = difflib.SequenceMatcher(None, *words).get_matching_blocks()
+        total = sum(map(len, words))
+        apart = total - 2 * sum(block.size for block in blocks)
         if apart <= _MISSPELT and apart <= _MISSPELT_SHARE * total:
             found.append((apart, one))
     return [one for _, one in sorted(found)]
