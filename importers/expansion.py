@@ -11,7 +11,7 @@ from onnx import helper, inliner
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Expansion, OpDef
-from trtsmith.importers.registry import by_name
+from trtsmith.importers.registry import OPS, by_name
 
 MIN_OPSET = 11
 """Expansions use operators that mean the same from this opset on."""
@@ -25,9 +25,9 @@ EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
 def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
     """The operator as an ONNX function, specialised for fields, connected inputs, dtype and opset.
 
-    Bodies reshape to full sizes only, never with 0 for "the same". Absent optional inputs are not inputs of the
-    function. Inputs of T reach the body as float32 under their port's name and outputs of T leave it as float32; the
-    function casts at its edges, as the kernel accumulates in float32.
+    Our own bodies reshape to full sizes only, never with 0 for "the same"; those of users stay as they are written. Absent
+    optional inputs are not inputs of the function. Inputs of T reach the body as float32 under their port's name and
+    outputs of T leave it as float32; the function casts at its edges, as the kernel accumulates in float32.
     """
     inputs = [port for port in op.inputs if port.name in expansion.present]
     if expansion.dtype == "float32" or op.key != "T":
@@ -49,7 +49,7 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
         f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {expansion.opset}]> '
         f"{name} ({parameters}) => ({results}) {{\n{body}\n}}"
     )
-    if expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0, so that empty tensors work
+    if op in OPS and expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0: empty tensors work
         for node in function.node:
             if node.op_type == "Reshape" and all(a.name != "allowzero" for a in node.attribute):
                 node.attribute.append(helper.make_attribute("allowzero", 1))

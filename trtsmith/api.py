@@ -12,6 +12,7 @@ from typing import Any
 from onnx import ModelProto
 
 from trtsmith import paged
+from trtsmith.argument_types import checked_types
 from trtsmith.arguments import (
     Arrays,
     Example,
@@ -65,7 +66,7 @@ def convert(
     data_folder: StrPath | None = None,
     shapes: Ranges | None = None,
     values: Ranges | None = None,
-    freeze: str | Freeze = (),
+    freeze: Freeze = (),
     inputs: Arrays | None = None,
     expected: Arrays | None = None,
     reference: References | None = None,
@@ -102,8 +103,8 @@ def convert(
     """A TensorRT engine of a model, with the plugin library that it needs and a manifest beside it, and the verdict on it.
 
     model:        the path of an .onnx file, an onnx.ModelProto or the bytes of one; of PyTorch a torch.nn.Module, a
-        torch.export.ExportedProgram, the path of a saved one (.pt2), or "package.module:function", which gives a module
-        and its example. A .pt2 file and a function are loaded in a process of their own.
+        torch.export.ExportedProgram, the path of a saved one (.pt2), "package.module:function" or "FILE.py:function", which
+        gives a module and its example. A .pt2 file and a function are loaded in a process of their own.
     args, kwargs: example arguments of a module. Its outputs for them are what the engine is compared with, and their sizes
         are the usual ones. The output's path may stand second, for a model file.
     output:       the engine's file; None: the engine is given back as bytes, and nothing is written.
@@ -112,8 +113,10 @@ def convert(
     save_onnx:    a file for the ONNX model that a module becomes, for `verify` and `locate` later.
     export_timeout: of loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
     data_folder:  that of the external data of a ModelProto or bytes.
-    shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one.
-    values:       of integer inputs that decide shapes, by name: a number, a list of numbers, or three lists as for `shapes`.
+    shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one; or texts as --shapes
+        takes them, "images=1x3x64x64".
+    values:       of integer inputs that decide shapes, by name: a number, a list of numbers, or three lists as for `shapes`;
+        or texts such as "sizes=[1,1]:[2,3]:[8,8]".
     freeze:       inputs that become constants: by name an array, a number or a list; or texts such as "axes=[0,1]".
     inputs:       an .npz file, or arrays by name, to compare with; else a module's example, or generated ones. Axes and
         other inputs that TensorRT wants constant are frozen to what is there.
@@ -129,7 +132,7 @@ def convert(
         not rounded to 8 bits before each step, so that its numbers differ from onnxruntime's by what that changes.
     io_precision: whether inputs and outputs get the type of `precision` too.
     calibration:  .npz files of inputs for int8 and fp8, or arrays by name.
-    target:       GPUs to build for, such as "sm86" or "rtx3090"; (): the GPU that is there, else sm86.
+    target:       GPUs to build for, such as "sm86", "rtx3090" or "sm86,sm89"; (): the GPU that is there, else sm86.
     flavour:      "tensorrt", "tensorrt_rtx", or "auto": with a GPU tensorrt if it is there, else tensorrt_rtx.
     plugins:      plugin libraries of your own. They run code of their own.
     prefer_stock: whether nodes are left to the plugins that TensorRT itself brings, also where one of ours would do.
@@ -311,6 +314,7 @@ def verify(
     return paged.verdict(html, options, lambda: verify_bundle(options, progress or silent))
 
 
+@checked_types
 def load_report(path: StrPath) -> Report:
     """What --report of the commands check, convert and verify wrote, or the manifest of an engine.
 

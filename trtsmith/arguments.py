@@ -6,7 +6,7 @@ What the command line can say is parsed in one place. Python's values become suc
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 import onnx
 
+from trtsmith.argument_types import checked_types
 from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -23,7 +24,7 @@ from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
-from trtsmith.converter.model.options.gpu_names import as_targets
+from trtsmith.converter.model.options.gpu_names import parse_targets
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
@@ -41,16 +42,22 @@ Example = StrPath | tuple[Any, ...] | None
 """Example arguments of a module; of a model file, the output's path may stand in their place."""
 Texts = str | Sequence[str]
 Progress = Callable[[str], None]
-Ranges = Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
-Tolerance = float | Mapping[str, float]
+Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
+"""Texts as --shapes and --values take them; or by name a range, or its text."""
+
+Tolerance = float | Texts | Mapping[str, float]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def with_operators(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, with the operators from outside in force that its arguments `ops` and `plugins_from_packages` name."""
+    """The function, with the operators from outside in force that its arguments `ops` and `plugins_from_packages` name.
 
+    UsageError for arguments of a wrong type.
+    """
+
+    @checked_types
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
         specs = [str(path) for path in paths_of(cast(Paths, named.get("ops", ())))]
@@ -203,19 +210,21 @@ def texts_of(given: Texts) -> tuple[str, ...]:
 
 
 def targets_of(given: Texts) -> tuple[str, ...]:
-    """GPUs by their compute capability, sm89, however they were called: "RTX 4090"."""
-    return as_targets(texts_of(given))
+    """GPUs by their compute capability, sm89, however they were called: "RTX 4090", or "sm86,sm89"."""
+    return tuple(dict.fromkeys(target for text in texts_of(given) for target in parse_targets(text)))
 
 
-def freeze_of(given: str | Freeze) -> Freeze:
+def freeze_of(given: Freeze) -> Freeze:
     return given if isinstance(given, Mapping) else texts_of(given)
 
 
 def ranges_of(given: Ranges | None, between: str, form: str) -> list[str]:
     """NAME=MIN:OPT:MAX, or one part for all three. between: what stands between the numbers of a part. form: of a part."""
+    if not isinstance(given, Mapping):
+        return [*texts_of(given or ())]
     texts = []
-    for name, range_ in (given or {}).items():
-        if isinstance(range_, (int, str)):
+    for name, range_ in given.items():
+        if isinstance(range_, str) or not isinstance(range_, Iterable):
             texts.append(f"{name}={range_}")
             continue
         parts: Sequence[Any] = range_ if any(isinstance(part, Sized) for part in range_) else [range_]
@@ -253,6 +262,6 @@ def tolerances_of(rtol: Tolerance | None, atol: Tolerance | None) -> Tolerances:
 def _tolerance_texts(given: Tolerance | None) -> list[str]:
     if given is None:
         return []
-    return (
-        [f"{name}:{value}" for name, value in given.items()] if isinstance(given, Mapping) else [str(given)]
-    )
+    if isinstance(given, Mapping):
+        return [f"{name}:{value}" for name, value in given.items()]
+    return [*texts_of(given)] if isinstance(given, Sequence) else [str(given)]

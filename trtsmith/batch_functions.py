@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from trtsmith.argument_types import checked_types
 from trtsmith.arguments import Progress, StrPath, Texts, path_of, silent, texts_of
 from trtsmith.converter.batch.batch_request import BatchRequest, run_request
 from trtsmith.converter.batch.batch_result import BatchResult
@@ -14,6 +15,7 @@ from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.cli.batch_progress import ProgressLines
 
 
+@checked_types
 def batch(
     zoo: StrPath,
     output: StrPath,

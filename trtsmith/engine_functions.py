@@ -13,6 +13,7 @@ import numpy as np
 from onnx import ModelProto
 
 from trtsmith import paged
+from trtsmith.argument_types import checked_types
 from trtsmith.arguments import (
     Arrays,
     Paths,
@@ -70,7 +71,7 @@ def locate(
     memory: int = MEMORY >> 20,
     shapes: Ranges | None = None,
     values: Ranges | None = None,
-    freeze: str | Freeze = (),
+    freeze: Freeze = (),
     inputs: Arrays | None = None,
     precision: str = "",
     keep_fp32: Texts = (),
@@ -264,6 +265,7 @@ def run(
     return run_engine(request, [feeds_of(inputs)], progress or silent).outputs[0]
 
 
+@checked_types
 def bundle(
     engine: StrPath,
     triton: StrPath,

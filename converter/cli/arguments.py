@@ -14,8 +14,8 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     source_of_text,
 )
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds, is_target
-from trtsmith.converter.model.options.gpu_names import as_targets, nearest_gpus, target_of_gpu
+from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds
+from trtsmith.converter.model.options.gpu_names import parse_targets
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 from trtsmith.importers.problem import Problem
@@ -47,18 +47,11 @@ def positive_seconds(text: str) -> float:
 
 def targets(text: str) -> tuple[str, ...]:
     """sm86,RTX 4090 as ("sm86", "sm89")."""
-    names = [name.strip() for name in text.split(",")]
-    found = as_targets(names)
-    unknown = [name for name in found if not is_target(name)]
-    if unknown:
-        near = nearest_gpus(unknown[0])
-        meant = (
-            f"; did you mean {' or '.join(f'{one} ({target_of_gpu(one)})' for one in near)}?" if near else ""
-        )
-        raise ArgumentTypeError(
-            f"{text!r} is not a list of GPU targets such as sm86,sm89 or rtx4090,l4{meant}"
-        )
-    return found
+    try:
+        return parse_targets(text)
+    except UsageError as error:
+        (problem,) = error.problems
+        raise ArgumentTypeError(f"{problem.what}: {problem.expected}; {problem.fix}") from error
 
 
 def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
@@ -66,8 +59,8 @@ def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
     parser.add_argument(
         "model",
         metavar=name,
-        help="an .onnx file; a program that torch.export.save wrote (.pt2); or package.module:function, which gives a "
-        "PyTorch module and its example",
+        help="an .onnx file; a program that torch.export.save wrote (.pt2); or package.module:function or FILE.py:function, "
+        "which gives a PyTorch module and its example",
     )
     group = parser.add_argument_group("PyTorch programs")
     group.add_argument(

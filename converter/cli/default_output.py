@@ -29,9 +29,9 @@ class _Made:
 
 
 def named_after(source: Source, ending: str) -> Path:
-    """model.plan for folder/model.onnx and the ending ".plan"; build.plan for package.module:build."""
+    """model.plan for folder/model.onnx and the ending ".plan"; build.plan for package.module:build and net.py:build."""
     if isinstance(source, TorchFactory):
-        return Path(source.name.rpartition(":")[2].rpartition(".")[2] + ending)
+        return Path(source.function.rpartition(".")[2] + ending)
     name = (source if isinstance(source, Path) else source.path).name
     stem = next(
         (name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix) and name != suffix), name

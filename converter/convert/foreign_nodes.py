@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from trtsmith.converter.convert.node_problems import kind_of, new_command
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.near import misspelt
 from trtsmith.converter.rewrite.target import Target
 from trtsmith.importers.declared.declared_creators import PARSER_VERSION, DeclaredCreator, matching
 from trtsmith.importers.declared.declared_fields import attribute_faults, attribute_notes, passed_fields
@@ -81,8 +81,10 @@ class ForeignPlugins:
         shown = ", ".join(held[:_MOST_NAMED]) + (
             f" and {len(held) - _MOST_NAMED} more" * (len(held) > _MOST_NAMED)
         )
-        near = difflib.get_close_matches(node.op_type, held, n=1, cutoff=0.6)
-        fix = f"did you mean {near[0]!r}? " if near else ""
+        near = misspelt(node.op_type, held)
+        fix = (
+            f"did you mean {near[0]!r}, which computes something else if the name is right? " if near else ""
+        )
         libraries = ", ".join(map(str, self.libraries))
         return Problem(
             f"{what}, and {libraries} does not hold it either",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import onnx.defs
 from onnx import helper
 
 from trtsmith.converter.convert.outside_engines import elsewhere
+from trtsmith.converter.model.options.near import misspelt
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dims import describe
@@ -105,11 +105,11 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
             f"{node.op_type} in one of the domains {', '.join(domains)}",
             "correct the node's domain if it is that operator, or load a plugin library that has it with --plugins",
         )
-    near = difflib.get_close_matches(node.op_type, alias_names(), n=1, cutoff=0.6)
-    if near:
+    near = next((name for name in misspelt(node.op_type, alias_names()) if _has_ports_of(node, name)), None)
+    if near is not None:
         fix = (
-            f"did you mean {near[0]!r}? `trtsmith ops` lists every alias; else write one of your own, from "
-            f"`{new_command(node, model)}`"
+            f"did you mean {near!r}, which computes something else if the name is right? `trtsmith ops` lists every alias; "
+            f"else write one of your own, from `{new_command(node, model)}`"
         )
     elif normalise_domain(node.domain) in known_domains() or node.domain:
         fix = f"write one of your own, from `{new_command(node, model)}`, or load a library that has it with --plugins"
@@ -121,6 +121,16 @@ def unknown_operator(node: onnx.NodeProto, kind: str, model: Path) -> Problem:
         "an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists",
         fix,
     )
+
+
+def _has_ports_of(node: onnx.NodeProto, op_type: str) -> bool:
+    """Whether an operator of this name takes as many inputs as the node has, and gives as many outputs."""
+    for op, alias in find_aliases(MODELOPT_DOMAIN, op_type):
+        least = sum(not name.endswith("?") for name in alias.inputs)
+        most = len(alias.inputs) + len(alias.constants)
+        if least <= len(node.input) <= most and len(node.output) <= len(alias.outputs or op.outputs):
+            return True
+    return False
 
 
 def new_command(node: onnx.NodeProto, model: Path) -> str:

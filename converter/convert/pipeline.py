@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import (
     coverage,
@@ -30,7 +32,8 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
+from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
+from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
     BuildRequest,
@@ -41,8 +44,8 @@ from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manife
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import ArraySource, named_source
-from trtsmith.converter.model.errors import ConversionError, problems_named
+from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
+from trtsmith.converter.model.errors import BuildRefused, ConversionError, TrtsmithError, problems_named
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
@@ -163,6 +166,8 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     clock = _StageTimes(progress)
     progress.step("loading the model")
     _check_files(options)
+    if options.targets and isinstance(options.model, TorchSource):  # before an export, which can take minutes
+        check_targets(options.flavour, options.targets)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
@@ -184,7 +189,10 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         progress.step("saving the rewritten graph")
         with problems_named(graph, options.model):
             request = _build_request(options, planned, loaded, profiles, graph)
-            done = build_mended(rewritten.model, request, options.refusals, progress)
+            try:
+                done = build_mended(rewritten.model, request, options.refusals, progress)
+            except BuildRefused as error:
+                raise _with_offer(error, options, analysis, progress) from error
         built = done.built
         if done.mended:
             rewritten = rewritten.with_model(done.model)
@@ -244,6 +252,32 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         done.mended,
         original,
     )
+
+
+def _with_offer(
+    error: BuildRefused, options: ConvertOptions, analysis: Analysis, progress: Steps
+) -> BuildRefused:
+    """The refusal, with --freeze for inputs that choose branches, where the model builds with it."""
+    if options.refusals.reduce_s is None or isinstance(options.model, TorchSource):
+        return error  # nothing is to be looked for, or the model would be exported again
+
+    def builds(values: Mapping[str, np.ndarray]) -> bool:
+        texts = [freeze_text(*item) for item in values.items()]
+        progress.step(f"trying to build with {' '.join(texts)} frozen")
+        freeze = options.freeze
+        frozen = {**freeze, **values} if isinstance(freeze, Mapping) else [*freeze, *texts]
+        trial = replace(options, output=None, keep=False, freeze=frozen, refusals=Refusals(None))
+        with suppress(TrtsmithError):
+            convert(replace(trial, verify=None, expected=None, references=NO_REFERENCES), _silent)
+            return True
+        return False
+
+    examples = {} if options.inputs is None else load_arrays(options.inputs, "--inputs")
+    return offer_freezing(error, analysis.original, examples, analysis.frozen, builds)
+
+
+def _silent(text: str) -> None:
+    del text
 
 
 def analysis_of(options: ConvertOptions) -> Analysis | None:

@@ -66,7 +66,7 @@ class UserFunction:
 
     def _wants_tensors(self) -> bool:
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(self.function, torch.nn.Module):
+        if torch is not None and isinstance(self.function, (torch.nn.Module, torch.library.CustomOpDef)):
             return True
         notes = getattr(self.function, "__annotations__", {})
         return any("Tensor" in str(note) for name, note in notes.items() if name != "return")

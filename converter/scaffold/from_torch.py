@@ -75,7 +75,7 @@ def draft_of_function(names: Names, spec: str, examples: Mapping[str, str]) -> D
         reference=of_function(names, loaded, signature, shapes, dtypes, out_names),
         opset=opset,
         example=_example(names, values, rules, out_names, {**dtypes, **out_types}, opset),
-        imports="from trtsmith.definitions import exported_body, wide\n",
+        imports=f"from trtsmith.definitions import exported_body, {'python_function, ' * loaded.operator}wide\n",
         own_imports=f"from {names.snake}.body import BODY\n\n",
         torch_line="    torch_reference=_torch_reference,\n",
         files={

@@ -14,7 +14,6 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
 from trtsmith.importers.problem import Problem
 
-_ALLOWZERO_OPSET = 14
 _REFERENCE = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>\w+): \w+ = @(?P<field>\w+)', re.DOTALL)
 """A string, which is left alone, or an attribute whose value is the function's."""
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -34,7 +33,7 @@ def body_of_function(
     renamed = dict(zip(flat.input, inputs, strict=False))
     renamed |= dict(zip(flat.output, outputs, strict=False))
     opset = next((entry.version for entry in flat.opset_import if not entry.domain), 1)
-    return body_text(flat.node, renamed, opset), opset
+    return body_text(flat.node, renamed), opset
 
 
 def body_of_graph(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequence[str]) -> tuple[str, int]:
@@ -58,10 +57,10 @@ def body_of_graph(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequen
             nodes.append(onnx.helper.make_node("Identity", [name], [f"{port}__out"]))
             renamed[f"{port}__out"] = port
     opset = next((entry.version for entry in model.opset_import if not entry.domain), 1)
-    return body_text(nodes, renamed, opset), opset
+    return body_text(nodes, renamed), opset
 
 
-def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: int) -> str:
+def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str]) -> str:
     """Nodes in the syntax of onnx.parser, a line each. ports: the ports' names by the values' own."""
     taken = set(ports.values())
     names = dict(ports)
@@ -93,9 +92,6 @@ def body_text(nodes: Iterable[onnx.NodeProto], ports: Mapping[str, str], opset: 
             attribute.ClearField("doc_string")
             if attribute.HasField("t"):
                 attribute.t.ClearField("name")
-        said = any(attribute.name == "allowzero" for attribute in copy.attribute)
-        if copy.op_type == "Reshape" and opset >= _ALLOWZERO_OPSET and not said:
-            copy.attribute.append(onnx.helper.make_attribute("allowzero", 0))
         lines.append(_REFERENCE.sub(_with_placeholder, onnx.printer.to_text(copy)).strip())
     return "\n".join(lines)
 

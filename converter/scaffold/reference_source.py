@@ -34,7 +34,7 @@ _OF_FUNCTION = '''def _call(fields: Fields, tensors: Mapping[str, Any]) -> tuple
     """The function of PyTorch tensors that the operator is."""
     from {module} import {function}
 
-    made = {function}({arguments})
+    made = {called}({arguments})
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
@@ -99,6 +99,7 @@ def of_function(
     return _OF_FUNCTION.format(
         module=loaded.module or f"{names.snake}.function",
         function=loaded.name,
+        called=f"python_function({loaded.name})" if loaded.operator else loaded.name,
         arguments=", ".join(arguments),
         outputs=literal(tuple(outputs)),
         snake=names.snake,

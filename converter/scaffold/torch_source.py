@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,13 +22,22 @@ _FORM = "MODULE:FUNCTION or FILE.py:FUNCTION"
 class TorchFunction:
     """name: of the function in its module. module: from which an installed one is imported; source: of a user's own file.
 
-    One of module and source is empty.
+    One of module and source is empty. operator: whether the name is that of an operator of torch.library, made of it.
     """
 
     function: Callable[..., Any]
     name: str
     module: str = ""
     source: bytes = b""
+    operator: bool = False
+
+
+def python_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The Python function of which torch.library.custom_op made an operator; any other function as it is."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(function, torch.library.CustomOpDef):
+        return function._init_fn  # type: ignore[no-any-return]  # under no public name
+    return function
 
 
 def load_function(spec: str) -> TorchFunction:
@@ -54,9 +64,9 @@ def load_function(spec: str) -> TorchFunction:
         listed = ", ".join(functions[:8]) or "none"
         raise UsageError(Problem(what, where, f"a function of the module: {listed}", "correct the name"))
     path = Path(getattr(module, "__file__", None) or "")
-    if _is_installed(path):
-        return TorchFunction(function, name, module=module.__name__)
-    return TorchFunction(function, name, source=standalone_source(path, where))
+    own = {"module": module.__name__} if _is_installed(path) else {"source": standalone_source(path, where)}
+    plain = python_function(function)
+    return TorchFunction(plain, name, operator=plain is not function, **own)
 
 
 def _is_installed(path: Path) -> bool:

@@ -17,7 +17,8 @@ NOTHING_FINITE = "nothing finite"
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output. Differences are absolute; `relative` is the ratio of norms; `worst` is the index of the largest.
+    """One output. Differences are absolute; `relative` is the ratio of norms; `worst` is the index of the largest,
+    () where there is none.
 
     expected, actual: the two values at `worst`.
     cosine:           of the angle between result and reference as vectors; 1 for the same direction.
@@ -153,6 +154,8 @@ def _share(difference: np.ndarray, allowed: np.ndarray) -> float | None:
 def _with_figures(
     known: Comparison, expected: np.ndarray, actual: np.ndarray, difference: np.ndarray
 ) -> Comparison:
+    if not difference.any():  # nothing is worst
+        return known
     worst = _index(int(np.argmax(difference)), known.shape)
     difference = np.maximum(difference, 0)
     norms = float(np.linalg.norm(expected)), float(np.linalg.norm(actual))

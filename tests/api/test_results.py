@@ -148,7 +148,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"precision": "fp12"}, "'fp12' is no value of --precision"),
     ({"keep_fp32": "Conv"}, "--keep-fp32 has no meaning without --precision"),
     ({"precision": "int8", "io_precision": True}, "--io-precision has no meaning with --precision int8"),
-    ({"target": "86"}, "'86' is no value of --target"),
+    ({"target": "86"}, "'86' is not a list of GPU targets"),
+    ({"target": "rtx4091"}, "did you mean RTX 4090 (sm89)"),
+    ({"target": 86}, 'write it as target="sm86,sm89"'),
+    ({"shapes": 3}, 'write it as shapes={"x": [(1, 4), (2, 4), (8, 4)]}'),
+    ({"shapes": {"x": None}}, "'x=None' is not a shape"),
+    ({"values": 3}, 'write it as values={"sizes"'),
+    ({"freeze": 3}, 'write it as freeze={"axes": [0, 1]}'),
+    ({"plugins": [3]}, 'write it as plugins=["folder/file"]'),
+    ({"timing_cache": 3}, "expected: a path"),
+    ({"keep_fp32": ["Conv", 3], "workspace": "1"}, "workspace is of the type str"),
+    ({"reference": 3}, "expected: a function or its name"),
+    ({"rtol": b"1"}, "expected: a number"),
+    ({"progress": True}, "expected: a function of a line of text"),
     ({"workspace": 0}, "0 is no value of --workspace"),
     ({"workspace": True}, "True is no value of --workspace"),
     ({"optimization_level": 6}, "6 is no value of --optimization-level"),
@@ -199,6 +211,11 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert [p.where.split()[0] for p in caught.value.problems] == ["--target", "--workspace", "--timeout"]
 
 
+def test_texts_of_the_command_line_are_taken(folder: Path) -> None:
+    done = trtsmith.convert("m.onnx", shapes="x=1x4x4:2x4x4:8x4x4", target="sm86, RTX 4090", rtol="y:1e-3")
+    assert done.passed and done.built.targets == ("sm86", "sm89") and done.built.inputs[0].shape == (-1, 4, 4)
+
+
 @pytest.mark.parametrize(
     ("given", "read"),
     [
@@ -210,6 +227,8 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 )
 def test_shapes(given: Any, read: ShapeRange) -> None:
     assert parse_shapes(ranges_of({"x": given}, "x", "{}")) == {"x": read}
+    assert parse_shapes(ranges_of(f"x={read}", "x", "{}")) == {"x": read}
+    assert parse_shapes(ranges_of([f"x={read}", "y:3"], "x", "{}"))["x"] == read
 
 
 @pytest.mark.parametrize(

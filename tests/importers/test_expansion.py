@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import onnx.defs
@@ -10,7 +12,8 @@ from onnx import helper, parser
 
 from tests.importers.running import case_inputs, error, plugin_model, run_standard
 from trtsmith.converter.graph.onnx_inference import infer_shapes
-from trtsmith.importers.expansion import expand_model, plugin_nodes
+from trtsmith.importers.expansion import expand_model, expansion_function, plugin_nodes
+from trtsmith.importers.opdef import Expansion
 from trtsmith.importers.registry import OPS
 
 OP = next(op for op in OPS if op.name == "ModulatedDeformableConvolution")
@@ -65,6 +68,18 @@ def test_two_nodes_and_somebody_elses() -> None:
     expanded.graph.node.remove(next(n for n in expanded.graph.node if n.domain))
     outputs = run_standard(expanded, inputs)
     assert error(outputs[0], 2 * OP.reference(CASE.fields, inputs)["output"]) < OP.tolerance["float32"]
+
+
+def test_a_reshape_of_a_users_expansion_keeps_its_meaning_of_zero() -> None:
+    """0 is "as it was" there, as ONNX says; in our own bodies a computed size of 0 is a size."""
+    body = "kept = Constant <value = int64[2] {0, -1}> ()\noutput = Reshape (x, kept)"
+    expansion = Expansion(CASE.fields, frozenset(["x"]), "float32", 17)
+    theirs = expansion_function(replace(OP, name="Theirs", expand=lambda _: body), expansion)
+    assert [node.attribute[:] for node in theirs.node if node.op_type == "Reshape"] == [[]]
+    present = frozenset(port.name for port in OP.inputs)
+    ours = expansion_function(OP, Expansion(CASE.fields, present, "float32", 17))
+    zeros = [a.i for node in ours.node for a in node.attribute if a.name == "allowzero"]
+    assert zeros and all(zeros)
 
 
 def test_node_inside_a_branch() -> None:

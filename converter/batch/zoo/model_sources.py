@@ -18,7 +18,7 @@ SUFFIXES = (".onnx", PROGRAM_SUFFIX)
 """Of the files that a glob finds; a file that is named itself may have any."""
 
 _GLOB = re.compile(r"[*?\[]")
-_FORM = 'a file "a.onnx" or "a.pt2", a glob "nets/**/*.onnx", an array of them, or "package.module:function"'
+_FORM = 'a file "a.onnx" or "a.pt2", a glob "nets/**/*.onnx", an array of them, "package.module:function" or "net.py:make"'
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ def _found(pattern: str, keys: Keys, findings: ZooFindings) -> list[ModelSource]
     folder = findings.file.folder
     path = absolute(pattern, folder)
     try:
-        if isinstance(source_of_text(pattern), TorchFactory) and not os.path.exists(path):
-            return [_factory(pattern, keys)]
+        source = source_of_text(pattern)
+        if isinstance(source, TorchFactory) and not os.path.exists(path):
+            return [_factory(source, folder, keys)]
         if _GLOB.search(pattern) and not os.path.exists(path):
             return [_file(one, folder, keys) for one in _glob(pattern, keys, findings)]
         if path.is_dir():
@@ -148,6 +149,9 @@ def _file(path: Path, folder: Path, keys: Keys) -> ModelSource:
     return ModelSource(str(path), path, (*names, f"{names[-1]}-{path.suffix[1:]}"), keys)
 
 
-def _factory(text: str, keys: Keys) -> ModelSource:
-    module, _, function = text.partition(":")
-    return ModelSource(text, None, (function, f"{module}-{function}"), keys)
+def _factory(source: TorchFactory, folder: Path, keys: Keys) -> ModelSource:
+    function = source.function
+    if source.is_file:
+        file = absolute(source.place, folder)
+        return ModelSource(f"{file}:{function}", None, (function, f"{file.stem}-{function}"), keys)
+    return ModelSource(source.name, None, (function, f"{source.place}-{function}"), keys)

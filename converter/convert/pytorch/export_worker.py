@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.convert.pytorch.exported_model import write_exported
-from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import UsageError
@@ -34,7 +34,7 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
         os.chdir(request["home"])
         sys.path.insert(0, request["home"])
         events.phase(f"calling {request['factory']}")
-        source = called(request["factory"])
+        source = called(TorchFactory(request["factory"]))
         events.phase("tracing the module with torch.export")
         program = program_of(source)
     else:

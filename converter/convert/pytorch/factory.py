@@ -1,17 +1,21 @@
-"""Calls a function of the user's, package.module:function, that gives a PyTorch module and its example."""
+"""Calls a function of the user's, which gives a PyTorch module and its example."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import traceback
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
-from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchModule
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.operators.module_files import module_name
 from trtsmith.importers.problem import Problem
 
 _PARTS = ("module", "args", "kwargs", "dynamic_shapes", "custom_translation_table")
@@ -22,20 +26,23 @@ _FORMS = (
 )
 
 
-def called(name: str) -> TorchModule:
+def called(factory: TorchFactory) -> TorchModule:
     """What the function gives. UsageError where there is none, where it raises, and for anything else than a module."""
-    module_name, _, path = name.partition(":")
+    name, place, path = factory.name, factory.place, factory.function
+    if factory.is_file and not Path(place).is_file():
+        what = f"there is no file {place!r}"
+        raise UsageError(Problem(what, name, "FILE.py:function of a file that is there", "correct the path"))
     try:
-        function: Any = import_module(module_name)
+        function: Any = _of_file(Path(place).absolute()) if factory.is_file else import_module(place)
     except Exception as error:  # of the user's module
-        raise UsageError(_raised(error, name, f"the module {module_name!r} cannot be imported")) from error
+        raise UsageError(_raised(error, name, f"the module {place!r} cannot be imported")) from error
     for part in path.split("."):
         if not hasattr(function, part):
             raise UsageError(
                 Problem(
-                    f"the module {module_name!r} has no {path!r}",
+                    f"the module {place!r} has no {path!r}",
                     name,
-                    "package.module:function of a function that is there",
+                    "package.module:function or FILE.py:function of a function that is there",
                     "correct the name",
                 )
             )
@@ -45,6 +52,19 @@ def called(name: str) -> TorchModule:
     except Exception as error:  # of the user's function
         raise UsageError(_raised(error, name, f"{path} raised")) from error
     return _source(given, name)
+
+
+def _of_file(file: Path) -> ModuleType:
+    """The file as a module, of its package if it is in one. What lies beside it can be imported, as by `python FILE.py`."""
+    name = module_name(file)
+    sys.path.insert(0, str(file.parents[name.count(".")]))
+    if "." in name:
+        return import_module(name)
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _source(given: Any, name: str) -> TorchModule:

@@ -29,12 +29,15 @@ _ARITHMETIC = frozenset(
     for module, names in (("_operator", _OPERATORS), ("math", _OF_MATH), ("torch", _OF_TORCH))
     for name in names.split()
 )
-_WRITTEN = """Symbol Integer Rational Float Add Mul Pow Max Min Mod Abs Eq Ne Lt Le Gt Ge And Or Not Piecewise floor ceiling
+_WRITTEN = """Symbol Integer Rational Float Add Mul Pow Max Min Mod Abs Piecewise ExprCondPair floor ceiling
+    Equality Unequality LessThan StrictLessThan GreaterThan StrictGreaterThan Eq Ne Lt Le Gt Ge And Or Not
     FloorDiv ModularIndexing Where PythonMod CleanDiv CeilToInt FloorToInt CeilDiv LShift RShift PowByNatural FloatPow
     FloatTrueDiv IntTrueDiv TruncToFloat TruncToInt RoundToInt RoundDecimal ToFloat Identity
     IsNonOverlappingAndDenseIndicator"""
 _FUNCTIONS = frozenset(_WRITTEN.split())
-_SYMBOL = re.compile(r"[suzfi]\d+")
+_NAMES = frozenset({"oo", "int_oo", "true", "false"})
+_SYMBOL = re.compile(r"([sui]|zu?f)\d+", re.ASCII)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d{1,3})?", re.ASCII)
 _EXPRESSION = (
     *(ast.Expression, ast.Call, ast.keyword, ast.Name, ast.Load, ast.Constant, ast.Tuple),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
@@ -137,10 +140,10 @@ def _is_arithmetic(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
     if isinstance(node, ast.Name):
-        return node.id in _FUNCTIONS or bool(_SYMBOL.fullmatch(node.id)) or node.id in ("oo", "int_oo")
+        return node.id in _FUNCTIONS | _NAMES or bool(_SYMBOL.fullmatch(node.id))
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
-            return bool(_SYMBOL.fullmatch(node.value))
+            return bool(_SYMBOL.fullmatch(node.value) or _NUMBER.fullmatch(node.value))
         return isinstance(node.value, (bool, float)) or (
             isinstance(node.value, int) and abs(node.value) < 2**63
         )

@@ -17,7 +17,8 @@ PROGRAM_SUFFIX = ".pt2"
 EXPORT_TIMEOUT_S = 600.0
 """How long loading and exporting in a process of their own may take, unless the user says so."""
 
-_FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+_FACTORY = re.compile(rf"(.+\.py|{_DOTTED}):{_DOTTED}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +54,8 @@ class TorchFile:
 
 @dataclass(frozen=True)
 class TorchFactory:
-    """A function of the user's, "package.module:function", which gives a module and its example; called in a process of
-    its own, which begins in this one's working folder."""
+    """A function of the user's, "package.module:function" or "FILE.py:function", which gives a module and its example;
+    called in a process of its own, which begins in this one's working folder."""
 
     name: str
     save: Path | None = None
@@ -63,12 +64,26 @@ class TorchFactory:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def place(self) -> str:
+        """The dotted module, or the file."""
+        return self.name.rpartition(":")[0]
+
+    @property
+    def function(self) -> str:
+        """The function's path in its module."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def is_file(self) -> bool:
+        return self.place.endswith(".py")
+
 
 TorchSource = TorchModule | TorchFile | TorchFactory
 
 
 def source_of_text(text: str) -> Path | TorchFile | TorchFactory:
-    """What MODEL of the command line means: a file by its suffix, or package.module:function where there is no such file."""
+    """What MODEL of the command line means: a file by its suffix, or a function where there is no such file."""
     path = Path(text)
     if path.suffix == PROGRAM_SUFFIX:
         return TorchFile(path)

@@ -6,9 +6,12 @@ target's name here, after the child said that all went well: a failure leaves wh
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +25,9 @@ from trtsmith.converter.model.errors import BuildRefused, ConversionError, Usage
 from trtsmith.importers.problem import Problem
 
 WORKER = "trtsmith.converter.engine.build.build_worker"
+_TARGET_WORKER = "trtsmith.converter.engine.build.target_worker"
+_TARGETS_S = 60.0
+"""For an import of TensorRT, which takes 1 s."""
 
 
 def build(
@@ -61,6 +67,13 @@ def build(
         unfinished.unlink(missing_ok=True)
     result = BuildResult.from_json(payload)
     return replace(result, engine_path=request.engine_path, seconds=time.monotonic() - started)
+
+
+def check_targets(flavour: str, targets: Sequence[str]) -> None:
+    """UsageError for a TensorRT that is not there, or that cannot build for the targets: what `build` would say at last."""
+    name = choose_flavour(flavour, find_gpu())
+    with contextlib.suppress(ChildDied):  # the build will say how
+        run_child(_TARGET_WORKER, json.dumps([name, list(targets)]), name, timeout_s=_TARGETS_S)
 
 
 def is_of_the_model(death: ChildDied) -> bool:

@@ -18,7 +18,7 @@ _MOST_WARNINGS = 50
 
 
 class Messages:
-    """What TensorRT logs: every message to the log, errors and warnings kept for the report.
+    """What TensorRT logs: every message to the log, errors, and warnings that a user can act on, kept for the report.
 
     verbose: whether the user is shown them, but for TensorRT's own verbose ones: those are some 20 lines a node, of what the
     parser and the optimizer do with each, and are for the log.
@@ -39,7 +39,9 @@ class Messages:
         self.write(f"{severity}: {message}\n")
         if severity in ("ERROR", "INTERNAL_ERROR"):
             self._errors.append(message)
-        elif severity == "WARNING" and len(self.warnings) < _MOST_WARNINGS:
+        elif (
+            severity == "WARNING" and len(self.warnings) < _MOST_WARNINGS and build_log.needs_action(message)
+        ):
             self.warnings[message] = None
         if self._verbose and severity != "VERBOSE" and not build_log.says_nothing(f"{severity}: {message}"):
             self._shown(message)

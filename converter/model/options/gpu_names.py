@@ -11,6 +11,10 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.option_values import is_target
+from trtsmith.importers.problem import Problem
+
 GPUS: dict[str, tuple[str, ...]] = {
     "sm121": ("GB10", "DGX Spark"),
     "sm120": (
@@ -85,6 +89,23 @@ def target_of_gpu(name: str) -> str | None:
 def as_targets(names: Iterable[str]) -> tuple[str, ...]:
     """The targets of GPUs, each once, in their order. What is not known stays as it is."""
     return tuple(dict.fromkeys(target_of_gpu(name) or name for name in names))
+
+
+def parse_targets(text: str) -> tuple[str, ...]:
+    """ "sm86,RTX 4090" as ("sm86", "sm89"). UsageError for what is no GPU."""
+    found = as_targets(name.strip() for name in text.split(","))
+    unknown = next((name for name in found if not is_target(name)), None)
+    if unknown is None:
+        return found
+    near = " or ".join(f"{one} ({target_of_gpu(one)})" for one in nearest_gpus(unknown))
+    raise UsageError(
+        Problem(
+            f"{text!r} is not a list of GPU targets",
+            f"--target {text}",
+            "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
+            f"did you mean {near}?" if near else "correct it, or leave it out",
+        )
+    )
 
 
 def nearest_gpus(name: str, count: int = 3) -> list[str]:

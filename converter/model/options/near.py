@@ -1,4 +1,4 @@
-"""Guesses what a word was meant to be, on the command line and in a zoo's file alike."""
+"""Guesses what a word was meant to be: on the command line, in a zoo's file, as a node's operator."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Iterable
 
 _ALIKE = 0.65
 """difflib's ratio of letters that are the same in both: at its own default, 0.6, "frobnicate" is like "locate"."""
+
+_MISSPELT = 2
+_MISSPELT_SHARE = 0.2
+"""Letters of both words that the other lacks, and their share of all."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -19,6 +23,20 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         return plain[close[0]]
     inside = [one for one in plain if len(_plain(word)) >= 3 and _plain(word) in one]
     return plain[inside[0]] if len(inside) == 1 else None
+
+
+def misspelt(word: str, known: Iterable[str]) -> list[str]:
+    """The words of `known` of which it can be a misspelling, the nearest first: a letter is another, or one or two are
+    missing or too many. A word of its own in it ("BatchedBEVNMS") makes it another name."""
+    found = []
+    for one in known:
+        words = _plain(word), _plain(one)
+        blocks = difflib.SequenceMatcher(None, *words).get_matching_blocks()
+        total = sum(map(len, words))
+        apart = total - 2 * sum(block.size for block in blocks)
+        if apart <= _MISSPELT and apart <= _MISSPELT_SHARE * total:
+            found.append((apart, one))
+    return [one for _, one in sorted(found)]
 
 
 def _plain(word: str) -> str:

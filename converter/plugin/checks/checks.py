@@ -7,7 +7,7 @@ Checks about creators and fields are here; the other plugin_checks_*.py hold the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -48,6 +48,16 @@ class CreatorUnderTest:
         if self.bare is None:
             self.bare = find_fields(self.creator)
         return self.bare
+
+    def too_few_fields(self, given: Sequence[EncodedField]) -> NotTestableError:
+        """Why a check of fields cannot be made of those that are given."""
+        names = [field.name for field in self.creator.fields if field.name]
+        if len(names) > len(given):
+            number = len(given) or "none"
+            return NotTestableError(
+                f"it is created with values for {number} of its fields {', '.join(names)}"
+            )
+        return NotTestableError("it has fewer than two fields" if given else "it has no fields")
 
     def create(self, case: ContractCase | None) -> Plugin:
         return self.creator.create(self.fields(case))
@@ -186,7 +196,7 @@ def _known(
         raise NotTestableError("no case is known: its right fields are not known")
     fields = session.fields(case)
     if not fields:
-        raise NotTestableError("it has no fields")
+        raise session.too_few_fields(fields)
     return case, fields
 
 

@@ -6,7 +6,6 @@ from trtsmith.converter.plugin.checks.checks import (
     CheckFailedError,
     ContractCheck,
     CreatorUnderTest,
-    NotTestableError,
 )
 from trtsmith.converter.plugin.checks.checks_state import answers, require_same
 from trtsmith.converter.plugin.contract import ContractCase
@@ -19,7 +18,7 @@ def any_order(session: CreatorUnderTest, case: ContractCase | None) -> str | Non
     """Fields come in the order of a node's attributes, which is that of whoever wrote the model."""
     fields = session.fields(case)
     if len(fields) < 2:
-        raise NotTestableError("it has fewer than two fields")
+        raise session.too_few_fields(fields)
     with session.creator.create(fields) as plugin:
         wanted = answers(plugin, case)
     orders = dict.fromkeys((fields[::-1], (*fields[1:], fields[0])))
@@ -42,7 +41,7 @@ def fields_copied(session: CreatorUnderTest, case: ContractCase | None) -> str |
     """Names and values of fields are TensorRT's, and gone when createPlugin has returned."""
     fields = session.fields(case)
     if not fields:
-        raise NotTestableError("it has no fields")
+        raise session.too_few_fields(fields)
     with session.creator.create(fields, overwrite=False) as plugin:
         wanted = answers(plugin, case)
     with session.creator.create(fields) as plugin:

@@ -10,6 +10,7 @@ from onnx import helper as oh
 
 from tests.converter.models import convolution, inverse, load, relu, value
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
+from trtsmith.converter.convert.node_problems import unknown_operator
 from trtsmith.converter.convert.plan import Plan, Route, native_operators, plan
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
@@ -78,8 +79,7 @@ def test_plugins_have_every_field(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op_type", "domain", "expected", "fix"),
     [
-        ("Inverze", "com.microsoft", "`trtsmith ops` lists", "did you mean 'Inverse'?"),
-        ("MMCVDeformConv", "mmcv", "`trtsmith ops` lists", "did you mean 'MMCVDeformConv2d'?"),
+        ("Inverze", "com.microsoft", "`trtsmith ops` lists", "did you mean 'Inverse', which computes"),
         ("Inverse", "elsewhere", "Inverse in one of the domains com.microsoft", "correct the node's domain"),
         ("Foo", "bar", "an operator", "--plugins"),
         ("Foo", "", "an operator", "export the model without it"),
@@ -94,6 +94,30 @@ def test_operators_that_nobody_has(
     kind = f"{domain}::{op_type}" if domain else op_type
     assert (problem.what, problem.where) == (f"no importer for operator {kind}", f"node 'n' ({kind})")
     assert expected in problem.expected and fix in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "near"),
+    [
+        ("MMCVDeformConv", 3, "MMCVDeformConv2d"),
+        ("MMCVDeformConv", 1, None),
+        ("matrix_inverse", 1, "MatrixInverse"),
+        ("DeformableAttentionAggrPlugin", 5, None),
+        ("ViTAttentionPlugin", 5, None),
+        ("RotatePlugin", 2, None),
+        ("TRTBatchedBEVNMS", 2, None),
+        ("ScatterBEV", 2, None),
+    ],
+)
+def test_only_a_misspelt_name_with_the_same_ports_is_suggested(
+    op_type: str, inputs: int, near: str | None
+) -> None:
+    node = oh.make_node(op_type, [f"x{i}" for i in range(inputs)], ["y"], name="n", domain="mmcv")
+    fix = unknown_operator(node, f"mmcv::{op_type}", Path("m.onnx")).fix
+    assert ("did you mean" in fix) == (near is not None)
+    assert (
+        near is None or f"did you mean {near!r}, which computes something else if the name is right?" in fix
+    )
 
 
 @pytest.mark.parametrize(

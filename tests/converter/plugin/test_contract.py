@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from trtsmith.converter.cli.reports import plugin_creators
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
-from trtsmith.converter.plugin.checks.checks import CheckFailedError
+from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
+from trtsmith.converter.plugin.checks.checks_fields import any_order, fields_copied
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, compare
 from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
@@ -372,3 +375,14 @@ def test_gpu_asked_for_without_one() -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(UsageError, match="no GPU"):
         run("good_v3", ("Repeat0",), gpu=True)
+
+
+def test_a_plugin_that_is_created_without_its_fields_is_not_said_to_have_none() -> None:
+    creator: Any = SimpleNamespace(fields=[SimpleNamespace(name="repeats"), SimpleNamespace(name="weights")])
+    none = CreatorUnderTest(creator, bare=())
+    for check in (fields_copied, any_order):
+        with pytest.raises(NotTestableError, match="values for none of its fields repeats, weights"):
+            check(none, None)
+    creator.fields = []
+    with pytest.raises(NotTestableError, match="it has no fields"):
+        fields_copied(none, None)

@@ -52,15 +52,6 @@ def test_a_graph_whose_output_is_its_input_and_which_has_weights() -> None:
     np.testing.assert_array_equal(found["second"], [1, 2])
 
 
-def test_a_reshape_keeps_its_meaning_of_zero() -> None:
-    model = onnx.parser.parse_model(
-        '<ir_version: 9, opset_import: ["" : 18]> g (float[2, 3] x) => (float[n, m] y) '
-        "{ s = Constant <value = int64[2] {0, -1}> ()\n y = Reshape (x, s) }"
-    )
-    body, _ = body_of_graph(model, ["x"], ["y"])
-    assert "allowzero: int = 0" in body
-
-
 @pytest.mark.parametrize(
     ("node", "words"),
     [

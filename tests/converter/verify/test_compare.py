@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from trtsmith.converter.cli.reports.comparison import render_comparisons
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
 from trtsmith.converter.verify.verdict import judge
@@ -144,3 +145,11 @@ def test_the_share_of_the_tolerance_is_above_one_where_outputs_disagree() -> Non
     assert used(whole, whole) == 0
     assert used(whole, np.where(whole == 0, 1, whole)) is None
     assert used(whole, np.where(whole == 0, 1, whole), share=0.25) == 0.5
+
+
+def test_equal_numbers_have_no_worst_element() -> None:
+    x = np.array([[1.5, -2.0]], np.float32)
+    (result,) = compare({"y": x}, {"y": x.copy()})
+    assert result.agrees and (result.relative, result.max, result.cosine) == (0.0, 0.0, 1.0)
+    assert (result.worst, result.expected, result.actual) == ((), None, None)
+    assert "expected" not in render_comparisons([result])

@@ -73,10 +73,13 @@ def test_a_function_in_pytorch_gets_tensors(tmp_path: Path) -> None:
         return x * factor * (1 if by is None else by)
 
     tensors.__annotations__["x"] = "torch.Tensor"
-    with calling(references_of({"Scale": tensors}).nodes):
-        in_torch = run(chain(tmp_path), {"x": X})
+    schema = "(Tensor x, Tensor? by=None, *, float factor, str name='') -> Tensor"
+    operator = torch.library.custom_op("them::scale", tensors, mutates_args=(), schema=schema)
     with calling(references_of({"Scale": scaled}).nodes):
-        np.testing.assert_allclose(in_torch["y"], run(chain(tmp_path), {"x": X})["y"], rtol=1e-6)
+        in_numpy = run(chain(tmp_path), {"x": X})
+    for function in (tensors, operator):
+        with calling(references_of({"Scale": function}).nodes):
+            np.testing.assert_allclose(run(chain(tmp_path), {"x": X})["y"], in_numpy["y"], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

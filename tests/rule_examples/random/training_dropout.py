@@ -13,5 +13,12 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 y, kept = Dropout (x, ratio, training)
             }""",
         ),
+        Example(
+            "seeded",
+            """<ir_version: 8, opset_import: ["" : 13]>
+            g (float[4, 5] x) => (float[4, 5] y) <float ratio = {0}, bool training = {1}> {
+                y = Dropout <seed = 7> (x, ratio, training)
+            }""",
+        ),
     ),
 }

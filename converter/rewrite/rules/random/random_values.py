@@ -6,6 +6,8 @@ a seed makes a run of one runtime repeatable, and two runtimes never draw the sa
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import numpy_helper
 
@@ -31,8 +33,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 def uniform(w: Writer, like: str) -> str:
-    """Uniform numbers in [0, 1), with the node's own seed if it has one."""
-    return w.do("RandomUniformLike", like, dtype=_FLOAT, low=0.0, high=1.0, **w.node.own("seed"))
+    """Uniform numbers in [0, 1), with the node's own seed if it has one: an integer of Dropout, a float elsewhere."""
+    seed: dict[str, Any] = {name: float(value) for name, value in w.node.own("seed").items()}
+    return w.do("RandomUniformLike", like, dtype=_FLOAT, low=0.0, high=1.0, **seed)
 
 
 def _bernoulli(node: NodeView) -> Replacement:

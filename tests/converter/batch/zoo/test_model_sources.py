@@ -76,6 +76,11 @@ def test_a_function_is_never_cached_and_has_no_files(folder: Path) -> None:
     assert (task.name, task.files, task.hashed) == ("make", (), False)
 
 
+def test_the_file_of_a_function_is_relative_to_the_zoos_folder(folder: Path) -> None:
+    (task,) = tasks_of(folder, '[[model]]\npath = "nets/own.py:make"\n')
+    assert (task.source, task.name) == (f"{folder}/nets/own.py:make", "make")
+
+
 def test_links_that_go_round_end(folder: Path) -> None:
     (folder / "nets" / "up").symlink_to(folder)
     assert found(folder, '["nets/**/*.onnx"]') == ["nets/c.onnx", "nets/deep/d.onnx"]

@@ -81,7 +81,7 @@ MODELS: dict[str, tuple[Callable[[], object], int, str]] = {
     "data missing": (lambda: external("none.bin"), 2, "none.bin"),
     "data outside": (lambda: external("../../etc/passwd"), 2, "leaves the model's folder"),
     "long name": (lambda: "a" * 300, 2, "too long"),
-    "operator nobody has": (lambda: one_node("Inverze", "com.microsoft"), 1, "did you mean 'Inverse'?"),
+    "operator nobody has": (lambda: one_node("Inverze", "com.microsoft"), 1, "did you mean 'Inverse', which"),
     "unknown attribute": (lambda: convolution(Path("m.onnx"), foo=1), 1, "unknown attribute 'foo' = 1"),
     "wrong attribute": (lambda: convolution(Path("m.onnx"), stride="a"), 1, "attribute 'stride' is 'a'"),
     "wrong rank": (lambda: convolution(Path("m.onnx"), rank=3), 1, "input 'x' has rank 3"),

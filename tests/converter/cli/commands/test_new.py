@@ -163,6 +163,29 @@ def test_from_a_function_of_tensors(here: Path, capsys: pytest.CaptureFixture[st
     assert ran_there.stdout == "(3, 8) 1.0\nTrue\n", ran_there.stderr
 
 
+OPERATOR = '''"""An operator of torch.library."""
+import torch
+
+@torch.library.custom_op("mycompany::half_fold", mutates_args=())
+def half_fold(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
+    """The sum of both halves."""
+    half = x.shape[1] // 2
+    return (x[:, :half] + x[:, half:]) * scale
+'''
+
+
+def test_from_an_operator_of_torch_library(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "folding.py").write_text(OPERATOR)
+    words = ["--from-torch", "folding:half_fold", "--example", "x=2x4"]
+    ran = trtsmith(capsys, "new", "HalfFold", "--domain", "mycompany", *words, "-o", "package")
+    assert ran.code == 0 and "no kernel yet" in ran.err, ran
+    definition = (here / "package" / "half_fold" / "definition.py").read_text()
+    assert "The sum of both halves." in definition
+    assert 'made = python_function(half_fold)(x=tensors["x"], scale=fields["scale"])' in definition
+    tests = own_tests(here / "package")
+    assert tests.returncode == 0, tests.stdout
+
+
 REFUSED = {
     "no domain": (["VoxelPool"], "no domain is given"),
     "a bad name": (["voxel", "--domain", "m"], "is no name for an operator"),

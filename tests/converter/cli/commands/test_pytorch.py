@@ -81,6 +81,17 @@ def test_a_function_gives_the_module(home: Path, capsys: pytest.CaptureFixture[s
     assert [node.op_type for node in onnx.load("net.onnx").graph.node] == ["MatrixInverse"]
 
 
+def test_a_function_of_a_file_gives_the_module(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What lies beside the file can be imported, by its plain name or, in a package, by a relative one."""
+    (home / "mine" / "first.py").write_text("from nets import pair")
+    ran = trtsmith(capsys, "convert", "mine/first.py:pair", "--no-verify")
+    assert ran.code == 0 and "mine/first.py:pair: the user's function prints" in ran.err
+    assert ran.out.startswith("engine:   pair.plan")
+    (home / "mine" / "__init__.py").write_text("")
+    (home / "mine" / "first.py").write_text("from .nets import *")
+    assert trtsmith(capsys, "check", str(home / "mine" / "first.py:pair")).code == 0
+
+
 @pytest.mark.parametrize("name", ["four", "named", "Job", "program"])
 def test_what_a_function_may_give(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = trtsmith(capsys, "check", f"mine.nets:{name}", "--json")
@@ -95,6 +106,8 @@ def test_what_a_function_may_give(name: str, home: Path, capsys: pytest.CaptureF
         ("mine.nets:raises", 2, "raises raised: ValueError: not today"),
         ("mine.nets:nothing", 2, "has no 'nothing'"),
         ("mine.other:pair", 2, "the module 'mine.other' cannot be imported"),
+        ("mine/other.py:pair", 2, "there is no file 'mine/other.py'"),
+        ("mine/nets.py:nothing", 2, "has no 'nothing'"),
         ("mine.nets:exits", 1, "exited with code 3, while calling mine.nets:exits"),
         ("mine.nets:sleeps", 1, "did not finish within 8 s"),
         ("mine.nets:number", 2, "gives an object of the type int"),
@@ -109,6 +122,14 @@ def test_functions_that_do_not(
     ran = trtsmith(capsys, "convert", name, "-o", "net.plan", "--export-timeout", limit)
     refused(ran, code, words)
     assert {n: d for n, d in snapshot(home).items() if "__pycache__" not in n} == before
+
+
+def test_an_impossible_target_is_refused_before_an_export(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = trtsmith(capsys, "convert", "mine.nets:sleeps", "--target", "sm86,sm90")
+    refused(ran, 2, "cannot build for sm90")
+    assert "mine.nets:sleeps" not in ran.err
 
 
 def test_a_saved_program(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

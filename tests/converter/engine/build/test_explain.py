@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from trtsmith.converter.engine.build import log as build_log
 from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, explain, find_explanation, reasons
+from trtsmith.converter.engine.build.messages import Messages
 from trtsmith.converter.engine.child.exits import describe_exit
 
 CUDA_35 = "cudaError 35: CUDA driver version is insufficient for CUDA runtime version"
@@ -129,3 +133,16 @@ def test_tail_drops_banner_and_node_lines() -> None:
         + "\nINFO: Opset version:    17\nVERBOSE: Parsing node: a [Relu]\nterminate called\n"
     )
     assert build_log.tail(log) == "    terminate called"
+
+
+def test_warnings_that_nobody_can_act_on_are_for_the_log_alone(tmp_path: Path) -> None:
+    nobody: Any = None
+    messages = Messages(tmp_path / "log", False, nobody)
+    for warning in (
+        "ModelImporter.cpp:1303: Make sure output output_1 has Int64 binding.",
+        "[RemoveDeadLayers] Input Tensor n is unused or used only at compile-time, but is not being removed.",
+        "Unused Input: x",
+    ):
+        messages.add("WARNING", warning)
+    assert list(messages.warnings) == ["Unused Input: x"]
+    assert "Int64 binding" in (tmp_path / "log").read_text()

@@ -1,0 +1,121 @@
+"""Offers to freeze inputs whose values choose the branch of an If, where TensorRT refuses a model that has both branches."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from trtsmith.converter.graph.constant_nodes import constant_value
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import BuildRefused
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.freeze import example_flag
+from trtsmith.importers.dtypes import numpy_dtype
+from trtsmith.importers.registry import normalise_domain
+
+_OF_SIZES = frozenset({"Shape", "Size"})
+"""Behind these a value says nothing any more."""
+
+
+@dataclass(frozen=True)
+class BranchInput:
+    """An input that is read in the condition of an If, called `branching`. compared: with what, if that is known."""
+
+    name: str
+    branching: str
+    compared: np.ndarray | None
+
+
+def branch_inputs(model: Model) -> tuple[BranchInput, ...]:
+    """The inputs of one integer or boolean that conditions of Ifs are computed from, each once."""
+    nodes = [node for graph in all_graphs(model.proto.graph) for node in graph.node]
+    makers = {name: node for node in nodes for name in node.output}
+    inputs = {value.name for value in model.proto.graph.input if _is_single(value)}
+    inputs -= {tensor.name for tensor in model.proto.graph.initializer}
+    found: dict[str, BranchInput] = {}
+    for node in nodes:
+        if node.op_type == "If" and not normalise_domain(node.domain):
+            for name, compared in _reached(node.input[0], makers, inputs, model):
+                if name not in found or found[name].compared is None:
+                    found[name] = BranchInput(name, node.name or node.output[0], compared)
+    return tuple(found.values())
+
+
+def offer_freezing(
+    error: BuildRefused,
+    model: Model,
+    examples: Mapping[str, np.ndarray],
+    frozen: Mapping[str, np.ndarray],
+    builds: Callable[[Mapping[str, np.ndarray]], bool],
+) -> BuildRefused:
+    """The refusal, with the flags that help, if the model has such inputs and TensorRT builds it with values for them.
+
+    examples: values by input; else what the graph compares the input with. frozen: inputs that are constants already.
+    """
+    deciding = {one.name: one for one in branch_inputs(model) if one.name not in frozen}
+    values = {
+        name: value
+        for name, one in deciding.items()
+        if (value := examples.get(name, one.compared)) is not None
+    }
+    if not deciding or (values and not builds(values)):
+        return error
+    inputs = {value.name: value for value in model.proto.graph.input}
+    names = ", ".join(map(repr, values or deciding))
+    at = f"the branch of the If {next(iter(deciding.values())).branching!r} depends on the input {names}"
+    if values:
+        flags = " ".join(f"--freeze {shlex.quote(freeze_text(*item))}" for item in values.items())
+        fix = f"{flags}: {at}, and TensorRT builds the model with this value"
+    else:
+        flags = " ".join(f"--freeze {example_flag(inputs[name])}" for name in deciding)
+        fix = f"{flags} (with your own value): {at}"
+    first, *others = error.problems
+    return BuildRefused((replace(first, fix=f"{fix}; else {first.fix}"), *others))
+
+
+def freeze_text(name: str, value: np.ndarray) -> str:
+    """NAME=VALUE as --freeze takes it."""
+    return f"{name}={json.dumps(value.tolist(), separators=(',', ':'))}"
+
+
+def _is_single(value: onnx.ValueInfoProto) -> bool:
+    type_ = value.type.tensor_type
+    dims = type_.shape.dim
+    return (
+        type_.elem_type not in (0, onnx.TensorProto.STRING)
+        and numpy_dtype(type_.elem_type).kind in "iub"
+        and (len(dims) == 0 or (len(dims) == 1 and dims[0].dim_value == 1))
+    )
+
+
+def _reached(
+    condition: str, makers: Mapping[str, onnx.NodeProto], inputs: set[str], model: Model
+) -> Iterator[tuple[str, np.ndarray | None]]:
+    """The inputs that the condition is computed from, each with the constant that it is equal to in a branch."""
+    queue, seen = [condition], set[str]()
+    while queue:
+        name = queue.pop()
+        if name in inputs:
+            yield name, None
+        node = makers.get(name)
+        if name in seen or node is None or node.op_type in _OF_SIZES:
+            continue
+        seen.add(name)
+        if node.op_type == "Equal":
+            for one, other in (node.input, reversed(node.input)):
+                constant = _constant(other, makers, model)
+                if one in inputs and constant is not None:
+                    yield one, constant
+        queue.extend(node.input)
+
+
+def _constant(name: str, makers: Mapping[str, onnx.NodeProto], model: Model) -> np.ndarray | None:
+    tensor = next((t for t in model.proto.graph.initializer if t.name == name), None)
+    if tensor is not None:
+        return model.array(tensor)
+    return constant_value(makers[name], model) if name in makers else None

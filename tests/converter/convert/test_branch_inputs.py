@@ -1,0 +1,64 @@
+"""A model whose branches TensorRT cannot have both: the refusal offers to freeze the input that chooses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import trtsmith
+from trtsmith.converter.convert.branch_inputs import branch_inputs
+from trtsmith.converter.model.load import load_model
+
+MODEL = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[1, 64] x, int64 sr) => (float y) {
+  rate = Constant <value = int64 {16000}> ()
+  is_wide = Equal (sr, rate)
+  [choice] chosen = If (is_wide) <then_branch = wide () => (float[1, 8, 8] p) {
+      wide_sizes = Constant <value = int64[3] {1, 8, 8}> ()
+      p = Reshape (x, wide_sizes)
+  }, else_branch = plain () => (float[1, 64] q) { q = Neg (x) }>
+  y = ReduceSum <keepdims = 0> (chosen)
+}"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def test_the_input_of_the_condition_is_found_with_what_it_is_compared_with(model: Path) -> None:
+    (found,) = branch_inputs(load_model(model))
+    assert (found.name, found.branching, found.compared) == ("sr", "choice", 16000)
+
+
+@pytest.mark.parametrize("given", [None, 8000])
+def test_a_value_with_which_the_model_builds_is_offered(model: Path, given: int | None) -> None:
+    """The value of --inputs, or else the one that the graph compares with."""
+    x = np.ones((1, 64), np.float32)
+    inputs = None if given is None else {"x": x, "sr": np.array(given)}
+    with pytest.raises(trtsmith.ConversionError) as caught:
+        trtsmith.convert(model, inputs=inputs)
+    value = given or 16000
+    assert caught.value.problems[0].fix.startswith(
+        f"--freeze sr={value}: the branch of the If 'choice' depends on the input 'sr', and TensorRT builds"
+    )
+    assert trtsmith.convert(model, inputs=inputs, freeze=f"sr={value}").passed
+
+
+def test_a_value_that_nobody_knows_is_the_users(model: Path) -> None:
+    onnx.save(onnx.parser.parse_model(MODEL.replace("Equal", "Greater")), model)
+    with pytest.raises(trtsmith.ConversionError) as caught:
+        trtsmith.convert(model)
+    assert caught.value.problems[0].fix.startswith(
+        "--freeze sr=0 (with your own value): the branch of the If"
+    )
+
+
+def test_nothing_is_offered_where_nothing_is_looked_for(model: Path) -> None:
+    with pytest.raises(trtsmith.ConversionError) as caught:
+        trtsmith.convert(model, reduce=False)
+    assert "--freeze" not in caught.value.problems[0].fix
