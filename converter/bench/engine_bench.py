@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.libraries import PACKAGE_ROOT
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT
 from trtsmith.converter.plugin.machine import describe
 
@@ -47,7 +47,7 @@ def bench(options: BenchOptions, progress: Progress) -> dict[str, Any]:
     """The record (converter/bench/bench_record.py). TrtsmithError where nothing can be timed."""
     check_options(options)
     check_baselines(options.against, options.torch, has_model=options.is_model)
-    with tempfile.TemporaryDirectory(prefix="trtsmith-") as name:
+    with ScratchFolder("bench") as name:
         folder = Path(name)
         if not options.is_model:
             subject = given_engine(options)

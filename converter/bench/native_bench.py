@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -103,7 +103,7 @@ def time_nodes(
 def _measured(case: NodeCase, count: int, flavour: str, progress: Progress) -> dict[str, Any]:
     if case.op.data_dependent:
         return _untimed("an operator whose number of results depends on values is not timed alone")
-    with tempfile.TemporaryDirectory(prefix="trtsmith-node-") as name:
+    with ScratchFolder("node") as name:
         arrays = Path(name) / "inputs"
         write_arrays(arrays, case.generated)
         request = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_in_child import checked, death_problem
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def time_engine(
     the process dies.
     """
     run = checked(run)
-    with tempfile.TemporaryDirectory(prefix="trtsmith-bench-") as name:
+    with ScratchFolder("bench") as name:
         folder = Path(name)
         inputs = tuple(folder / f"inputs-{number}" for number in range(len(points)))
         for place, point in zip(inputs, points, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 import sys
 import threading
@@ -11,7 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from trtsmith.converter.model.process.others_code import handlers_in_force
 from trtsmith.importers.problem import Problem
+
+_LEAST_MEMORY = 256 << 20
+"""Bytes of address space: `check` of a small model did with 250 MB."""
+
+_NO_THREAD = "can't start new thread"
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -26,8 +33,8 @@ def signals_unwind() -> Iterator[None]:
     """In the block, SIGTERM and SIGHUP raise SystemExit with 128 + their number, as Ctrl-C raises KeyboardInterrupt.
 
     So children are ended and temporary files removed. A signal that is ignored stays so: nohup ignores SIGHUP, and a
-    script's `&` SIGINT, for which Python then raises no KeyboardInterrupt; SIGTERM ends such a command. Like Ctrl-C,
-    they are heard when the C code that runs at the moment returns.
+    script's `&` SIGINT, for which Python then raises no KeyboardInterrupt; SIGTERM ends such a command. While C++ of
+    others runs, they and Ctrl-C end the process at once (converter/model/process/others_code.py).
     """
     mine = []
     if threading.current_thread() is threading.main_thread():  # no other thread may set handlers
@@ -35,7 +42,8 @@ def signals_unwind() -> Iterator[None]:
     for number in mine:
         signal.signal(number, _unwind)
     try:
-        yield
+        with handlers_in_force({**dict.fromkeys(mine, _unwind), signal.SIGINT: signal.default_int_handler}):
+            yield
     finally:
         for number in mine:
             signal.signal(number, signal.SIG_DFL)
@@ -73,17 +81,36 @@ def hold_standard_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
+def memory_problem(error: BaseException | None = None) -> Problem | None:
+    """What to say of an error for want of memory; None for others. Without one: of so little that nothing can be imported.
+
+    numpy's OpenBLAS waits for ever for memory that it does not get: in 150 MB it did.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    limited = limit != resource.RLIM_INFINITY
+    if error is None and (not limited or limit >= _LEAST_MEMORY):
+        return None
+    if error is not None and not isinstance(error, MemoryError) and _NO_THREAD not in str(error):
+        return None
+    what = "there is too little memory for the command" if error is None else "the command ran out of memory"
+    where = (
+        f"address space limited to {limit >> 20:,} MiB (ulimit -v)" if limited else "this machine's memory"
+    )
+    fix = "raise the limit (ulimit -v), or give the command a machine or container with more memory"
+    return Problem(what, where, "memory for the model and what is done with it", fix)
+
+
 def file_problem(error: OSError) -> Problem | None:
     """What to say of a file that failed where nobody foresaw it; None for an error that is not about a file."""
+    named = isinstance(error.filename, (str, bytes))
     if error.errno in _NO_ROOM:
         fix = "free some space, or name another folder; TMPDIR is the one for temporary files"
     elif error.errno in _NOT_ALLOWED:
         fix = "give yourself the permission, or name another path"
     elif error.errno in _BAD_PATH:
-        fix = "correct the path"
+        fix = "correct the path" if named else "set TMPDIR to a folder that can be written"
     else:
         return None
-    named = isinstance(error.filename, (str, bytes))
     where = os.fsdecode(error.filename) if named else "a temporary file, or the command's standard output"
     return Problem(
         f"a file or folder cannot be used: {error.strerror}", where, "a path that can be read or written", fix

@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import NoReturn
 
 from trtsmith.converter.cli.console import Console, on_terminal
-from trtsmith.converter.cli.endings import file_problem, hold_standard_streams, raise_signal, signals_unwind
+from trtsmith.converter.cli.endings import (
+    file_problem,
+    hold_standard_streams,
+    memory_problem,
+    raise_signal,
+    signals_unwind,
+)
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of
 from trtsmith.converter.cli.parsing.overview import short_help
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
+from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.scratch_folder import remove_left_folders
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 
@@ -90,6 +98,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and their exit code."""
     hold_standard_streams()
+    remove_left_folders()
     with signals_unwind(), own_process():
         try:
             return _main(argv)
@@ -100,11 +109,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
+    little = memory_problem()
+    if little is not None:
+        Console().problems([little])
+        return EXIT_USAGE
     if not words:
         print(short_help(build_parser()), file=sys.stderr)
         return EXIT_USAGE
     try:
-        options = build_parser(words).parse_args(words)
+        with others_code():  # libraries that are imported may wait for ever
+            parser = build_parser(words)
+        options = parser.parse_args(words)
     except ImportError as error:
         raise_signal(error)
         raise
@@ -143,7 +158,7 @@ def operators_of(options: argparse.Namespace) -> AbstractContextManager[None]:
 
 def problem_of(error: Exception) -> tuple[Problem, int]:
     """What is said of an exception that no command foresaw, and the exit code that goes with it."""
-    known = file_problem(error) if isinstance(error, OSError) else None
+    known = file_problem(error) if isinstance(error, OSError) else memory_problem(error)
     return (known, EXIT_USAGE) if known else (_internal(error), EXIT_FAILED)
 
 

@@ -7,12 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.compile.logged import Say, SetupError, say
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.importers.problem import Problem
 
@@ -109,7 +109,7 @@ def inspect(nvcc: Path) -> Toolkit | None:
 
 def probe(toolkit: Toolkit, env: Mapping[str, str]) -> str | None:
     """Compile and link one kernel with a static runtime. None if that works, else nvcc's last line."""
-    with tempfile.TemporaryDirectory(prefix="trtsmith-nvcc-") as folder:
+    with ScratchFolder("nvcc") as folder:
         source = Path(folder) / "probe.cu"
         source.write_text(PROBE)
         argv = [str(toolkit.nvcc), "-shared", "-cudart", "static", "-Xcompiler", "-fPIC"]

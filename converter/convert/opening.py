@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
@@ -81,7 +81,7 @@ def open_model(source: GivenModel, progress: Progress | None = None) -> OpenedMo
     if not isinstance(source, TorchSource):
         return OpenedModel(load_model(source))
     check_report(source.save, (getattr(source, "path", None),), "--save-onnx", "the ONNX model")
-    with tempfile.TemporaryDirectory(prefix="trtsmith-export-") as name:
+    with ScratchFolder("export") as name:
         exported = _exported(source, Path(name), tell)
         with problems_named(exported.model, source):
             model = load_model(exported.model)

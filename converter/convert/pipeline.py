@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -51,6 +50,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
@@ -184,7 +184,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     profiles = _profiles(prepared.profile, values)
     clock.ended(then="build")
 
-    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+    with ScratchFolder("convert") as folder:
         graph = Path(folder) / "model.onnx"
         progress.step("saving the rewritten graph")
         with problems_named(graph, options.model):

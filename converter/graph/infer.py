@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from itertools import chain
 
 import onnx
+from onnx import inliner
 
 from trtsmith.converter.graph import onnx_inference
-from trtsmith.converter.graph.walk import all_graphs, subgraphs
+from trtsmith.converter.graph.inference_cost import MOST_ELEMENTS, MOST_IN_SHAPES, inference_cost
+from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.process.others_code import others_code
 from trtsmith.importers.dtypes import dtype_name
 
 _FAILURES = (
@@ -22,19 +25,15 @@ _FAILURES = (
     LookupError,
 )
 
-_LONGEST = 1 << 20
-_FOLLOWED = frozenset({"Add", "Sub", "Mul", "Cast"})
-
 
 def infer_shapes(model: Model) -> Model:
     """The model with value_info for every value whose type can be known; our plugin nodes included.
 
     Inference failures inside onnx (a wrong model, an operator it does not know) leave values unknown: what is wrong
-    with a node is for `plan` to say, with the node's name.
+    with a node is for `plan` to say, with the node's name. So does a model whose shapes have too many dimensions.
     """
     try:
-        values = follows_values(model.proto)
-        return model.with_proto(onnx_inference.infer_shapes(model.proto, data_prop=values))
+        return model.with_proto(inferred_proto(model.proto))
     except _FAILURES:
         return model
 
@@ -42,36 +41,44 @@ def infer_shapes(model: Model) -> Model:
 def infers_with_types(model: Model) -> Model | None:
     """The same; None if onnx finds that inputs of nodes are not of the types, shapes or number that the operators take."""
     try:
-        values = follows_values(model.proto)
-        return model.with_proto(
-            onnx_inference.infer_shapes(model.proto, check_type=True, strict_mode=True, data_prop=values)
-        )
+        return model.with_proto(inferred_proto(model.proto, check_type=True, strict_mode=True))
     except _FAILURES:
         return None
 
 
-def follows_values(proto: onnx.ModelProto) -> bool:
-    """Whether inference may follow the values of shapes through arithmetic.
+def inferred_proto(proto: onnx.ModelProto, **checks: bool) -> onnx.ModelProto:
+    """onnx's inference itself, with its errors. checks: what it checks, too.
 
-    onnx takes every vector for a shape, floats too, and makes a message of 140 bytes of each element that these operators
-    read: a vector of 2^31 elements took all memory.
+    Values of shapes are followed through arithmetic where that is known to end in little memory.
+
+    Of most models that is known once they are inferred without.
     """
-    long = {name for graph in all_graphs(proto.graph) for name in _long_vectors(graph)}
-    return not long or not any(
-        node.op_type in _FOLLOWED and not long.isdisjoint(node.input)
-        for graph in all_graphs(proto.graph)
-        for node in graph.node
-    )
+    flat = _unfolded(proto)
+    cost = inference_cost(flat, inferred=False)
+    if cost.dimensions > MOST_IN_SHAPES:
+        return proto
+    if cost.elements > MOST_ELEMENTS:
+        without = _infer(flat, **(checks if flat is proto else {}))
+        bounded = inference_cost(without, inferred=True).elements <= MOST_ELEMENTS
+        if flat is not proto:
+            return _infer(proto, data_prop=bounded, **checks)
+        if not bounded:
+            return without
+    return _infer(proto, data_prop=True, **checks)
 
 
-def _long_vectors(graph: onnx.GraphProto) -> Iterator[str]:
-    for tensor in graph.initializer:
-        if len(tensor.dims) == 1 and tensor.dims[0] > _LONGEST:
-            yield tensor.name
-    for value in chain(graph.input, graph.value_info, graph.output):
-        dims = value.type.tensor_type.shape.dim
-        if len(dims) == 1 and dims[0].dim_value > _LONGEST:
-            yield value.name
+def _infer(proto: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+    with others_code():
+        return onnx_inference.infer_shapes(proto, **options)
+
+
+def _unfolded(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the nodes of functions in the place of their calls, as far as onnx puts them there."""
+    try:
+        with others_code():
+            return inliner.inline_local_functions(proto) if proto.functions else proto
+    except RuntimeError:  # several versions of ONNX's operators that nobody converts
+        return proto
 
 
 def value_types(

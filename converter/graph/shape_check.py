@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 import onnx
@@ -34,7 +35,7 @@ def shape_problem(node: Node, schema: Any, where: str) -> Problem | None:
         tensor = _constant(scope, name)
         if (
             tensor is not None
-            and len(tensor.raw_data) <= _SMALL
+            and prod(tensor.dims) <= _SMALL
             and tensor.data_location != TensorProto.EXTERNAL
         ):
             constants[name] = tensor

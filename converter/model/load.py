@@ -20,7 +20,14 @@ from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.structure import sort_nodes
-from trtsmith.converter.model.tensors import checksum_of, is_external, reference_of, set_reference
+from trtsmith.converter.model.tensors import (
+    TYPED_FIELDS,
+    checksum_of,
+    element_count,
+    is_external,
+    reference_of,
+    set_reference,
+)
 from trtsmith.converter.model.weights import MappedFile, open_external_file, open_model_file
 from trtsmith.converter.model.wire import MalformedError, cut_weights
 from trtsmith.importers.problem import Problem
@@ -129,13 +136,24 @@ def _refuse_external(proto: onnx.ModelProto, own: str, where: str) -> None:
             raise no_folder(reference, f"{where}: {words}")
 
 
+def _as_bytes(tensor: onnx.TensorProto) -> None:
+    """Many numbers that are written one by one become bytes: each of their readers would parse all of them again."""
+    told = tensor.HasField("raw_data") or tensor.data_type == onnx.TensorProto.STRING
+    if not told and element_count(tuple(tensor.dims)) > INLINE_LIMIT:
+        raw = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor)).raw_data
+        for field in TYPED_FIELDS:
+            tensor.ClearField(field)
+        tensor.raw_data = raw
+
+
 def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, MappedFile]) -> list[Problem]:
-    """Maps every external file once, and makes offset and length explicit in the skeleton."""
+    """Maps every external file once, and makes offset and length explicit in the skeleton. Other data becomes bytes."""
     problems: list[Problem] = []
     refused: set[str] = set()
     checked: dict[str, str] = {}
     for tensor, words in iter_tensors(proto):
         if not is_external(tensor):
+            _as_bytes(tensor)
             continue
         reference, where = reference_of(tensor), f"{path}: {words}"
         if reference.location in refused:

@@ -24,6 +24,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort_kernels import depends_on_threads
+from trtsmith.converter.model.process.others_code import others_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.problem import Problem
@@ -124,12 +125,13 @@ def open_session(
         )
 
     def opened() -> ort.InferenceSession:
-        return ort.InferenceSession(
-            proto.SerializeToString(),
-            options,
-            providers=list(providers),
-            disabled_optimizers=["ConstantFolding"] if thrifty else None,
-        )
+        with others_code():
+            return ort.InferenceSession(
+                proto.SerializeToString(),
+                options,
+                providers=list(providers),
+                disabled_optimizers=["ConstantFolding"] if thrifty else None,
+            )
 
     try:
         return _of_any_opset(opened)
@@ -206,7 +208,8 @@ def run_session(
     """
     names = [output.name for output in session.get_outputs()]
     try:
-        values = session.run(names, dict(feeds))
+        with others_code():
+            values = session.run(names, dict(feeds))
     except _ORT_ERRORS as error:
         raise _refused(str(error), model, running=True) from None
     return dict(zip(names, map(np.asarray, values), strict=True))

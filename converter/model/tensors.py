@@ -13,10 +13,13 @@ from trtsmith.importers.problem import Problem
 
 T = onnx.TensorProto
 
+MOST_DIMENSIONS = 64
+"""Of a value: numpy has no more, and TensorRT 8."""
+
 _UNREAD = frozenset({T.FLOAT6E2M3, T.FLOAT6E3M2})
 """Types of ONNX that neither onnxruntime nor TensorRT reads."""
 
-_TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _MAX_BYTES = 1 << 47  # the address space of a process: nothing larger can be computed with
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
@@ -78,7 +81,7 @@ def checksum_of(tensor: onnx.TensorProto) -> str:
 
 def set_reference(tensor: onnx.TensorProto, reference: Reference) -> None:
     """Makes `tensor` external, with its data where `reference` says; drops data and entries that it had."""
-    for field in ("raw_data", "external_data", *_TYPED_FIELDS):
+    for field in ("raw_data", "external_data", *TYPED_FIELDS):
         tensor.ClearField(field)
     tensor.data_location = T.EXTERNAL
     for key, value in (
@@ -104,11 +107,11 @@ def check_tensor(tensor: onnx.TensorProto, where: str) -> Problem | None:
         return problem(f"Its data type is {data_type_name(data_type)}.", "a data type that onnxruntime reads")
     if tensor.HasField("segment"):
         return problem("It is one segment of a larger tensor.", "a whole tensor")
-    if len(dims) > 64 or any(size < 0 for size in dims):
-        return problem(f"It has {shape()}.", "at most 64 dimensions, none negative")
+    if len(dims) > MOST_DIMENSIONS or any(size < 0 for size in dims):
+        return problem(f"It has {shape()}.", f"at most {MOST_DIMENSIONS} dimensions, none negative")
     if too_large(dims, BITS.get(data_type, 8)):
         return problem(f"It has {shape()}, more than any machine can hold.", "a tensor that fits in memory")
-    filled = [field for field in _TYPED_FIELDS if len(getattr(tensor, field))]
+    filled = [field for field in TYPED_FIELDS if len(getattr(tensor, field))]
     if is_external(tensor):
         if filled or tensor.raw_data:
             return problem("It has data both in the model and in an external file.", "one of the two")

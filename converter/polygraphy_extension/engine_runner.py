@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from polygraphy import util
 from polygraphy.backend.base import BaseLoader, BaseRunner
 from polygraphy.logger import G_LOGGER
 
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, progress, warn
 from trtsmith.converter.polygraphy_extension.whole_models import model_file
@@ -25,7 +25,7 @@ class EngineFile:
     """An engine, with manifest and libraries beside it. folder: the temporary one that it is in, if it is in one."""
 
     path: Path
-    folder: tempfile.TemporaryDirectory[str] | None = None
+    folder: ScratchFolder | None = None
 
     def close(self) -> None:
         if self.folder is not None:
@@ -72,7 +72,7 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         """The engine. Nothing is compared: the runners of a `polygraphy run` do that."""
         import trtsmith
 
-        folder = tempfile.TemporaryDirectory(prefix="trtsmith-") if self._save is None else None
+        folder = ScratchFolder("engine") if self._save is None else None
         engine = EngineFile(Path(folder.name) / "model.plan" if folder else Path(str(self._save)), folder)
         try:
             with problems_logged(), model_file(self._model) as path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polygraphy import util
 
 from trtsmith.converter.model.errors import UsageError, problems_named
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.importers.problem import Problem
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def model_file(model: Any) -> Iterator[Path]:
 
     from trtsmith.converter.model.save import INLINE_MODEL_LIMIT
 
-    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+    with ScratchFolder("model") as folder:
         path = Path(folder) / "model.onnx"
         onnx.save_model(given, path, save_as_external_data=given.ByteSize() > INLINE_MODEL_LIMIT)
         with problems_named(path, Path(_IN_MEMORY)):
@@ -51,7 +51,7 @@ def whole_proto(model: Model, name: str) -> onnx.ModelProto:
 
     from trtsmith.converter.model.save import save_model
 
-    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+    with ScratchFolder("model") as folder:
         path = Path(folder) / "model.onnx"
         save_model(model, path)
         if path.with_name(path.name + ".data").exists():

@@ -10,6 +10,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import onnx
@@ -160,9 +161,9 @@ def example_flag(value: onnx.ValueInfoProto) -> str:
     type_ = value.type.tensor_type
     dtype = numpy_dtype(type_.elem_type) if type_.elem_type else np.dtype(np.int64)
     shape = [d.dim_value if d.HasField("dim_value") else 1 for d in type_.shape.dim]
-    zeros: object = np.zeros(shape, dtype if dtype.kind in "iub" else np.float32).tolist()
-    if np.prod(shape) > 16:
+    if prod(shape) > 16:
         return shlex.quote(f"{value.name}=@FILE.npy")
+    zeros: object = np.zeros(shape, dtype if dtype.kind in "iub" else np.float32).tolist()
     return shlex.quote(f"{value.name}={json.dumps(zeros, separators=(',', ':'))}")
 
 

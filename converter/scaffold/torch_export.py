@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.scaffold.function_text import body_of_graph
 
 
@@ -35,7 +35,7 @@ def exported_body(
     )
     any_size = torch.export.Dim.AUTO
     dynamic = tuple(dict.fromkeys(range(len(shape)), any_size) for shape, _ in inputs.values())
-    with tempfile.TemporaryDirectory(prefix="trtsmith-") as folder:
+    with ScratchFolder("export") as folder:
         path = Path(folder) / "function.onnx"
         export(
             Called(),

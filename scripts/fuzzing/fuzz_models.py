@@ -5,10 +5,11 @@
     python scripts/fuzzing/fuzz_models.py --time 600 --models 1000000     # for ten minutes
     python scripts/fuzzing/fuzz_models.py --replay FOLDER/003-internal-error.onnx
 
-The models are the examples of every rule and of every known node of a foreign operator, ONNX's own backend tests, and the
-samples of the documents. Each is changed in its bytes, in any field of any message, or in its graph, and goes through check,
-rewrite and rewrite --expand, for a target and a precision that are drawn; one of a hundred is converted, too. Models that
-make the toolkit call its functions from places that no model before did are changed further.
+The models are the examples of every rule and of every known node of a foreign operator, ONNX's own backend tests, the
+samples of the documents, and bombs (bombs.py; bomb_runs.py runs these as they are). Each is changed in its bytes, in any
+field of any message, or in its graph, and goes through check, rewrite and rewrite --expand, for a target and a precision
+that are drawn; one of a hundred is converted, too. Models that make the toolkit call its functions from places that no
+model before did are changed further.
 
 A finding is an internal error or a traceback, a rule that cannot read a node of a model that onnxruntime takes, another exit
 code than 0 to 3, a failure without a message, a rule that breaks its promise, a process that dies or works for more than 20

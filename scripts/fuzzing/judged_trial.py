@@ -48,11 +48,16 @@ class FuzzFinding:
 
 @dataclass(frozen=True)
 class FuzzTrial:
-    """What came of one model. codes: exit codes, by command; calls: pairs of places that no model before had brought."""
+    """What came of one model. codes: exit codes, by command; calls: pairs of places that no model before had brought.
+
+    cpu_s, mib: the longest and the largest of the commands that ended.
+    """
 
     findings: tuple[FuzzFinding, ...]
     codes: tuple[int | None, ...]
     calls: tuple[int, ...] = ()
+    cpu_s: float = 0.0
+    mib: int = 0
 
 
 def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
@@ -88,6 +93,7 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
     findings: list[FuzzFinding] = []
     codes: list[int | None] = []
     calls: list[int] = []
+    cpu_s, mib = 0.0, 0
     for words in commands:
         process.clean()
         (process.work / MODEL).write_bytes(data)
@@ -101,11 +107,12 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
         outcome = answer["outcomes"][0]
         codes.append(outcome["code"])
         calls += answer["calls"]
+        cpu_s, mib = max(cpu_s, outcome["cpu_s"]), max(mib, outcome["mib"])
         findings += _judged(outcome, process.left(), named, process.limits.resident_mib)
         unread = _UNREAD.search(outcome["said"])
         if unread and runs_in_onnxruntime(data):
             findings.append(FuzzFinding("unread", unread[0][:160], named, outcome["said"]))
-    return FuzzTrial(tuple(findings), tuple(codes), tuple(calls))
+    return FuzzTrial(tuple(findings), tuple(codes), tuple(calls), cpu_s, mib)
 
 
 def runs_in_onnxruntime(data: bytes) -> bool:

@@ -7,15 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from random import Random
 
 import onnx
 
 from checkoutdiff.model_sources import SOURCES
+from fuzzing.bombs import FAMILIES, named_bombs
 
-EXAMPLES = ("rules", "foreign")
+EXAMPLES = ("rules", "foreign", "bombs")
 """Sources that are written in a second or two; `suite` takes ten."""
 
 ALL = (*EXAMPLES, "suite", "documents")
+
+_OF_A_FAMILY = 4
+_LARGEST_BOMB = 1 << 16
+"""Bytes: changes to larger ones would take most of the time."""
 
 LARGEST = 1 << 20
 """Bytes of the largest model that is changed: what is found in a larger one is found in a small one, sooner."""
@@ -51,7 +57,22 @@ def starting_models(names: tuple[str, ...], folder: Path, checkout: Path) -> lis
 def _written(name: str, folder: Path, checkout: Path) -> list[tuple[str, str]]:
     if name == "documents":
         return list(_of_documents(folder))
+    if name == "bombs":
+        return list(_of_bombs(folder))
     return [(model.name, model.file) for model in SOURCES[name](checkout, folder, folder)]
+
+
+def _of_bombs(folder: Path) -> Iterator[tuple[str, str]]:
+    """A few of every family of models that ask for much, and those with names."""
+    drawn = (
+        (f"{family.__name__.strip('_')}-{index}", bytes(family(Random(index)).SerializeToString()))
+        for family in FAMILIES
+        for index in range(_OF_A_FAMILY)
+    )
+    for label, data in (*named_bombs().items(), *drawn):
+        if len(data) <= _LARGEST_BOMB:
+            (folder / f"{label}.onnx").write_bytes(data)
+            yield label, f"{label}.onnx"
 
 
 def _of_documents(folder: Path) -> Iterator[tuple[str, str]]:

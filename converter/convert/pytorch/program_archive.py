@@ -37,6 +37,9 @@ _CONFIGS = {
 }
 _LEFT_OUT = ("extra/", ".data/", "version", ".format_version", ".storage_alignment")
 _MOST_JSON = 1 << 30
+_MOST_EXPANDED = 1 << 30
+"""Bytes that an example input may become of fewer that are stored, as torch.expand makes them."""
+
 _PAYLOAD = re.compile(r"(weight|tensor)_\d+")
 _TENSOR_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 
@@ -187,6 +190,11 @@ def _plain(path: Path, value: Any) -> None:
     else:
         kinds = (torch.Tensor, bool, int, float, complex, str, type(None), torch.dtype, torch.device)
         _allow(path, isinstance(value, kinds), "example input")
+        if isinstance(value, torch.Tensor) and value.numel() * value.element_size() > _MOST_EXPANDED:
+            stored = value.untyped_storage().nbytes() if value.layout == torch.strided else 0
+            if value.numel() * value.element_size() > stored:
+                why = f"an example input of the sizes {list(value.shape)} is stored as {stored:,} bytes"
+                raise _refusal(path, why)
 
 
 def _allow(path: Path, good: bool, what: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -60,7 +60,7 @@ def quantize(
     _check(model, mode, samples)
     nodes = [n for graph in all_graphs(model.proto.graph) for n in graph.node]
     kept = kept_by_user(keep, ((n.name, n.op_type) for n in nodes), rewrites)
-    with tempfile.TemporaryDirectory(prefix="trtsmith-quantize-") as name:
+    with ScratchFolder("quantize") as name:
         folder = Path(name)
         # nvidia-modelopt would convert it to that opset, and then loses the bodies of custom operators
         bodied, plugins = with_bodies(at_least(model, QDQ_OPSET))

@@ -13,7 +13,6 @@ import os
 import selectors
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from trtsmith.converter.engine.child.process import ChildDied, Progress, error_o
 from trtsmith.converter.engine.child.serve import MANY
 from trtsmith.converter.engine.child.session import end_session, start_session
 from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 START_S = 120.0
 """For a worker's imports and its setup."""
@@ -219,7 +219,7 @@ class Pool:
         self._workers: list[_Worker] = []
         self._failure: TrtsmithError | ChildDied | None = None  # of a worker that did not get ready
         self._numbers = itertools.count()
-        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-pool-", dir=folder)
+        self._folder = ScratchFolder("pool", folder)
         work = Path(self._folder.name)
         (work / "run").mkdir()  # an empty working folder: python -m puts it first on the module path
         self._environment = child_environment(flavour, work) | dict(environment or {})

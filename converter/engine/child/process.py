@@ -13,7 +13,6 @@ import os
 import selectors
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +30,7 @@ from trtsmith.converter.model.errors import (
     TrtsmithError,
     UsageError,
 )
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
@@ -73,7 +73,7 @@ def run_child(
     Raises UsageError or ConversionError with the problems that the child sent, and ChildDied where it ended without
     a word or ran out of time. Nothing of the child is left then: Ctrl-C ends it too.
     """
-    with tempfile.TemporaryDirectory(prefix="trtsmith-child-") as folder:
+    with ScratchFolder("child") as folder:
         work = Path(folder)
         log = log_path or work / "child.log"
         log.write_bytes(b"")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +25,7 @@ from trtsmith.converter.engine.reduction.value_sizes import Shape, value_sizes
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 Progress = Callable[[str], None]
 
@@ -100,7 +100,7 @@ def reduce_refusal(
     )
     subject = WholeGraph(table, sizes, request.profiles)
     with (
-        tempfile.TemporaryDirectory(prefix="trtsmith-reduce-") as folder,
+        ScratchFolder("reduce") as folder,
         Pool(TRIAL_WORKER, jobs or min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
     ):
         for location, file in model.files.items():

@@ -6,7 +6,6 @@ CUDA ends with the process that used it, so the GPU is as usable after a fault a
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.importers.problem import Problem
 
 
@@ -41,7 +41,7 @@ def run_engine(
     """
     started = time.monotonic()
     request = checked(request)
-    with tempfile.TemporaryDirectory(prefix="trtsmith-run-") as folder:
+    with ScratchFolder("run") as folder:
         inputs = tuple(Path(folder) / f"in{number}" for number in range(len(feeds)))
         outputs = tuple(Path(folder) / f"out{number}" for number in range(len(feeds)))
         for path, arrays in zip(inputs, feeds, strict=True):

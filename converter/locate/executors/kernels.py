@@ -5,7 +5,6 @@ It shows what a kernel does in its place in a model, on any CUDA GPU. What Tenso
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onn
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.region import region_model, segment
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
@@ -61,7 +61,7 @@ class OnKernels:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         fields = fields_of_node(by_name()[node.op_type], attributes)
         inputs = tuple(np.ascontiguousarray(known[name]) for name in node.input if name)
-        with tempfile.TemporaryDirectory(prefix="trtsmith-kernel-") as folder:
+        with ScratchFolder("kernel") as folder:
             outputs = self._kernels.call(node.op_type, KernelCall(fields, inputs, Path(folder)))
         return dict(zip(node.output, outputs, strict=True))
 

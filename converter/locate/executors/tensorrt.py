@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.freeze import shape_inputs
@@ -52,7 +52,7 @@ class OnTensorRT:
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         """ConversionError if TensorRT cannot build the model; UsageError where the engine cannot be run."""
         planned = plan(Rewritten(infer_shapes(model), (), ()), self.foreign)
-        with tempfile.TemporaryDirectory(prefix="trtsmith-locate-") as name:
+        with ScratchFolder("locate") as name:
             graph, engine = Path(name) / "model.onnx", Path(name) / "model.plan"
             save_model(model, graph)
             profile = self._profile(model, feeds)

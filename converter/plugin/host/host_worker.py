@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,6 +13,7 @@ from trtsmith.converter.engine.child.exits import signal_name
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.importers.problem import Problem
 
 _MALLOC = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
@@ -39,7 +39,7 @@ class LibraryWorker:
         self._timeout_s = timeout_s
         files = {"library": os.path.abspath(library), "host": host and os.path.abspath(host)}
         tunables = filter(None, (os.environ.get("GLIBC_TUNABLES"), _MALLOC))
-        self._folder = tempfile.TemporaryDirectory(prefix="trtsmith-cases-")  # nobody else can write there
+        self._folder = ScratchFolder("cases")  # nobody else can write there
         self._case_path = Path(self._folder.name, "case")
         self._written: object = None
         self._pool = Pool(

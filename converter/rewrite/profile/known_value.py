@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,12 @@ class KnownValue:
             return self.given
         return _items(self.given, self.elem_type)
 
+    @property
+    def followed(self) -> int:
+        """How many elements were looked at; none of a constant whose elements nobody asked for."""
+        asked = self.given is not None and (self.given.dtype == object or "items" in self.__dict__)
+        return self.given.size if asked and self.given is not None else 0
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KnownValue) or (self.elem_type, self.dims) != (other.elem_type, other.dims):
             return False
@@ -89,6 +96,11 @@ def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
     """The values of expressions that have one each."""
     found = tuple(expr.low for expr in exprs if expr.low == expr.high)
     return found if len(found) == len(exprs) else None
+
+
+def few(sizes: Sequence[int] | None) -> bool:
+    """Whether so many elements are followed. numpy's product wraps around."""
+    return sizes is not None and prod(sizes) <= MOST_ITEMS
 
 
 def fixed(sizes: Sequence[int]) -> Dims:

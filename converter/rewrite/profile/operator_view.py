@@ -9,6 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from trtsmith.converter.graph.node import Node
+from trtsmith.converter.model.tensors import MOST_DIMENSIONS
 from trtsmith.converter.rewrite.engine.node_rule import schema_defaults
 from trtsmith.converter.rewrite.profile.known_value import FLOATS, UNKNOWN, Dims, KnownValue, known
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeAlgebra, SizeExpr, constant
@@ -76,6 +77,9 @@ class OperatorView:
         return self.algebra.fresh((id(self.node), hint), low, high)
 
     def sizes(self, count: int, output: int = 0) -> Dims:
+        """Of a value with so many dimensions; too many are a ValueError, and nothing is known."""
+        if count > MOST_DIMENSIONS:
+            raise ValueError(count)
         return tuple(self.size((output, axis)) for axis in range(count))
 
     def length(self, expr: SizeExpr | None, hint: object) -> SizeExpr:

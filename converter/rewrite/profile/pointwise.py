@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from trtsmith.converter.rewrite.profile.known_value import KnownValue, broadcast, known
+from trtsmith.converter.rewrite.profile.known_value import KnownValue, broadcast, few, known
 from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagation, Propagations
 from trtsmith.converter.rewrite.profile.size_algebra import SizeAlgebra, SizeExpr, constant
 
@@ -81,6 +81,8 @@ def _folded(step: Step, elem_type: int, v: OperatorView) -> Sequence[KnownValue]
         return [known(result, dims)]
     total = given[0]
     for other in given[1:]:
+        if not few(np.broadcast_shapes(total.shape, other.shape)):
+            return [known(result, dims)]
         pairs = _pairs(v.algebra, step, total, other)
         items = known(result, tuple(map(constant, pairs.shape)), pairs).items
         if items is None:
@@ -183,7 +185,7 @@ def _where(v: OperatorView) -> Sequence[KnownValue] | None:
     if any(size is None for size in unfollowed):
         return [known(kind, dims)]
     whole = np.broadcast_shapes(condition.shape, *(s.shape for s in sizes), *(s for s in unfollowed if s))
-    if int(np.prod(whole)) > 4096:
+    if not few(whole):
         return [known(kind, dims)]
     c, x, y = (np.broadcast_to(part, whole) for part in (condition, *sizes))
     made = np.empty(whole, object)

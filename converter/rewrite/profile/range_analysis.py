@@ -13,6 +13,7 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.graph.walk import graph_attributes
+from trtsmith.converter.model.tensors import MOST_DIMENSIONS
 from trtsmith.converter.rewrite.profile.known_value import (
     MOST_ITEMS,
     UNKNOWN,
@@ -41,13 +42,23 @@ _MOST_ROUNDS = 4
 """Of a loop's body, until what its states have in common is found; then nothing is said of them."""
 
 
+MOST_AGAIN = 50_000
+"""Nodes that are looked at another time, for loops: in loops in loops these would be 5 to the power of the depth."""
+
+MOST_ELEMENTS = 1 << 20
+"""Elements that are followed, at all nodes together. A million took 1 s."""
+
+
 class RangeAnalysis:
     """What is known of every value of a graph, whichever sizes of the profile it runs with.
 
-    known: by graph and name. Graphs that no size in the profile runs are not looked at.
+    known: by graph and name. Graphs that no size in the profile runs are not looked at. nodes, elements: how many more may
+    be looked at, and followed; then nothing is known but what inference says.
     """
 
     def __init__(self, graph: Graph, ranges: ProfileRanges) -> None:
+        self.nodes = MOST_AGAIN + sum(1 for _ in graph.nodes())
+        self.elements = MOST_ELEMENTS
         self.algebra = SizeAlgebra()
         self.known: dict[Scope, dict[str, KnownValue]] = {}
         self._marks: dict[int, int] = {}
@@ -116,16 +127,30 @@ class RangeAnalysis:
     def _outputs(self, node: Node) -> list[KnownValue]:
         if is_constant_node(node.proto):
             return [self._constant(node.scope, node.outputs[0])]
-        try:
-            found = self._propagated(node)
-        except _UNSOUND:
-            found = ()
+        if self.nodes <= 0 or self.elements <= 0:
+            self._forget(node.scopes)
+            found: Sequence[KnownValue] | None = ()
+        else:
+            self.nodes -= 1
+            try:
+                found = self._propagated(node)
+            except _UNSOUND:
+                found = ()
         made = list(found or ())
         made += [self._inferred(node, index) for index in range(len(made), len(node.outputs))]
         return [
-            one if one.dims is not None else self._inferred(node, index, one.elem_type)
+            one
+            if one.dims is not None and len(one.dims) <= MOST_DIMENSIONS
+            else self._inferred(node, index, one.elem_type)
             for index, one in enumerate(made[: len(node.outputs)])
         ]
+
+    def _forget(self, scopes: Sequence[Scope]) -> None:
+        """What is known inside of graphs that nobody looks at with what now holds outside."""
+        for scope in scopes:
+            if self.known.pop(scope, None) is not None:
+                for node in scope.nodes:
+                    self._forget(node.scopes)
 
     def _propagated(self, node: Node) -> Sequence[KnownValue] | None:
         if node.domain or node.kind in node.scope.whole.functions:
@@ -138,9 +163,10 @@ class RangeAnalysis:
         propagate = _PROPAGATIONS.get(node.op_type)
         if propagate is None:
             return None
-        return propagate(
-            OperatorView(node, self.algebra, [self.of(node.scope, name) for name in node.inputs])
-        )
+        inputs = [self.of(node.scope, name) for name in node.inputs]
+        found = propagate(OperatorView(node, self.algebra, inputs))
+        self.elements -= sum(one.followed for one in (*inputs, *(found or ())))
+        return found
 
     def _constant(self, scope: Scope, name: str, dims: Sequence[int] | None = None) -> KnownValue:
         elem_type = scope.elem_type(name)
@@ -154,18 +180,18 @@ class RangeAnalysis:
     def _typed(self, scope: Scope, name: str) -> KnownValue:
         """What inference says of a value. A symbol of it is no promise: exporters declare outputs as they like."""
         dims = scope.dims(name)
-        return KnownValue(
-            scope.elem_type(name), None if dims is None else self._sizes((id(scope), name), dims)
-        )
+        return KnownValue(scope.elem_type(name), self._sizes((id(scope), name), dims))
 
     def _inferred(self, node: Node, index: int, elem_type: int = 0) -> KnownValue:
         name = node.outputs[index]
         dims = node.scope.dims(name) if name else None
-        sizes = None if dims is None else self._sizes((id(node), "inferred", index), dims)
+        sizes = self._sizes((id(node), "inferred", index), dims)
         return KnownValue((node.scope.elem_type(name) if name else 0) or elem_type, sizes)
 
-    def _sizes(self, key: tuple[object, ...], dims: Sequence[Dim]) -> Dims:
+    def _sizes(self, key: tuple[object, ...], dims: Sequence[Dim] | None) -> Dims | None:
         """A 0 of onnx's may be one that it multiplied with a size that it does not know, as in Attention."""
+        if dims is None or len(dims) > MOST_DIMENSIONS:
+            return None
         return tuple(
             constant(dim) if isinstance(dim, int) and dim > 0 else self.algebra.fresh((*key, axis))
             for axis, dim in enumerate(dims)

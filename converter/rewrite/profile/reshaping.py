@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from onnx import TensorProto, numpy_helper
@@ -14,6 +15,7 @@ from trtsmith.converter.rewrite.profile.known_value import (
     Dims,
     KnownValue,
     broadcast,
+    few,
     fixed,
     known,
     numbers,
@@ -50,7 +52,7 @@ def _reshape(v: OperatorView) -> Sequence[KnownValue]:
         return [v.made(v.sizes(count[0]) if count is not None and len(count) == 1 else None)]
     dims = reshaped(v, data.dims, wanted, zero=bool(v.attribute("allowzero", 0)))
     sizes = numbers(dims)
-    fits = data.items is not None and sizes is not None and int(np.prod(sizes)) == data.items.size
+    fits = data.items is not None and sizes is not None and prod(sizes) == data.items.size
     return [v.made(dims, data.items.reshape(sizes) if fits and data.items is not None else None)]
 
 
@@ -164,7 +166,7 @@ def _expand(v: OperatorView) -> Sequence[KnownValue]:
     )
     dims = broadcast(v.algebra, [data.dims, target])
     sizes = numbers(dims)
-    if data.items is None or sizes is None or int(np.prod(sizes)) > MOST_ITEMS:
+    if data.items is None or sizes is None or not few(sizes):
         return [v.made(dims)]
     return [v.made(dims, np.broadcast_to(data.items, sizes))]
 
@@ -178,7 +180,7 @@ def _tile(v: OperatorView) -> Sequence[KnownValue] | None:
     products = [None if r is None else v.algebra.mul(d, r) for d, r in zip(data.dims, repeats, strict=True)]
     dims = tuple(v.length(expr, (0, axis)) for axis, expr in enumerate(products))
     counts, sizes = [None if r is None else r.number for r in repeats], numbers(dims)
-    fits = sizes is not None and int(np.prod(sizes)) <= MOST_ITEMS and None not in counts
+    fits = few(sizes) and None not in counts
     return [v.made(dims, np.tile(data.items, counts) if fits and data.items is not None else None)]  # type: ignore[arg-type]
 
 
@@ -193,7 +195,7 @@ def _constant_of_shape(v: OperatorView) -> Sequence[KnownValue]:
         return [known(kind, dims)]
     dims = tuple(v.length(expr, (0, axis)) for axis, expr in enumerate(wanted))
     sizes, number = numbers(dims), float(filled.reshape(-1)[0])
-    if sizes is None or int(np.prod(sizes)) > MOST_ITEMS or not number.is_integer():
+    if sizes is None or not few(sizes) or not number.is_integer():
         return [known(kind, dims)]
     items = np.empty(sizes, object)
     items.reshape(-1)[:] = constant(int(filled.reshape(-1)[0]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.profile.known_value import Dims, KnownValue, fixed, known, numbers
+from trtsmith.converter.rewrite.profile.known_value import Dims, KnownValue, few, fixed, known, numbers
 from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations, normal_axis
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr, constant
 
@@ -22,6 +22,8 @@ def _gather(v: OperatorView) -> Sequence[KnownValue]:
     if data.items is None or places is None or length is None or at.sizes is None:
         return [v.made(dims)]
     if any(not -length <= place < length for place in places):
+        return [v.made(dims)]
+    if not few(numbers(dims)):
         return [v.made(dims)]
     wanted = np.array(places, np.int64).reshape(at.sizes) % max(length, 1)
     taken = np.empty(numbers(dims) or (), object)
@@ -61,7 +63,7 @@ def _reduce(v: OperatorView) -> Sequence[KnownValue]:
     dims = _without(data.dims, axes, keep)
     step = _STEPS.get(v.node.op_type)
     sizes = numbers(dims)
-    if step is None or data.items is None or sizes is None:
+    if step is None or data.items is None or sizes is None or not few(sizes):
         return [v.made(dims)]
     items = np.empty(sizes, object)
     moved = np.moveaxis(data.items, sorted(axes), range(len(axes))) if axes else data.items[None]

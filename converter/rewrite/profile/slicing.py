@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.profile.known_value import MOST_ITEMS, KnownValue
+from trtsmith.converter.rewrite.profile.known_value import KnownValue, few, numbers
 from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations, normal_axis
 from trtsmith.converter.rewrite.profile.size_algebra import SizeExpr, constant
 
@@ -87,7 +87,7 @@ def _concat(v: OperatorView) -> Sequence[KnownValue]:
         total = None if total is None else v.algebra.add(total, dims[axis])
     sizes = [_agreed([dims[at] for dims in shapes]) for at in range(rank)]
     sizes[axis] = v.length(total, (0, axis))
-    if any(one.sizes is None for one in v.inputs) or all(one.items is None for one in v.inputs):
+    if not few(numbers(sizes)) or all(one.items is None for one in v.inputs):
         return [v.made(tuple(sizes))]
     parts = [_items(one) for one in v.inputs]
     known_parts = [part for part in parts if part is not None]
@@ -99,7 +99,7 @@ def _items(one: KnownValue) -> np.ndarray | None:
     """The elements; as many unknown ones where a small value is not followed."""
     if one.items is not None or one.sizes is None:
         return one.items
-    return np.full(one.sizes, None, object) if int(np.prod(one.sizes)) <= MOST_ITEMS else None
+    return np.full(one.sizes, None, object) if few(one.sizes) else None
 
 
 def _agreed(sizes: Sequence[SizeExpr]) -> SizeExpr:

@@ -15,6 +15,7 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import element_type
+from trtsmith.converter.model.process.others_code import others_code
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.io_types import IoType
@@ -49,7 +50,9 @@ def legalise_types(graph: Graph) -> Legalisation:
     flat = graph
     if graph.functions:
         model = graph.model()
-        flat = Graph(infer_shapes(model.with_proto(inliner.inline_local_functions(model.proto))))
+        with others_code():
+            inlined = inliner.inline_local_functions(model.proto)
+        flat = Graph(infer_shapes(model.with_proto(inlined)))
     work = _Retyper(flat)
     work.scope(flat.root, None)
     if not work.ledger.changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from tests.converter.cli.commands.running import Ran, refused
 from tests.converter.models import relu
 from tests.processes import checkout_environment
-from trtsmith.converter.cli.endings import file_problem, signals_unwind
+from trtsmith.converter.cli.endings import file_problem, memory_problem, signals_unwind
 
 COMMAND = f"{sys.executable} -m trtsmith"
 
@@ -107,6 +108,26 @@ def test_paths_that_the_system_refuses() -> None:
 def test_what_is_said_of_files(error: OSError, words: tuple[str, ...]) -> None:
     problem = file_problem(error)
     assert problem is not None and all(word in str(problem) for word in words)
+
+
+def test_no_folder_for_temporary_files_is_told_with_the_variable() -> None:
+    problem = file_problem(FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"))
+    assert problem is not None and "set TMPDIR" in str(problem)
+
+
+def test_want_of_memory_is_told_with_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert memory_problem(ValueError("a text")) is None
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, -1))
+    assert memory_problem() is None
+    assert "this machine's memory" in str(memory_problem(MemoryError("std::bad_alloc")))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (150 << 20, -1))
+    assert "limited to 150 MiB (ulimit -v)" in str(memory_problem())
+    assert "ran out of memory" in str(memory_problem(RuntimeError("can't start new thread")))
+
+
+def test_too_little_memory_for_any_library_is_a_message() -> None:
+    """numpy's OpenBLAS waits for it without end, and hears no signal meanwhile."""
+    refused(shell(f"ulimit -v 160000; {COMMAND} check m.onnx"), 2, "too little memory")
 
 
 def test_errors_that_are_not_about_files_stay_ours() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx
 from onnx import helper
 
+from trtsmith.converter.graph.infer import inferred_proto
 from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.statement_writer import Writer
@@ -74,7 +75,7 @@ def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]
             branch.input.append(onnx.ValueInfoProto(name=name, type=type_))
     model = helper.make_model(branch, opset_imports=[helper.make_opsetid("", node.opset)])
     try:
-        outputs = onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output
+        outputs = inferred_proto(model).graph.output
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
         return [None] * len(graph.output)
     return [_known(output.type) for output in outputs]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import onnx
 from onnx import helper
 
+from trtsmith.converter.graph.infer import inferred_proto
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.freeze import CONSTANT_OPERANDS, SHAPE_OPERANDS
@@ -145,7 +146,7 @@ def _inferred(
             graph.input.append(onnx.ValueInfoProto(name=name, type=type_))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", node.opset)])
     try:
-        inferred = onnx.shape_inference.infer_shapes(model).graph
+        inferred = inferred_proto(model).graph
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, TypeError):
         return {}
     return {value.name: value.type for value in (*inferred.value_info, *inferred.output, *inferred.input)}

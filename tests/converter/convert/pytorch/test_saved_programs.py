@@ -222,6 +222,19 @@ def test_sizes_are_held_to_what_is_there(saved: Path, tmp_path: Path) -> None:
         copy_checked(bomb, tmp_path / "copy.pt2")
 
 
+def test_examples_are_held_to_what_is_stored(saved: Path, tmp_path: Path) -> None:
+    """A stride of 0 makes any number of elements of one."""
+    for size, refused in ((1 << 40, True), (1 << 20, False)):
+        stored = io.BytesIO()
+        torch.save(((torch.ones(1).expand(size),), {}), stored)
+        path = tampered(saved, tmp_path / f"{size}.pt2", add={SAMPLES: stored.getvalue()})
+        if refused:
+            with pytest.raises(trtsmith.InvalidModelError, match=r"1099511627776\] is stored as 4 bytes"):
+                copy_checked(path, tmp_path / "copy.pt2")
+        else:
+            copy_checked(path, tmp_path / "copy.pt2")
+
+
 def test_older_formats_and_other_files_are_refused(tmp_path: Path) -> None:
     old = tmp_path / "old.pt2"
     with zipfile.ZipFile(old, "w") as archive:

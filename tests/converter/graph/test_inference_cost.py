@@ -1,0 +1,131 @@
+"""What onnx's inference would keep of a model is bounded before it sees one, by counting: no test here allocates it."""
+
+from __future__ import annotations
+
+import random
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from fuzzing.bombs import flattened, many_ranks, named_bombs
+from trtsmith.converter.graph import infer
+from trtsmith.converter.graph.infer import infer_shapes, inferred_proto
+from trtsmith.converter.graph.inference_cost import MOST_ELEMENTS, MOST_IN_SHAPES, inference_cost
+from trtsmith.converter.model.model import Model
+
+
+def model(
+    nodes: list[onnx.NodeProto], constants: dict[str, object], shape: list[int | str] | None = None
+) -> onnx.ModelProto:
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape or [3, 4])]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "g", given, [onnx.ValueInfoProto(name="y")], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def without_values(proto: onnx.ModelProto) -> onnx.ModelProto:
+    return onnx.shape_inference.infer_shapes(proto)
+
+
+def cast(name: str) -> onnx.NodeProto:
+    return helper.make_node("Cast", [name], ["y"], to=TensorProto.INT64)
+
+
+def test_a_vector_behind_a_cast_is_counted_by_its_length() -> None:
+    nodes = [helper.make_node("Range", ["a", "b", "c"], ["v"]), cast("v")]
+    long = model(nodes, {"a": np.int64(0), "b": np.int64(1 << 31), "c": np.int64(1)})
+    assert inference_cost(long, inferred=False).elements == inf  # nobody knows yet how long it is
+    assert inference_cost(without_values(long), inferred=True).elements == 2 << 31
+
+
+def test_doubling_is_counted_step_by_step() -> None:
+    nodes = [helper.make_node("Concat", [f"c{i}"] * 2, [f"c{i + 1}"], axis=0) for i in range(40)]
+    doubling = model([*nodes, cast("c40")], {"c0": np.array([1, 2])})
+    assert inference_cost(doubling, inferred=False).elements == sum(4 << i for i in range(40)) + (2 << 40)
+
+
+def test_dimensions_are_counted_where_nodes_add_them() -> None:
+    nodes = [
+        helper.make_node("Unsqueeze", ["x" if not i else f"u{i}", "axes"], [f"u{i + 1}"]) for i in range(100)
+    ]
+    axes = model([*nodes, helper.make_node("Identity", ["u100"], ["y"])], {"axes": np.arange(10)})
+    ranks = sum(2 + 10 * (i + 1) for i in range(100)) + 1002 + 2
+    assert inference_cost(axes, inferred=False).dimensions == ranks + 100 * 10
+
+
+def test_the_name_of_a_size_weighs_wherever_it_is_copied() -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
+    short, long = (model(nodes, {}, [name, 4]) for name in ("n", "n" * 64_000))
+    assert inference_cost(short, inferred=False).dimensions == 3 * 2
+    assert inference_cost(long, inferred=False).dimensions == 3 * 2 * 1001
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_sizes_that_a_graph_computes_are_bounded_by_their_numbers(computed: bool) -> None:
+    """As torch.export writes an Expand: ones of a computed size, and arithmetic on them."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Mul", ["s", "factor"], ["m"]),
+        helper.make_node("ConstantOfShape", ["m" if computed else "factor"], ["ones"]),
+        helper.make_node("Add", ["ones", "ones"], ["y"]),
+    ]
+    few = model(nodes, {"factor": np.array([2])}, [100])
+    many = model(nodes, {"factor": np.array([1 << 31])}, [100])
+    costs = [inference_cost(without_values(one), inferred=True).elements for one in (few, many)]
+    assert costs[0] < 1000 and costs[1] > 1 << 31
+
+
+def test_numbers_that_grow_without_end_are_no_numbers() -> None:
+    nodes = [helper.make_node("Size", ["x"], ["n0"])]
+    nodes += [helper.make_node("Mul", [f"n{i}", f"n{i}"], [f"n{i + 1}"]) for i in range(60)]
+    nodes += [
+        helper.make_node("Reshape", ["n60", "one"], ["n"]),
+        helper.make_node("Expand", ["one", "n"], ["e"]),
+    ]
+    grown = model([*nodes, cast("e")], {"one": np.array([1])}, [1 << 20, 1 << 20])
+    assert inference_cost(grown, inferred=False).elements == inf
+
+
+@pytest.mark.parametrize("name", ["constant_of_shape", "range", "concat_doubling"])
+def test_what_is_not_bounded_is_not_followed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnx never hears of following values: that is where it took all memory."""
+    asked: list[bool] = []
+
+    def heard(proto: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+        asked.append(options.get("data_prop", False))
+        return onnx.shape_inference.infer_shapes(proto)
+
+    monkeypatch.setattr(infer, "_infer", heard)
+    inferred_proto(onnx.ModelProto.FromString(named_bombs()[name]))
+    assert asked == [False]
+
+
+def test_what_is_not_bounded_keeps_the_shapes_that_need_no_values() -> None:
+    proto = flattened(random.Random(0))
+    known = {value.name: value.type for value in inferred_proto(proto).graph.value_info}
+    assert known["v"].tensor_type.shape.dim[0].dim_value > MOST_ELEMENTS
+
+
+def test_shapes_of_too_many_dimensions_are_not_inferred() -> None:
+    proto = next(
+        one for one in map(many_ranks, map(random.Random, range(50))) if len(one.graph.node) > 10_000
+    )
+    assert inference_cost(proto, inferred=False).dimensions > MOST_IN_SHAPES
+    whole = Model(proto, Path("m.onnx"), {})
+    assert infer_shapes(whole).proto == proto
+
+
+def test_values_are_followed_where_that_is_bounded() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "first"], ["n"]),
+        helper.make_node("Concat", ["n", "first"], ["both"], axis=0),
+        helper.make_node("Reshape", ["x", "both"], ["y"], allowzero=1),
+    ]
+    inferred = inferred_proto(model(nodes, {"first": np.array([0])}, ["batch", 0]))
+    dims = inferred.graph.output[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 0]
