@@ -23,8 +23,12 @@ import onnx
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from gpucheck.plugin_trials import Trial, model_of, trials_of  # noqa: E402
-from gpucheck.trial_comparison import TrialComparison  # noqa: E402
+from gpucheck.plugin_trials import (  # noqa: E402
+    Trial,
+    TrialComparison,
+    model_of,
+    trials_of,
+)
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402

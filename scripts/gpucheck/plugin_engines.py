@@ -12,9 +12,8 @@ from typing import Any
 import onnx
 
 from gpucheck.engines import EngineError, check_built
-from gpucheck.plugin_trials import Arrays, Trial, groups, model_of, sizes_of_all, trials_of
+from gpucheck.plugin_trials import Arrays, Trial, TrialComparison, groups, model_of, sizes_of_all, trials_of
 from gpucheck.record import Notes
-from gpucheck.trial_comparison import TrialComparison
 from onnxcoverage.builder import GPU_TARGET, build_engine
 from onnxcoverage.jobs import RETIRE, run_jobs
 from trtsmith.converter.engine.runtime.runner import Runner

@@ -1,4 +1,4 @@
-"""Makes graphs of an operator's cases in which its plugin stands between layers of TensorRT's own.
+"""Makes graphs of an operator's cases in which its plugin stands between layers of TensorRT's own, and compares outputs.
 
     input -> Mul by one, Add of zero or Or with false, given when the engine runs -> plugin -> the same -> output
 
@@ -8,9 +8,11 @@ right where it is as near to the operator's float64 reference as its kernel has 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +21,8 @@ from onnx import helper
 
 from onnxcoverage.builder import Sizes
 from trtsmith.converter.plugin.cases import in_dtypes
+from trtsmith.converter.plugin.checks.checks import CheckFailedError
+from trtsmith.converter.plugin.checks.checks_gpu import compare
 from trtsmith.converter.plugin.contract import GpuCase
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
@@ -147,3 +151,39 @@ def _zero_name(dtype: np.dtype) -> str:
 
 def _zero(dtype: np.dtype) -> np.ndarray:
     return np.zeros(1, dtype)
+
+
+class TrialComparison:
+    """Compares outputs with references, and sums up."""
+
+    def __init__(self, op: OpDef, types: Mapping[str, str]) -> None:
+        self._op = op
+        self._types = " ".join(types.values())
+
+    def report(self, *routes: tuple[str, Iterator[tuple[Trial, Any]]]) -> dict[str, Any]:
+        rows, failures = [], []
+        for route, runs in routes:
+            kinds: defaultdict[str, list[str]] = defaultdict(list)
+            for trial, outputs in runs:
+                fault = self.fault(trial, outputs)
+                kinds[trial.case.kind].append(fault)
+                if fault:
+                    failures.append(f"{self._op.name}, {self._types}, {route}, {trial.name}: {fault}")
+            head = {"op": self._op.name, "types": self._types, "route": route}
+            for kind, faults in kinds.items():
+                rows.append({**head, "kind": kind, "cases": len(faults), "passed": faults.count("")})
+        return {"rows": rows, "failures": failures}
+
+    def fault(self, trial: Trial, outputs: Arrays | str) -> str:
+        """What is wrong with the outputs; "" if nothing is."""
+        if isinstance(outputs, str):
+            return outputs
+        case = trial.case
+        made = zip(self._op.outputs, case.expected, case.tolerance, strict=True)
+        kept = [(port.name, wanted, allowed) for port, wanted, allowed in made if not port.size]
+        names, expected, tolerance = zip(*kept, strict=True)
+        try:
+            compare([outputs[name] for name in names], replace(case, expected=expected, tolerance=tolerance))
+        except CheckFailedError as failure:
+            return f"{failure.what}; expected {failure.expected}"
+        return ""

@@ -25,9 +25,8 @@ from onnx import TensorProto, helper, numpy_helper
 from gpucheck.engines import check_built
 from gpucheck.metrics import relative_error
 from gpucheck.plugin_engines import built
-from gpucheck.plugin_trials import Arrays, groups, trials_of
+from gpucheck.plugin_trials import Arrays, TrialComparison, groups, trials_of
 from gpucheck.record import Notes
-from gpucheck.trial_comparison import TrialComparison
 from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
 from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.engine.libraries import plugin_library

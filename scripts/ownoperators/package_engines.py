@@ -76,8 +76,7 @@ def measure(package: str, output: Path, commit: str | None) -> int:
 
 def run(package: str) -> int:
     from gpucheck.plugin_engines import STATIC, run_dynamic, run_static
-    from gpucheck.plugin_trials import trials_of
-    from gpucheck.trial_comparison import TrialComparison
+    from gpucheck.plugin_trials import TrialComparison, trials_of
     from trtsmith.converter.engine.build.flavour import load_flavour
     from trtsmith.converter.operators.loading import operators_in_force
     from trtsmith.converter.plugin.cases import type_choices
