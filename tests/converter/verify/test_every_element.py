@@ -61,8 +61,54 @@ def no_scores(y: np.ndarray) -> None:
     y[:, 4:] = 0
 
 
-@pytest.mark.xfail(strict=True, reason="the ratio of norms is 1e-4: boxes are in pixels")
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
 def test_scores_that_are_all_zero_disagree(precision: str, verify: Callable[..., Verdict]) -> None:
     verdict = verify(changed(no_scores), precision=precision)
     assert verdict.status == "disagree"
+
+
+def one_score_off(y: np.ndarray) -> None:
+    y[0, 10, 77] *= 1.5
+
+
+def scores_of_a_class_off(y: np.ndarray) -> None:
+    y[:, 17] *= 1.05
+
+
+def boxes_of_one_anchor_moved(y: np.ndarray) -> None:
+    y[0, :4, 4000] += 8
+
+
+def nothing(y: np.ndarray) -> None:
+    del y
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16"])
+@pytest.mark.parametrize(
+    ("change", "place", "words"),
+    [
+        (one_score_off, {0: 0, 1: 10, 2: 77}, "1 of 705600 elements are further off than rounding explains"),
+        (boxes_of_one_anchor_moved, {2: 4000}, "4 of 705600 elements"),
+        (
+            scores_of_a_class_off,
+            {1: 17},
+            "of 84 slices along axis 1 are further off",
+        ),
+    ],
+)
+def test_what_is_off_is_named(
+    precision: str,
+    change: Callable[[np.ndarray], None],
+    place: dict[int, int],
+    words: str,
+    verify: Callable[..., Verdict],
+) -> None:
+    verdict = verify(changed(change), precision=precision)
+    (found,) = verdict.comparisons
+    assert verdict.status == "disagree" and found.relative < 2e-3 and words in verdict.reason
+    assert {axis: found.worst[axis] for axis in place} == place or tuple(place.items()) == (found.slice,)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
+def test_right_outputs_agree(precision: str, verify: Callable[..., Verdict]) -> None:
+    assert verify(changed(nothing), precision=precision).passed
