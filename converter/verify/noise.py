@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-SIGMAS = 10.0
+SIGMAS = 12.0
 """How far off an element may be, in root mean squares of the noise around it. Of 10^7 normal errors the largest is 5.4, and
 noise is not the same everywhere in a slice: benchmarks/judge.json has what right runs take of their bounds."""
 
@@ -19,7 +19,10 @@ OWN = 2.0
 """The same in multiples of what rounding was seen to change at the element itself."""
 
 UNITS = 8.0
-"""The same in roundings of the element's scale, where less was measured: an engine rounds where onnxruntime does not."""
+"""The same in roundings of the element's scale, where nothing was measured: an engine rounds where onnxruntime does not."""
+
+UNITS_BESIDE = 3.0
+"""The same where rounding was measured, and changes less than that at the element."""
 
 SLICE_FACTOR = 2.0
 """How far off a slice may be, in what rounding changes of it or of slices like it (flash-attention's rule)."""
@@ -46,6 +49,11 @@ class Noise:
     unit: float
     quantum: float = 0.0
     change: np.ndarray | None = None
+
+    def times(self, factor: float) -> Noise:
+        """The same with bounds that are so many times as wide."""
+        change = None if self.change is None else self.change * factor
+        return Noise(self.unit * factor, self.quantum * factor, change)
 
 
 @dataclass(frozen=True)
@@ -74,18 +82,18 @@ class Excess:
         return bool(self.count or self.slices)
 
 
-def excess(expected: np.ndarray, difference: np.ndarray, noise: Noise, factor: float = 1.0) -> Excess:
-    """What of an output is beyond `factor` times its bounds. Arrays: float64, finite, of at least one element.
+def excess(expected: np.ndarray, difference: np.ndarray, noise: Noise) -> Excess:
+    """What of an output is beyond its bounds. Arrays: float64, finite, of at least one element.
 
     difference: of result and reference, its absolute value.
     """
-    output = _Output(expected, noise)
+    output = Output(expected, noise)
     with np.errstate(over="ignore"):
-        off = (difference / (output.top * factor)).astype(np.float32)
-        return _with_slices(output, off, _elements(output, off, factor))
+        off = (difference / output.top).astype(np.float32)
+        return _with_slices(output, off, _elements(output, off))
 
 
-class _Output:
+class Output:
     """What bounds rest on, in proportion to the largest value. Mean squares are over elements that are not always zero."""
 
     def __init__(self, expected: np.ndarray, noise: Noise) -> None:
@@ -139,14 +147,15 @@ def along(array: np.ndarray, axis: int) -> np.ndarray:
 
 def _finite(change: np.ndarray) -> np.ndarray:
     """Where rounding makes an infinity, nothing is known."""
-    return np.asarray(np.nan_to_num(np.abs(change), nan=0.0, posinf=0.0), np.float32)
+    return np.asarray(np.where(np.isfinite(change), np.abs(change), 0), np.float32)
 
 
-def bounds(output: _Output) -> tuple[np.ndarray, int, float]:
+def bounds(output: Output) -> tuple[np.ndarray, int, float]:
     """What each element may be off by; and how many are changed by more than this as rounding is measured, and the most."""
     scale = np.maximum(output.least(output.squares), output.size)
-    bound = np.maximum(scale * np.float32(UNITS * output.noise.unit), np.float32(output.quantum))
     changed = output.changed
+    units = UNITS if changed is None or not changed.any() else UNITS_BESIDE
+    bound = np.maximum(scale * np.float32(units * output.noise.unit), np.float32(output.quantum))
     if changed is None or output.changes is None:
         return bound, 0, 0.0
     few = np.float32(SIGMAS * (1 + CHANCE / np.sqrt(changed.size)))
@@ -158,7 +167,7 @@ def bounds(output: _Output) -> tuple[np.ndarray, int, float]:
     return np.maximum(bound, np.float32(OWN) * changed, out=bound), outliers, largest
 
 
-def _elements(output: _Output, off: np.ndarray, factor: float) -> Excess:
+def _elements(output: Output, off: np.ndarray) -> Excess:
     bound, outliers, largest = bounds(output)
     wrong = off > bound
     count = int(np.count_nonzero(wrong))
@@ -167,10 +176,10 @@ def _elements(output: _Output, off: np.ndarray, factor: float) -> Excess:
         return Excess(used=1.0)
     share = np.divide(off, bound, out=np.where(off > 0, np.float32(np.inf), np.float32(0)), where=bound > 0)
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(share)), share.shape))
-    return Excess(float(share[worst]), count, worst, float(bound[worst]) * output.top * factor)
+    return Excess(float(share[worst]), count, worst, float(bound[worst]) * output.top)
 
 
-def _with_slices(output: _Output, off: np.ndarray, found: Excess) -> Excess:
+def _with_slices(output: Output, off: np.ndarray, found: Excess) -> Excess:
     errors, typical = np.square(off), output.typical()
     for axis in output.axes:
         scales, error = (np.sqrt(along(squares, axis).ravel()) for squares in (output.squares, errors))
