@@ -130,6 +130,11 @@ def test_an_output_that_is_nan_everywhere_is_named(
         assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
         assert "--inputs FILE.npz" in out and verdict["left_out"][0]["output"] == "y"
         assert verdict["outputs"] == {"y": "not comparable", "z": "agree"} or "z" not in outputs
+        found, out, verdict = convert(capsys, "--not-compared", "y")
+        assert (found, verdict["status"]) == ((0, "agree") if "z" in outputs else (3, "not comparable"))
+        assert verdict["outputs"]["y"] == "not compared" and "; accepted" in out
+    unknown = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--not-compared", "w")
+    refused(unknown, 2, "the model has no output 'w'", "--not-compared w")
 
 
 def test_steps_do_not_repeat_the_name_of_their_stage(
