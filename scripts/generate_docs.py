@@ -21,6 +21,7 @@ from docpages import (  # noqa: E402
     command_line,
     evidence,
     gpu_networks,
+    judge_figures,
     messages,
     network_times,
     operator_matrix,
@@ -76,6 +77,10 @@ DOCUMENTS: Mapping[str, Parts] = {
         "rewrite figures": evidence.rewrite_figures,
         "reductions": batch_figures.reductions,
         "memory figures": evidence.memory_figures,
+    },
+    "docs/evidence/judge.md": {
+        "right runs": judge_figures.right_runs,
+        "planted errors in outputs": judge_figures.planted_errors,
     },
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},
     "docs/evidence/gpu-engines.md": {

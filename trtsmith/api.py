@@ -93,6 +93,7 @@ def convert(
     refused: StrPath | None = None,
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
+    not_compared: Texts = (),
     verify: str | None = "auto",
     html: StrPath | None = None,
     ops: Paths = (),
@@ -149,6 +150,7 @@ def convert(
         it nothing is mended.
     refused:      the file for these nodes as a model; None: beside the output.
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
+    not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
     html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
@@ -211,7 +213,7 @@ def convert(
         prefer_stock=prefer_stock,
         inputs=arrays_of(inputs, "inputs"),
         expected=arrays_of(expected, "expected"),
-        tolerances=tolerances_of(rtol, atol),
+        tolerances=tolerances_of(rtol, atol, not_compared),
         references=references_of(reference),
         verify=verify,
         precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
@@ -251,6 +253,7 @@ def verify(
     shapes: Ranges | None = None,
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
+    not_compared: Texts = (),
     precision: str = "",
     plugins: Paths = (),
     flavour: str = "auto",
@@ -275,6 +278,7 @@ def verify(
     save_inputs, save_outputs: files, or folders if there is no suffix, for the inputs and the engine's outputs in that form.
     shapes:    of made-up inputs, by name: one shape, or three.
     rtol, atol: a tolerance for all outputs, or tolerances by the name of the output.
+    not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
     precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "fp16-sums"
         (its products are summed in float16, too), "bf16", "int8" or "fp8"; "": what its manifest says, and tf32 for fp32.
     plugins:   libraries that no manifest names. They run code of their own.
@@ -303,7 +307,7 @@ def verify(
         save_inputs=path_of(save_inputs),
         save_outputs=path_of(save_outputs),
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
-        tolerances=tolerances_of(rtol, atol),
+        tolerances=tolerances_of(rtol, atol, not_compared),
         references=references_of(reference),
         precision=precision,
         plugins=paths_of(plugins),

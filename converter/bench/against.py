@@ -81,7 +81,8 @@ def time_baseline(
         "name": request.name,
         **found,
         "ratio": digits6(found["response_ms"]["median"] / engine_ms),
-        "agrees": verdict.passed,
+        "agrees": verdict.agrees,
+        "status": verdict.status,
         "reason": verdict.reason,
         "outputs": verdict.to_json()["comparisons"],
     }

@@ -40,8 +40,8 @@ mean, p90, p95, p99, max, and variation, the coefficient of variation (standard 
       by_type        type, layers, ms, share
       by_plugin      plugin, layers, ms, share
     against          for each baseline: name, what (version, provider), transfers, response_ms, throughput, ratio (its median
-                     response_ms over the engine's without CUDA graph), agrees and reason (the verdict on the engine's
-                     outputs against its), outputs (comparisons, as `convert` reports them); or unavailable
+                     response_ms over the engine's without CUDA graph), agrees, status and reason (the verdict on the
+                     engine's outputs against its), outputs (comparisons, as `convert` reports them); or unavailable
     plugin_vs_native see converter/bench/native_bench.py, or null
     warnings         sentences
 

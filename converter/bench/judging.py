@@ -11,7 +11,9 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.noise import Noise
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import Verdict, judge
@@ -28,18 +30,30 @@ class ExpectedOutputs:
 
     expected: the original's outputs in onnxruntime on the CPU; None where it does not run it.
     allowed:  ratio of norms by output (trtsmith.converter.verify.allowance); where there is none, TOLERANCE.
-    excluded: outputs that cannot be compared; by name, why.
+    noise:    what rounding does to each element of an output (trtsmith.converter.verify.noise).
+    excluded: outputs that cannot be compared; by name, why. doubtful: those of which agreement proves nothing.
+    constant: outputs that are the same for all inputs.
     """
 
     expected: Arrays | None = None
     allowed: Mapping[str, float] = field(default_factory=dict)
+    noise: Mapping[str, Noise] = field(default_factory=dict)
     excluded: Mapping[str, str] = field(default_factory=dict)
+    doubtful: Mapping[str, str] = field(default_factory=dict)
+    constant: frozenset[str] = frozenset()
 
     def verdict(self, reference: Arrays, actual: Arrays) -> Verdict:
         """Compares outputs, which are in the model's types."""
         wanted = {name: array for name, array in reference.items() if name not in self.excluded}
-        comparisons = compare(wanted, actual, allowed=self.allowed)
-        return judge(comparisons, "", engine_run=True, excluded=tuple(self.excluded.values()))
+        comparisons = compare(wanted, actual, allowed=self.allowed, noise=self.noise)
+        return judge(
+            comparisons,
+            "",
+            engine_run=True,
+            excluded=self.excluded,
+            doubtful=self.doubtful,
+            constant=self.constant,
+        )
 
 
 def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
@@ -50,4 +64,11 @@ def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> Ex
     except ConversionError:
         return ExpectedOutputs(excluded=random)
     measured = allowance(plain[0], narrow[0] if narrow is not None else None, PRECISION, model.proto)
-    return ExpectedOutputs(plain[0], measured.allowed, {**measured.excluded(None), **random})
+    return ExpectedOutputs(
+        plain[0],
+        measured.allowed,
+        measured.noise,
+        {**measured.excluded(None), **random},
+        measured.unproven(None),
+        constant_outputs(model),
+    )

@@ -39,6 +39,7 @@ from trtsmith.converter.engine.child.process import ChildDied, Progress, run_chi
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.verify.verdict import NOT_COMPARABLE
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -60,7 +61,7 @@ def side(subject: Subject, timed: Timed, judge: ExpectedOutputs) -> dict[str, An
         "engine_bytes": subject.run.engine_path.stat().st_size,
         "device_memory": subject.info.device_memory,
         "error": digits6(worst) if math.isfinite(worst) else None,
-        "agrees": None if verdict.status == "not comparable" else verdict.passed,
+        "agrees": None if verdict.status == NOT_COMPARABLE else verdict.agrees,
         "reason": verdict.reason,
     }
 

@@ -215,6 +215,17 @@ def add_tolerances(parser: Any) -> None:
     parser.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
 
 
+def add_not_compared(parser: Any) -> None:
+    """--not-compared."""
+    parser.add_argument(
+        "--not-compared",
+        action="append",
+        default=[],
+        metavar="OUT",
+        help="an output that may be left out of the comparison, if it cannot be compared; may be repeated",
+    )
+
+
 def add_target(parser: Any) -> None:
     """--target."""
     parser.add_argument(

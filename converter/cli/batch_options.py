@@ -72,7 +72,10 @@ def zoo_commands() -> ZooCommands:
     of_convert = (
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
         OptionCheck(("values",), lambda options: parse_values(options.values)),
-        OptionCheck(("rtol", "atol"), lambda options: parse_tolerances(options.rtol, options.atol)),
+        OptionCheck(
+            ("rtol", "atol", "not-compared"),
+            lambda options: parse_tolerances(options.rtol, options.atol, options.not_compared),
+        ),
         OptionCheck(
             ("keep-fp32", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),
             precision_of,

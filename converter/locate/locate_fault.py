@@ -181,7 +181,9 @@ class _FaultSearch:
 
     @cached_property
     def _judge(self) -> OutputJudge:
-        return OutputJudge(self.original, self.feeds, self.options.tolerances, self.options.allowed)
+        return OutputJudge(
+            self.original, self.feeds, self.options.tolerances, self.options.allowed, self.options.noise
+        )
 
     def _beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
         """Outputs that disagree by more than rounding explains, as they are judged."""
@@ -192,7 +194,14 @@ class _FaultSearch:
     def _yardstick(self) -> Yardstick:
         expected = self._judge.comparable(self._expected)
         least = TOLERANCE["float16"] if self.executor.tf32 else TOLERANCE["float32"]
-        return Yardstick(self.rewritten.model, self.engine_feeds, expected, self.options.allowed, least)
+        return Yardstick(
+            self.rewritten.model,
+            self.engine_feeds,
+            expected,
+            self.options.allowed,
+            least,
+            self.options.noise or {},
+        )
 
     @cached_property
     def _company(self) -> CompanySearch:

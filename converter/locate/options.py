@@ -9,6 +9,7 @@ from pathlib import Path
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.replay import Replay
+from trtsmith.converter.verify.noise import Noise
 from trtsmith.converter.verify.tolerances import Tolerances
 
 MEMORY = 1 << 30
@@ -24,7 +25,7 @@ class SearchOptions:
 
     folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
     the same inputs, in the engine's types; None: there is no such engine. allowed: what the model's outputs may differ
-    by where `tolerances` says nothing of them (trtsmith.converter.verify.allowance).
+    by where `tolerances` says nothing of them, and noise: their elements (trtsmith.converter.verify.allowance).
     """
 
     memory: int = MEMORY
@@ -33,3 +34,4 @@ class SearchOptions:
     tolerances: Tolerances | None = None
     outputs: Arrays | None = None
     allowed: Mapping[str, float] | None = None
+    noise: Mapping[str, Noise] | None = None

@@ -13,18 +13,20 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.rewrite.types import to_model
 from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.noise import Noise
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.tolerances import Tolerances
 
 
 @dataclass(frozen=True, eq=False)
 class OutputJudge:
-    """feeds: of all inputs of the original. tolerances and allowed: as trtsmith.converter.verify.compare has them."""
+    """feeds: of all inputs of the original. tolerances, allowed and noise: as trtsmith.converter.verify.compare has them."""
 
     original: Model
     feeds: Arrays
     tolerances: Tolerances | None
     allowed: Mapping[str, float] | None
+    noise: Mapping[str, Noise] | None = None
 
     @cached_property
     def _random(self) -> frozenset[str]:
@@ -36,7 +38,7 @@ class OutputJudge:
 
     def compare(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
         """All outputs but those that random numbers decide, both in the same types."""
-        return compare(self.comparable(expected), actual, self.tolerances, self.allowed)
+        return compare(self.comparable(expected), actual, self.tolerances, self.allowed, noise=self.noise)
 
     def comparable(self, outputs: Arrays) -> dict[str, np.ndarray]:
         """Those that random numbers do not decide."""

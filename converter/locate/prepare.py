@@ -45,10 +45,11 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify.allowance import Allowance, allowance
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.noise import Noise
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -91,7 +92,7 @@ class PreparedSearch:
     reduced: the rewritten graph in the precision that is asked for, which the executor runs. reduction: how it got it.
     plan:    how the nodes of the rewritten graph reach TensorRT.
     outputs: the engine's for these inputs, in its own types; None without an engine.
-    allowed: what the model's outputs may differ by in the executor's precision.
+    allowed, noise: what the model's outputs may differ by in the executor's precision (trtsmith.converter.verify.allowance).
     """
 
     original: Model
@@ -105,6 +106,7 @@ class PreparedSearch:
     replay: ReplayKernel
     outputs: Arrays | None
     allowed: Mapping[str, float]
+    noise: Mapping[str, Noise]
 
 
 @contextmanager
@@ -160,10 +162,21 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         )
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
         kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else []
-        allowed = _allowed(original, feeds, arithmetic, kept) if rounds else {}
+        allowed = _allowed(original, feeds, arithmetic, kept) if rounds else None
         told, replays = _told(asked), replay_with(known)
         yield PreparedSearch(
-            original, rewritten, reduced, reduction, planned, feeds, told, executor, replays, outputs, allowed
+            original,
+            rewritten,
+            reduced,
+            reduction,
+            planned,
+            feeds,
+            told,
+            executor,
+            replays,
+            outputs,
+            {} if allowed is None else allowed.allowed,
+            {} if allowed is None else allowed.noise,
         )
 
 
@@ -187,7 +200,9 @@ def locate_asked(
         if ready_for is not None:
             ready_for(ready)
         tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
-        options = SearchOptions(memory, everything, folder, tolerances, ready.outputs, ready.allowed)
+        options = SearchOptions(
+            memory, everything, folder, tolerances, ready.outputs, ready.allowed, ready.noise
+        )
         return locate(
             ready.original,
             ready.rewritten,
@@ -227,13 +242,11 @@ def _feeds(
     return made.arrays | exact | dict(frozen)
 
 
-def _allowed(
-    original: Model, feeds: Arrays, precision: str, exact: Collection[str] = ()
-) -> Mapping[str, float]:
+def _allowed(original: Model, feeds: Arrays, precision: str, exact: Collection[str] = ()) -> Allowance:
     """What the model's outputs may differ by, as `trtsmith verify` has it."""
     sets = (InputSet("", feeds),)
     plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)
-    return allowance(plain[0], narrow[0] if narrow is not None else None, precision, original.proto).allowed
+    return allowance(plain[0], narrow[0] if narrow is not None else None, precision, original.proto)
 
 
 def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import FACTOR
 from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.noise import Noise
 from trtsmith.converter.verify.sensitivity import SHAKEN, most_moved
 
 EXPLAINED = 5.0
@@ -25,7 +26,7 @@ class Yardstick:
 
     allowed: what outputs may differ by (trtsmith.converter.verify.allowance): the ratio of norms, or the share of whole
         numbers. Outputs that are not in it are those that rounding decides. None: it was not measured.
-    least: what float outputs may differ by then.
+    least: what float outputs may differ by then. noise: what rounding does to the elements of each, where it was measured.
     """
 
     model: Model
@@ -33,10 +34,11 @@ class Yardstick:
     expected: Arrays
     allowed: Mapping[str, float] | None
     least: float
+    noise: Mapping[str, Noise] = field(default_factory=dict)
 
     def compare(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
         """Outputs that can be told, which agree where rounding explains what they differ by."""
-        found = _compared(self._measured, expected, actual)
+        found = _compared(self._measured, expected, actual, self._explained)
         return found if all(c.agrees for c in found) else _compared(self._with_growth, expected, actual)
 
     def beyond(self, actual: Arrays) -> tuple[Comparison, ...]:
@@ -45,7 +47,7 @@ class Yardstick:
 
     def ill_conditioned(self, actual: Arrays) -> dict[str, float]:
         """Outputs whose error rounding explains only because it grows: by name, what SHAKEN inputs change of them."""
-        found = _compared(self._measured, self.expected, actual)
+        found = _compared(self._measured, self.expected, actual, self._explained)
         far = [c.output for c in found if not c.agrees]
         return {name: self.moved[name] for name in far if name not in {c.output for c in self.beyond(actual)}}
 
@@ -63,15 +65,22 @@ class Yardstick:
         return {name: self.allowed[name] for name in self.expected if name in self.allowed}
 
     @cached_property
+    def _explained(self) -> dict[str, Noise]:
+        """The noise of which rounding explains all."""
+        return {name: noise.times(EXPLAINED) for name, noise in self.noise.items()}
+
+    @cached_property
     def _with_growth(self) -> dict[str, float]:
         """The same, where rounding may grow as what the inputs are moved by."""
         finite = {name: known for name, known in self._measured.items() if np.isfinite(self.moved[name])}
         return {name: max(known, FACTOR * self.moved[name]) for name, known in finite.items()}
 
 
-def _compared(allowed: Mapping[str, float], expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
+def _compared(
+    allowed: Mapping[str, float], expected: Arrays, actual: Arrays, noise: Mapping[str, Noise] | None = None
+) -> tuple[Comparison, ...]:
     told = {name: array for name, array in expected.items() if name in allowed}
-    return compare(told, actual, None, {name: EXPLAINED * allowed[name] for name in told})
+    return compare(told, actual, None, {name: EXPLAINED * allowed[name] for name in told}, noise=noise)
 
 
 def told_growth(moved: Mapping[str, float]) -> tuple[str, ...]:

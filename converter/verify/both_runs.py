@@ -11,7 +11,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict
 
 _TOLD_FROM = 1e-5
 """Two runs that differ by less are the same run to a reader: the least that float32 is allowed is 1e-4."""
@@ -29,7 +29,7 @@ def judged_by_both(
     verdict: against `optimised`, the model's outputs for each set of inputs. plain: runs the model without the optimiser;
     again: gives the verdict against that. Neither is called where a network without quantised operators agrees already.
     """
-    if verdict.status == "not comparable" or (verdict.passed and not is_quantised(model)):
+    if verdict.status == NOT_COMPARABLE or (verdict.agrees and not is_quantised(model)):
         return verdict
     try:
         found = plain()
@@ -37,12 +37,12 @@ def judged_by_both(
         return verdict
     apart = max((_apart(o, p) for o, p in zip(optimised, found, strict=True)), default=0.0)
     other = again(found)
-    chosen = other if other.passed and not verdict.passed else verdict
+    chosen = other if other.agrees and not verdict.agrees else verdict
     if apart < _TOLD_FROM and chosen is verdict:
         return verdict
     sentence = (
         f"onnxruntime's optimised and plain runs of the original differ by {apart:.1e}: "
-        f"the outputs agree with {_which(verdict.passed, other.passed)}"
+        f"the outputs agree with {_which(verdict.agrees, other.agrees)}"
     )
     return replace(chosen, references=(*chosen.references, sentence))
 

@@ -34,7 +34,7 @@ from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, not_comparable
+from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict, not_comparable
 from trtsmith.importers.problem import Problem
 
 MODES = ("auto", "graph", "engine")
@@ -91,14 +91,14 @@ class ConversionCheck:
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
         if graphs.ran == "nothing" and self.expected is None:
             graphs = replace(graphs, ran="original")
-        unknown = graphs.status == "not comparable" and self.expected is not None
-        if (not graphs.passed and not unknown) or graphs.not_run:
+        unknown = graphs.status == NOT_COMPARABLE and self.expected is not None
+        if (not graphs.agrees and not unknown) or graphs.not_run:
             return self._told(graphs)
         try:
             verdict = self._engine(rewritten, request, expected, precision, progress)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
-            return replace(graphs, status="not comparable", reason=reason, not_run=str(error))
+            return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
         between = "nothing is known of the graph" if unknown else "the graphs agree"
         told = dict.fromkeys((*verdict.references, *graphs.references))
         return replace(
@@ -134,11 +134,17 @@ class ConversionCheck:
         if precision not in QUANTIZED or self.tolerances:
             return compared(precision=precision, plain=[dict(expected)])
         own = run_quantized(rewritten.model, self.feeds, expected, precision, rewritten.io_types)
-        verdict = compared(precision="tf32", plain=[own.plain], narrow=[own.narrow], at_least=own.allowed)
+        verdict = compared(
+            precision="tf32",
+            plain=[own.plain],
+            narrow=[own.narrow],
+            at_least=own.allowed,
+            changes=own.changes,
+            excluded=own.moved,
+        )
         return replace(
             verdict,
             reason=f"{verdict.reason}, against the graph in {precision}",
-            excluded=(*own.moved.values(), *verdict.excluded),
             precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
         )
 

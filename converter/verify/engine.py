@@ -18,13 +18,14 @@ from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
 from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sensitivity import with_sensitivity
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
+from trtsmith.converter.verify.verdict import DISAGREE, Verdict, judge, not_comparable
 
 Outputs = list[dict[str, np.ndarray]]
 Progress = Callable[[str], None]
@@ -44,6 +45,8 @@ def verify_engine(
     plain: Outputs | None = None,
     narrow: Outputs | None = None,
     at_least: Mapping[str, float] | None = None,
+    changes: Mapping[str, np.ndarray] | None = None,
+    excluded: Mapping[str, str] | None = None,
     exact: Collection[str] = (),
     meanings: tuple[str, ...] = (),
     keep: Callable[[Sequence[Arrays]], None] | None = None,
@@ -57,7 +60,8 @@ def verify_engine(
     expected:   outputs to compare each set with, instead of onnxruntime's. wanted_by: computes them from each set.
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
-    at_least:   by output, what is allowed in any case.
+    at_least:   by output, what is allowed in any case. changes: the same for each element (verify.allowance).
+    excluded:   outputs that cannot be compared; by name, why.
     exact:      with "fp16-sums", nodes that the engine sums in float32.
     keep:       is given the engine's outputs for every set.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
@@ -84,7 +88,18 @@ def verify_engine(
     def judged(own: Outputs | None) -> Verdict:
         told = expected if expected is not None else own
         found = _judged(
-            model, sets, inputs, told, own, narrow, result.outputs, precision, tolerances, at_least
+            model,
+            sets,
+            inputs,
+            told,
+            own,
+            narrow,
+            result.outputs,
+            precision,
+            tolerances,
+            at_least,
+            changes,
+            excluded,
         )
         return replace(found, meanings=meanings, precision=measured_words, warnings=result.warnings)
 
@@ -96,7 +111,7 @@ def verify_engine(
         verdict = judged_by_both(
             model, verdict, plain, run_plain, lambda own: judged([dict(one) for one in own])
         )
-    if verdict.status == "disagree":
+    if verdict.status == DISAGREE:
         say("looking how much the original's outputs change with the last bits of its inputs")
         original = reference(model)
         session = open_session(original)
@@ -115,9 +130,13 @@ def _judged(
     precision: str,
     tolerances: Tolerances | None,
     at_least: Mapping[str, float] | None,
+    changes: Mapping[str, np.ndarray] | None,
+    excluded: Mapping[str, str] | None,
 ) -> Verdict:
     """The verdict on the engine's outputs for every set of inputs; arguments as of `verify_engine`."""
-    excluded = dict(random_outputs(model))
+    left = dict(excluded or {}) | random_outputs(model)
+    doubtful: dict[str, str] = {}
+    amplified: dict[str, float] = {}
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, outputs, strict=True)):
         wanted = expected[index] if expected is not None else {}
@@ -127,12 +146,23 @@ def _judged(
             precision,
             model.proto,
             at_least,
+            changes,
         )
-        excluded = measured.excluded(tolerances) | excluded
-        compared = {n: v for n, v in wanted.items() if n not in excluded}
-        comparisons += compare(compared, actual, tolerances, measured.allowed, one.at)
-    comparisons = [c for c in comparisons if c.output not in excluded]
-    return judge(tuple(comparisons), inputs, engine_run=True, excluded=tuple(excluded.values()))
+        left = measured.excluded(tolerances) | left
+        doubtful |= measured.unproven(tolerances)
+        amplified |= measured.amplified
+        compared = {n: v for n, v in wanted.items() if n not in left}
+        comparisons += compare(compared, actual, tolerances, measured.allowed, one.at, measured.noise)
+    return judge(
+        tuple(c for c in comparisons if c.output not in left),
+        inputs,
+        engine_run=True,
+        excluded=left,
+        doubtful=doubtful,
+        tolerances=tolerances,
+        constant=constant_outputs(model),
+        amplified=amplified,
+    )
 
 
 def onnxruntime_outputs(
@@ -146,13 +176,13 @@ def onnxruntime_outputs(
     """The original's outputs for every set, as it is and with its values rounded to the precision.
 
     plain: the former, where they are known already. exact: nodes that do not sum in float16 in "fp16-sums".
-    The latter are None for fp32, for 8 bits, and where onnxruntime does not run them.
+    The latter are None for 8 bits, and where onnxruntime does not run them.
     ConversionError: onnxruntime does not run the model.
     """
     if plain is None:
         progress("running the original model in onnxruntime")
         plain = _run(reference(model), sets, progress)
-    if precision == "fp32" or precision in QUANTIZED:
+    if precision in QUANTIZED:
         return plain, None
     progress(f"running it with its values rounded to {precision}")
     feeds = sets[0].feeds if sets else None

@@ -17,6 +17,7 @@ from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays, compare
+from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
@@ -55,10 +56,19 @@ def verify_reduced(
         return not_comparable("rewritten graph", error, inputs, "original")
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     measured = allowance(plain[0], other, precision, original.proto)
-    excluded = measured.excluded(tolerances) | dict(random_outputs(original))
+    excluded = measured.excluded(tolerances) | random_outputs(original)
     wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
-    comparisons = compare(wanted, actual, tolerances, measured.allowed)
-    verdict = judge(comparisons, inputs, engine_run=False, excluded=tuple(excluded.values()))
+    comparisons = compare(wanted, actual, tolerances, measured.allowed, noise=measured.noise)
+    verdict = judge(
+        comparisons,
+        inputs,
+        engine_run=False,
+        excluded=excluded,
+        doubtful=measured.unproven(tolerances),
+        tolerances=tolerances,
+        constant=constant_outputs(original),
+        amplified=measured.amplified,
+    )
     sums = ", its sums emulated" if precision == FP16_SUMS else ""
     return replace(verdict, reason=f"{verdict.reason}, in {type_of(precision)} against the original{sums}")
 
@@ -98,12 +108,14 @@ the middle between two steps may go to either: if one in 48 does, that is the sq
 class EightBitOutputs:
     """A graph in 8 bits in onnxruntime: outputs, those with float32 products in TF32, and what an engine may be off by.
 
+    changes: what 8 bits change of each element of a float output: a value may go to the other step at any of them.
     moved: outputs of the original whose very shape 8 bits change, which are none of these. By name, why.
     """
 
     plain: dict[str, np.ndarray]
     narrow: dict[str, np.ndarray]
     allowed: Mapping[str, float]
+    changes: Mapping[str, np.ndarray]
     moved: Mapping[str, str]
 
 
@@ -122,7 +134,12 @@ def run_quantized(
     except ConversionError:
         narrow = plain
     allowed = {name: STEPS * changed_by(expected[name], value) for name, value in plain.items()}
-    return EightBitOutputs(plain, narrow, allowed, moved)
+    changes = {
+        name: np.abs(value.astype(np.float32) - expected[name].astype(np.float32))
+        for name, value in plain.items()
+        if value.dtype.kind not in "iub"
+    }
+    return EightBitOutputs(plain, narrow, allowed, changes, moved)
 
 
 def _widened(value: np.ndarray) -> np.ndarray:

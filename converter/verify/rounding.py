@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx
@@ -42,6 +43,9 @@ WIDE = frozenset(
 )
 """Operators whose results stay in float32 in the half precisions: they overflow, or add up many values."""
 
+_FINE_SPLIT, _HUGE = float(2**4 + 1), 1e37
+"""Veltkamp's constant for 20 significant bits, of values below _HUGE: others would overflow."""
+
 _SPLIT = float(2**13 + 1)
 """Veltkamp's constant: with c = _SPLIT * x, c - (c - x) is x rounded to 24 - 13 = 11 significant bits, those of TF32."""
 
@@ -78,6 +82,8 @@ def rounded(
 ) -> Model:
     """The model as an engine of this precision computes it, in standard operators on float32 values.
 
+    fp32: every result has 20 significant bits: what that changes is some 16 times what a rounding of float32 does, as large
+    as sums in another order and other approximations of functions make it.
     tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32. The bits
     are rounded, and cut off where a convolution has few channels (FEW_CHANNELS).
     fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE and the statistics
@@ -88,8 +94,6 @@ def rounded(
     Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
     convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
-    if precision == "fp32":
-        return model
     if precision == FP16_SUMS:
         return with_float16_sums(rounded(model, "fp16"), TensorProto.FLOAT, exact, feeds).model
     model = at_least(model, BF16_OPSET) if precision == "bf16" else model
@@ -100,7 +104,8 @@ def rounded(
     names = FreshNames()
     names.take(dtypes)
     names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
-    split, below = names.value("tf32_split"), names.value("tf32_below")
+    split, below, huge = (names.value(f"tf32_{part}") for part in ("split", "below", "huge"))
+    bits = Tf32(names, split, below)
     made = {
         name
         for graph in all_graphs(proto.graph)
@@ -111,13 +116,21 @@ def rounded(
     shapes = value_shapes(proto)
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
         if precision == "tf32":
-            nodes = list(_products_rounded(graph, dtypes, shapes, Tf32(names, split, below)))
+            nodes = list(_products_rounded(graph, dtypes, shapes, bits))
+        elif precision == "fp32":
+            nodes = list(
+                _values_stored(
+                    graph, dtypes, names, made, partial(_shortened, bits=bits, huge=huge), frozenset()
+                )
+            )
         else:
-            nodes = list(_values_stored(graph, dtypes, names, made, FORMATS[precision].elem))
+            store = partial(_stored, names=names, elem_type=FORMATS[precision].elem)
+            nodes = list(_values_stored(graph, dtypes, names, made, store, WIDE))
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
-    if precision == "tf32":
-        for name, number in ((split, _SPLIT), (below, _BELOW)):
+    if precision in ("tf32", "fp32"):
+        numbers = {split: _SPLIT, below: _BELOW} if precision == "tf32" else {split: _FINE_SPLIT, huge: _HUGE}
+        for name, number in numbers.items():
             proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
     return inferred.with_proto(proto)
 
@@ -192,9 +205,17 @@ def _products_rounded(
 
 
 def _values_stored(
-    graph: onnx.GraphProto, dtypes: Mapping[str, str], names: FreshNames, made: set[str], elem_type: int
+    graph: onnx.GraphProto,
+    dtypes: Mapping[str, str],
+    names: FreshNames,
+    made: set[str],
+    store: Callable[[str, str], Iterator[onnx.NodeProto]],
+    wide: Collection[str],
 ) -> Iterator[onnx.NodeProto]:
-    """Each result is rounded where it is made; weights and inputs where a graph first reads them, to hold few at once."""
+    """Each result is rounded where it is made; weights and inputs where a graph first reads them, to hold few at once.
+
+    store: nodes that round a value, by its name and that of the result. wide: operators whose results are not rounded.
+    """
     held: dict[str, str] = {}
     for node in graph.node:
         native = not normalise_domain(node.domain)
@@ -203,9 +224,9 @@ def _values_stored(
             if dtypes.get(value) == "float32" and value not in made and position not in exact:
                 if value not in held:
                     held[value] = names.value(f"{value}_stored")
-                    yield from _stored(value, held[value], names, elem_type)
+                    yield from store(value, held[value])
                 node.input[position] = held[value]
-        if _is_weight(node) or (native and node.op_type in WIDE):
+        if _is_weight(node) or (native and node.op_type in wide):
             yield node
             continue
         results = [(i, value) for i, value in enumerate(node.output) if dtypes.get(value) == "float32"]
@@ -214,12 +235,21 @@ def _values_stored(
         unrounded = list(node.output)
         yield node
         for i, value in results:
-            yield from _stored(unrounded[i], value, names, elem_type)
+            yield from store(unrounded[i], value)
 
 
 def _is_weight(node: onnx.NodeProto) -> bool:
     """Whether the node is a weight that is written as a node."""
     return node.op_type == "Constant" and not normalise_domain(node.domain)
+
+
+def _shortened(value: str, stored: str, bits: Tf32, huge: str) -> Iterator[onnx.NodeProto]:
+    """The value with fewer significant bits, where it is not huge."""
+    size, small, short = (bits.names.value(f"{stored}_{part}") for part in ("size", "small", "short"))
+    yield helper.make_node("Abs", [value], [size])
+    yield helper.make_node("Less", [size, huge], [small])
+    yield from bits.rounded(value, short)
+    yield helper.make_node("Where", [small, short, value], [stored])
 
 
 def _stored(value: str, stored: str, names: FreshNames, elem_type: int) -> Iterator[onnx.NodeProto]:

@@ -24,13 +24,17 @@ roundings. float64 is judged as float32, in which TensorRT computes it. Integers
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|."""
+    """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|.
+
+    not_compared: outputs of which the user accepts that they cannot be compared (--not-compared).
+    """
 
     rtol: Mapping[str, float]
     atol: Mapping[str, float]
+    not_compared: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        """Whether the user gave any."""
+        """Whether the user gave any number."""
         return bool(self.rtol or self.atol)
 
     def of(self, output: str) -> tuple[float, float] | None:
@@ -39,23 +43,31 @@ class Tolerances:
         return None if rtol is None and atol is None else (rtol or 0.0, atol or 0.0)
 
     def check_outputs(self, outputs: Sequence[str]) -> None:
-        """UsageError for a tolerance of an output that the model has not."""
+        """UsageError for an output that the model has not."""
+        named = [
+            (name, f"{flag} {name}:{value:g}")
+            for flag, table in (("--rtol", self.rtol), ("--atol", self.atol))
+            for name, value in table.items()
+            if name
+        ]
+        named += [(name, f"--not-compared {name}") for name in sorted(self.not_compared)]
         problems = [
             Problem(
                 f"the model has no output {name!r}",
-                f"{flag} {name}:{value:g}",
+                flag,
                 "one of: " + ", ".join(map(repr, outputs)),
                 "correct the name",
             )
-            for flag, table in (("--rtol", self.rtol), ("--atol", self.atol))
-            for name, value in table.items()
-            if name and name not in outputs
+            for name, flag in named
+            if name not in outputs
         ]
         if problems:
             raise UsageError(problems)
 
 
-def parse_tolerances(rtol: Sequence[str] = (), atol: Sequence[str] = ()) -> Tolerances:
+def parse_tolerances(
+    rtol: Sequence[str] = (), atol: Sequence[str] = (), not_compared: Sequence[str] = ()
+) -> Tolerances:
     """UsageError for what is not a non-negative number."""
     tables = []
     for flag, texts in (("--rtol", rtol), ("--atol", atol)):
@@ -77,4 +89,4 @@ def parse_tolerances(rtol: Sequence[str] = (), atol: Sequence[str] = ()) -> Tole
                 )
             table[name] = value
         tables.append(table)
-    return Tolerances(*tables)
+    return Tolerances(tables[0], tables[1], frozenset(not_compared))

@@ -1,30 +1,50 @@
-"""Gives the verdict on a set of comparisons: only agreement is a pass."""
+"""Gives the verdict on a set of comparisons: a pass only where every output was compared and agrees."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.verify.compare import NOTHING_FINITE, Comparison
+from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.tolerances import Tolerances
 
 RAN = ("graphs", "original", "nothing")
 """The graph from which the engine is built, and where it is compared with it the original; that alone; neither."""
+
+AGREE, IN_PART, NOT_COMPARABLE, DISAGREE = "agree", "agrees in part", "not comparable", "disagree"
+STATUSES = (AGREE, IN_PART, NOT_COMPARABLE, DISAGREE)
+"""Of a verdict: only the first is a pass. IN_PART: some outputs agree, and others were not compared."""
+
+NOT_COMPARED = "not compared"
+"""The status of an output that could not be compared, where the user accepts that."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An output that was not compared, or of which agreement proves nothing.
+
+    why: one sentence. accepted: whether the user said that this output need not be compared (--not-compared).
+    """
+
+    output: str
+    why: str
+    accepted: bool = False
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The result of a comparison.
 
-    status:     "agree", "disagree" or "not comparable"; only `agree` is a pass.
+    status:     "agree", "agrees in part", "disagree" or "not comparable"; only `agree` is a pass.
     reason:     one sentence.
     engine_run: whether the engine itself was run, or only the graphs from which it is built.
     inputs:     where the inputs come from.
     comparisons: of each output, and of each set of inputs.
     meanings:   what made-up inputs were taken for, one sentence for each.
-    excluded:   outputs that were not compared, one sentence for each: those that random numbers decide.
+    left_out:   outputs that were not compared, or of which agreement proves nothing, and why.
     precision:  what the default tolerance of an engine's outputs assumes; "" where no engine was run.
     not_run:    why the engine was not run; "" where it was.
     warnings:   what the user should know of the engine and its run, one sentence each.
@@ -39,7 +59,7 @@ class Verdict:
     inputs: str
     comparisons: tuple[Comparison, ...] = ()
     meanings: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     precision: str = ""
     not_run: str = ""
     warnings: tuple[str, ...] = ()
@@ -48,8 +68,20 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the outputs agree."""
-        return self.status == "agree"
+        """Whether every output was compared and agrees, but those that the user accepts as not compared."""
+        return self.status == AGREE
+
+    @property
+    def agrees(self) -> bool:
+        """Whether something was compared, and all of it agrees."""
+        return self.status in (AGREE, IN_PART)
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The status of each output: "agree", "disagree", "not comparable", or "not compared" where that is accepted."""
+        found = dict.fromkeys((c.output for c in self.comparisons), AGREE)
+        found |= {one.output: NOT_COMPARED if one.accepted else NOT_COMPARABLE for one in self.left_out}
+        return found | {c.output: DISAGREE for c in self.comparisons if not c.agrees}
 
     def to_json(self) -> dict[str, Any]:
         """The verdict in JSON's types, which have neither infinity nor NaN: a relative error against zeros is null."""
@@ -59,21 +91,22 @@ class Verdict:
                 value = comparison[name]
                 if value is not None and not math.isfinite(value):
                     comparison[name] = None if name == "relative" else str(value)
-        return document
+        return document | {"outputs": self.outputs}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Verdict:
         """The verdict of which `to_json` made this. KeyError, TypeError or ValueError for anything else."""
-        values = dict(document)
+        values = {name: value for name, value in document.items() if name != "outputs"}
         values["comparisons"] = tuple(_comparison(one) for one in values["comparisons"])
-        for name in ("meanings", "excluded", "warnings", "references"):
+        values["left_out"] = tuple(LeftOut(**one) for one in values["left_out"])
+        for name in ("meanings", "warnings", "references"):
             values[name] = tuple(values.get(name, ()))
         return Verdict(**values)
 
 
 def _comparison(document: Mapping[str, Any]) -> Comparison:
     values = dict(document)
-    for name in ("shape", "worst"):
+    for name in ("shape", "worst", "slice"):
         values[name] = tuple(values[name])
     values["relative"] = math.inf if values["relative"] is None else values["relative"]
     for name in ("expected", "actual"):
@@ -82,45 +115,83 @@ def _comparison(document: Mapping[str, Any]) -> Comparison:
 
 
 def judge(
-    comparisons: tuple[Comparison, ...], inputs: str, *, engine_run: bool, excluded: Sequence[str] = ()
+    comparisons: tuple[Comparison, ...],
+    inputs: str,
+    *,
+    engine_run: bool,
+    excluded: Mapping[str, str] | None = None,
+    doubtful: Mapping[str, str] | None = None,
+    tolerances: Tolerances | None = None,
+    constant: Collection[str] = (),
+    amplified: Mapping[str, float] | None = None,
 ) -> Verdict:
     """The verdict on a set of comparisons. Nothing compared is not a pass.
 
-    An output that has no finite element on either side is none of the comparisons: it joins those that were left out. Where
-    the others agree the verdict is that they do, and says how many were left out.
+    excluded: outputs that were not compared; by name, why. doubtful: those of which agreement proves nothing, likewise.
+    tolerances: of the user, which name the outputs that need not be compared.
+    constant: outputs that are the same for all inputs, as the graph shows: what says nothing of another proves these.
+    amplified: what rounding alone changes of outputs that therefore may be further off than usual.
     """
-    nowhere = [c for c in comparisons if c.reason == NOTHING_FINITE]
-    comparisons = tuple(c for c in comparisons if c.reason != NOTHING_FINITE)
-    left_out = (*excluded, *map(_without_numbers, nowhere))
-
-    def verdict(status: str, reason: str) -> Verdict:
-        return Verdict(status, reason, engine_run, inputs, comparisons, excluded=left_out)
-
+    accepted = frozenset() if tolerances is None else tolerances.not_compared
+    left_out = dict(excluded or {}) | _without_proof(comparisons, constant)
     wrong = [c for c in comparisons if not c.agrees]
-    if wrong:
-        places = (f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong)
-        return verdict("disagree", "; ".join(places))
-    if not comparisons:
-        return verdict("not comparable", "; ".join(left_out) or "no output was compared")
-    if not any(c.compared for c in comparisons):
-        rest = "".join(f"; {sentence}" for sentence in left_out)
-        return verdict("not comparable", f"every output {'that is left ' if left_out else ''}is empty{rest}")
-    worst = max(c.relative for c in comparisons)
-    count = f"; {len(left_out)} not comparable" if left_out else ""
-    return verdict("agree", f"largest relative error {worst:.1e}{count}")
-
-
-def _without_numbers(comparison: Comparison) -> str:
-    at = f" at {comparison.at}" if comparison.at else ""
-    return (
-        f"output {comparison.output!r}{at} is not comparable: it is NaN or infinite everywhere, in the reference too; give "
-        "inputs for which it is finite (--inputs FILE.npz)"
+    left_out |= {n: why for n, why in (doubtful or {}).items() if n not in left_out}
+    found = Verdict(
+        DISAGREE,
+        "; ".join(f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong),
+        engine_run,
+        inputs,
+        comparisons,
+        left_out=tuple(
+            LeftOut(output, why, output in accepted)
+            for output, why in left_out.items()
+            if output not in {c.output for c in wrong}
+        ),
     )
+    return found if wrong else _without_errors(found, amplified or {})
+
+
+def _without_errors(verdict: Verdict, amplified: Mapping[str, float]) -> Verdict:
+    """The verdict with the status and the reason that its comparisons and the outputs left out give."""
+    counted = set(verdict.outputs) - {one.output for one in verdict.left_out if one.accepted}
+    agree = [name for name, status in verdict.outputs.items() if status == AGREE]
+    if not agree:
+        reason = "; ".join(one.why for one in verdict.left_out) or "no output was compared"
+        return replace(verdict, status=NOT_COMPARABLE, reason=reason)
+    worst = max((c for c in verdict.comparisons if c.output in agree), key=lambda c: c.relative)
+    error = f"largest relative error {worst.relative:.1e}"
+    if worst.relative and worst.output in amplified:
+        error += (
+            f" in {worst.output!r}, of which rounding alone changes {amplified[worst.output]:.1e}: "
+            "the network amplifies it"
+        )
+    accepted = len(verdict.outputs) - len(counted)
+    error += f"; {accepted} not compared, as accepted" if accepted else ""
+    if len(agree) == len(counted):
+        return replace(verdict, status=AGREE, reason=error)
+    reason = f"{len(agree)} of {len(verdict.outputs)} outputs compared: {error}"
+    return replace(verdict, status=IN_PART, reason=reason)
+
+
+def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str]) -> dict[str, str]:
+    """Outputs that agree and say nothing: by name, why. One that is finite nowhere for any of the inputs is one of them."""
+    found = {}
+    for name in dict.fromkeys(c.output for c in comparisons):
+        mine = [c for c in comparisons if c.output == name]
+        nowhere = next((c for c in mine if not c.compared and c.shape and 0 not in c.shape), None)
+        silent = nowhere or next((c for c in mine if all(one.nothing for one in mine)), None)
+        if silent is not None and silent.nothing and (nowhere or name not in constant):
+            at = f" at {silent.at}" if silent.at and nowhere else ""
+            found[name] = (
+                f"output {name!r}{at} is not comparable: {silent.nothing}, in the reference too; give inputs for which it "
+                f"is not (--inputs FILE.npz), or accept that with --not-compared {name}"
+            )
+    return found
 
 
 def not_comparable(which: str, error: TrtsmithError, inputs: str, ran: str) -> Verdict:
     """The verdict where a graph cannot be run, with what would make it comparable. which: such as "original"."""
     problem = error.problems[0]
     return Verdict(
-        "not comparable", f"the {which}: {problem.what.rstrip('.')}; {problem.fix}", False, inputs, ran=ran
+        NOT_COMPARABLE, f"the {which}: {problem.what.rstrip('.')}; {problem.fix}", False, inputs, ran=ran
     )

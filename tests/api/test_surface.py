@@ -39,9 +39,11 @@ SIGNATURES = {
     "io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), prefer_stock=False, "
     "embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, rtol=None, "
-    "atol=None, verify='auto', html=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Conversion",
+    "atol=None, not_compared=(), verify='auto', html=None, ops=(), plugins_from_packages=True, verbose=False, "
+    "progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
-    "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, precision='', plugins=(), "
+    "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, not_compared=(), "
+    "precision='', plugins=(), "
     "flavour='auto', timeout=None, html=None, ops=(), plugins_from_packages=True, verbose=False, progress=None) "
     "-> Verdict",
     "load_report": "(path) -> Report",
@@ -74,7 +76,7 @@ FIELDS = {
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
-    "Verdict": "status reason engine_run inputs comparisons meanings excluded precision not_run warnings ran references",
+    "Verdict": "status reason engine_run inputs comparisons meanings left_out precision not_run warnings ran references",
 }
 
 METHODS = {"load", "open", "session", "inspect", "close", "of_request", "cuda_graph"}

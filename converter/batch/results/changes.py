@@ -61,9 +61,12 @@ def task_changes(old: TaskResult, new: TaskResult) -> tuple[Change, ...]:
     return tuple(change for rule in rules for change in rule(old, new))
 
 
+_RANKED = ("disagree", "not comparable", "agrees in part", "agree")
+
+
 def _status(old: TaskResult, new: TaskResult) -> Iterator[Change]:
     """Between passed and not passed it is better or worse, but for a task that was cancelled, of which nobody knows. A
-    verdict of "not comparable" is better than "disagree"."""
+    verdict is better that stands later in _RANKED."""
     problems = "; ".join(new.problems[:1])
     if old.status is not new.status:
         mark = DIFFERENT
@@ -72,9 +75,11 @@ def _status(old: TaskResult, new: TaskResult) -> Iterator[Change]:
         yield Change("status", mark, old.status.value, new.status.value, problems)
     elif old.verdict != new.verdict:
         mark = (
-            {"disagree": WORSE, "not comparable": BETTER}.get(new.verdict, DIFFERENT)
-            if old.verdict
-            else DIFFERENT
+            DIFFERENT
+            if old.verdict not in _RANKED or new.verdict not in _RANKED
+            else BETTER
+            if _RANKED.index(new.verdict) > _RANKED.index(old.verdict)
+            else WORSE
         )
         yield Change("verdict", mark, old.verdict or "none", new.verdict or "none")
     elif _masked(old, old.problems) != _masked(new, new.problems):

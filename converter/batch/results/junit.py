@@ -91,7 +91,8 @@ def _said(task: Mapping[str, Any]) -> tuple[str, str]:
     if verdict and verdict["status"] != "agree":
         wrong = [one for one in verdict["outputs"] if not one["agrees"]]
         lines = [f"{one['output']}{one['at'] and ' at ' + one['at']}: {one['reason']}" for one in wrong]
-        return f"{task['status']}: {verdict['reason']}", "\n".join(lines)
+        lines += [one["why"] for one in verdict["left_out"]]
+        return f"{verdict['status']}: {verdict['reason']}", "\n".join(lines)
     return str(task["status"]), text
 
 

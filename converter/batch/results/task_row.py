@@ -7,7 +7,7 @@ as the code of this version writes it is left out, and never stops a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
@@ -95,8 +95,7 @@ def _nodes(nodes: Any) -> dict[str, str] | None:
 
 
 def _verdict(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    comparisons = verdict.get("comparisons")
-    known = comparisons if isinstance(comparisons, list | tuple) else ()
+    known = _items(verdict.get("comparisons"))
     return {
         "status": _text(verdict.get("status")),
         "reason": _text(verdict.get("reason")),
@@ -115,12 +114,23 @@ def _verdict(verdict: Mapping[str, Any]) -> dict[str, Any]:
             }
             for one in map(_mapping, known)
         ],
+        "left_out": [
+            {
+                "output": _text(one.get("output")),
+                "why": _text(one.get("why")),
+                "accepted": one.get("accepted") is True,
+            }
+            for one in map(_mapping, _items(verdict.get("left_out")))
+        ],
     }
 
 
+def _items(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
 def _bench(bench: Mapping[str, Any]) -> dict[str, Any]:
-    runs = bench.get("runs")
-    known = runs if isinstance(runs, list | tuple) else ()
+    known = _items(bench.get("runs"))
     return {
         "gpu": _text(bench.get("gpu")),
         "driver": _text(bench.get("driver")),

@@ -25,7 +25,7 @@ from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
 _SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
-_READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol")
+_READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol", "not-compared")
 """The options that are looked at."""
 
 
@@ -88,11 +88,13 @@ class ModelLook:
                 value_profile(left, frozenset(), parse_values(options.values), {})
             except UsageError as error:
                 self._take(error, checker.place(layer, ("values",), keys))
-        if not checked.wrong & {"rtol", "atol"}:
+        judged = ("rtol", "atol", "not-compared")
+        if not checked.wrong & set(judged):
             try:
-                parse_tolerances(options.rtol, options.atol).check_outputs(outputs)
+                tolerances = parse_tolerances(options.rtol, options.atol, options.not_compared)
+                tolerances.check_outputs(outputs)
             except UsageError as error:
-                self._take(error, checker.place(layer, ("rtol", "atol"), keys))
+                self._take(error, checker.place(layer, judged, keys))
 
     def _check_arrays(self, file: Path, specs: Sequence[InputSpec], keys: Keys) -> None:
         """--inputs has an array for each input. Their names are read, and no array."""

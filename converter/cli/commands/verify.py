@@ -8,7 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_operators, add_references, add_running, add_tolerances
+from trtsmith.converter.cli.arguments import (
+    add_not_compared,
+    add_operators,
+    add_references,
+    add_running,
+    add_tolerances,
+)
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -25,6 +31,7 @@ from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.references import parse_references
 from trtsmith.converter.verify.rounding import PRECISIONS
 from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions, verify_bundle
 
 _DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with onnxruntime's on the original model,
@@ -71,6 +78,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_polygraphy(parser)
     judged = parser.add_argument_group("what is allowed")
     add_tolerances(judged)
+    add_not_compared(judged)
     judged.add_argument(
         "--precision",
         choices=PRECISIONS,
@@ -177,7 +185,7 @@ def verify_options(options: argparse.Namespace) -> VerifyOptions:
         save_inputs=options.save_inputs,
         save_outputs=options.save_outputs,
         shapes=parse_shapes(options.shapes),
-        tolerances=parse_tolerances(options.rtol, options.atol),
+        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared),
         references=parse_references(options.reference),
         precision=options.precision or "",
         plugins=tuple(options.plugins),
@@ -199,7 +207,7 @@ def _located(
     Where it was not asked for, what keeps it from being found is a note: the verdict stands.
     """
     verdict = compared.verdict
-    wanted = verdict.status == "disagree" if options.per_node is None else options.per_node
+    wanted = verdict.status == DISAGREE if options.per_node is None else options.per_node
     if not wanted:
         return None
     wrong = next((c.at for c in verdict.comparisons if not c.agrees), compared.sets[0].at)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
-from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
 _NO_ENGINE = {
     "graphs": "the graph from which the engine is built was run in onnxruntime; the engine itself was not run",
@@ -20,10 +20,10 @@ def render_verdict(verdict: Verdict) -> str:
     return "\n".join(_lines(verdict))
 
 
-def render_comparisons(comparisons: Sequence[Comparison]) -> str:
-    """A table, a row for each output."""
+def render_comparisons(comparisons: Sequence[Comparison], statuses: Mapping[str, str] | None = None) -> str:
+    """A table, a row for each output. statuses: by output, where it is more than what its comparison says."""
     header = ("output", "shape", "relative", "max", "mean", "p99", "cosine", "worst at", "")
-    rows = [header, *map(_row, comparisons)]
+    rows = [header, *(_row(c, (statuses or {}).get(c.output, AGREE)) for c in comparisons)]
     if any(c.at for c in comparisons):
         rows = [(at, *row) for at, row in zip(["", *(c.at for c in comparisons)], rows, strict=True)]
     return table(rows)
@@ -32,9 +32,9 @@ def render_comparisons(comparisons: Sequence[Comparison]) -> str:
 def _lines(verdict: Verdict) -> Iterator[str]:
     yield f"verdict: {verdict.status}: {one_line(verdict.reason)} (inputs: {verdict.inputs})"
     if verdict.comparisons:
-        yield render_comparisons(verdict.comparisons)
+        yield render_comparisons(verdict.comparisons, verdict.outputs)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
-    yield from map(one_line, verdict.excluded)
+    yield from (f"{one_line(one.why)}{'; accepted' if one.accepted else ''}" for one in verdict.left_out)
     yield from map(one_line, verdict.references)
     if verdict.precision:
         yield verdict.precision
@@ -42,9 +42,10 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield _NO_ENGINE[verdict.ran] + (f": {one_line(verdict.not_run)}" if verdict.not_run else "")
 
 
-def _row(c: Comparison) -> tuple[str, ...]:
+def _row(c: Comparison, status: str) -> tuple[str, ...]:
     numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
     pair = "" if c.expected is None else f": {c.actual:.6g}, expected {c.expected:.6g}"
     worst = ",".join(map(str, c.worst))
     shape = "x".join(map(str, c.shape))
-    return (c.output, shape, *numbers, f"{c.cosine:.6f}", worst + pair, "agrees" if c.agrees else c.reason)
+    said = c.reason if not c.agrees else "agrees" if status in (AGREE, DISAGREE) else status
+    return (c.output, shape, *numbers, f"{c.cosine:.6f}", worst + pair, said)

@@ -110,7 +110,8 @@ def _against(baselines: Sequence[Mapping[str, Any]]) -> str:
         if "unavailable" in baseline:
             rows.append((baseline["name"], "-", "-", "-", f"not available: {baseline['unavailable']}"))
         else:
-            median, verdict = baseline["response_ms"]["median"], "agree" if baseline["agrees"] else "DISAGREE"
+            median = baseline["response_ms"]["median"]
+            verdict = baseline["status"] if baseline["agrees"] else baseline["status"].upper()
             rows.append(
                 (baseline["name"], f"{median:.4g}", f"x{baseline['ratio']:.3g}", verdict, baseline["what"])
             )

@@ -16,6 +16,7 @@ _OF_WORDS = {
     "note": _CYAN,
     "agree": _GREEN,
     "disagree": _RED,
+    "agrees in part": _YELLOW,
     "not comparable": _YELLOW,
     "convertible": _GREEN,
     "not convertible": _RED,
@@ -29,7 +30,8 @@ _OF_WORDS = {
 
 _SAID = re.compile(r"(error|warning|note|fail)(?=:)")
 _VERDICT = re.compile(
-    r"(?<=^verdict: )(?:(agree|disagree|not comparable)(?=:)|(every value agrees)$)", re.MULTILINE
+    r"(?<=^verdict: )(?:(agree|agrees in part|disagree|not comparable)(?=:)|(every value agrees)$)",
+    re.MULTILINE,
 )
 _OUTCOME = re.compile(r"(?<=; )(not convertible|convertible)(?=:)")
 _NOTED = re.compile(r"^(warning|note)(?=: )", re.MULTILINE)

@@ -52,18 +52,19 @@ const Conversion = (() => {
     const column = (title, value, more) => ({ title, value, ...more });
     const figures = [["relative", "relative"], ["max", "max"], ["mean", "mean"], ["p99", "p99"]].map(([title, key]) =>
       column(title, (row) => row[key], { number: true, cell: (row) => (row[key] === null ? "∞" : Frame.number(row[key])) }));
+    const status = (row) => (row.agrees && verdict.outputs[row.output] !== "disagree" ? verdict.outputs[row.output] : row.agrees ? "agree" : "disagree");
     const table = Table.make({ label: "outputs", rows: verdict.comparisons, search: verdict.comparisons.length > 8, columns: [
       column("output", (row) => row.output), ...(several ? [column("inputs", (row) => row.at)] : []),
       column("shape", (row) => row.dtype + " " + (row.shape.join("×") || "scalar")), ...figures,
       column("cosine", (row) => row.cosine, { number: true, cell: (row) => Number(row.cosine).toFixed(6) }),
       column("worst at", (row) => row.worst.join(","), { cell: (row) => (row.worst.length ? row.worst.join(",") + ": " + Frame.number(row.actual, 5)
         + ", expected " + Frame.number(row.expected, 5) : "") }),
-      column("verdict", (row) => (row.agrees ? "agrees" : "disagrees"), { cell: (row) => [Frame.badge(row.agrees ? "agrees" : "disagrees", row.agrees ? "good" : "bad"),
+      column("verdict", status, { cell: (row) => [Frame.badge(status(row), { agree: "good", disagree: "bad" }[status(row)] || "fair"),
         " ", element("span", { class: "soft" }, row.reason)] }),
     ] });
     const ran = { graphs: "the graph that the engine is built from was run in onnxruntime, against the original", original: "the original was run", nothing: "neither graph was run" };
     const told = [verdict.engine_run ? "The engine itself was run." : "The engine itself was not run" + (verdict.not_run ? ": " + verdict.not_run : "") + "; " + (ran[verdict.ran] || verdict.ran) + ".",
-      "Inputs: " + verdict.inputs + ".", verdict.precision ? "Judged as " + verdict.precision + "." : "", ...verdict.meanings, ...verdict.references, ...verdict.excluded];
+      "Inputs: " + verdict.inputs + ".", verdict.precision ? "Judged as " + verdict.precision + "." : "", ...verdict.meanings, ...verdict.references, ...verdict.left_out.map((one) => one.why + (one.accepted ? "; accepted" : ""))];
     fill("outputs", verdict.comparisons.length ? table.element : null, told.filter(Boolean).map((text) => element("p", { class: "soft" }, Frame.shown(text, 2000))));
   }
 

@@ -82,7 +82,7 @@
         { title: "name", value: (row) => row.name }, { title: "what", value: (row) => row.unavailable ? "not available: " + row.unavailable : row.what },
         { title: "response ms", number: true, value: (row) => row.response_ms ? row.response_ms.median : null, cell: (row) => (row.response_ms ? Frame.number(row.response_ms.median, 4) : "") },
         { title: "times the engine's", number: true, value: (row) => row.ratio ?? null, cell: (row) => (row.ratio ? Frame.number(row.ratio) : "") },
-        { title: "outputs", value: (row) => (row.agrees === undefined ? "" : row.agrees ? "agree" : "disagree") }] }).element);
+        { title: "outputs", value: (row) => (row.status || "") }] }).element);
     }
     fill("time", parts);
   }

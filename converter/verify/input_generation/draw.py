@@ -20,17 +20,25 @@ Shape = tuple[int, ...]
 
 
 def draw(rng: np.random.Generator, dtype: str, shape: Shape, meaning: InputValues | None) -> np.ndarray:
-    """Values of the type and shape. Without a meaning: standard normal, whole numbers from 0 to 9, both booleans."""
+    """Values of the type and shape. Without a meaning: normal ones of both signs, integers from 0 to 9, both booleans."""
     kind = np.dtype(dtype)
     if meaning is None:
         if kind.kind in "iub":
             return rng.integers(0, 2 if kind.kind == "b" else _ANY_INTEGER, shape).astype(kind)
-        return rng.standard_normal(shape).astype(kind)
+        return _both_signs(rng.standard_normal(shape)).astype(kind)
     values = _DRAWN[meaning.kind](rng, shape, meaning)
     if kind.kind in "iu" and values.dtype.kind == "f":
         limits = np.iinfo(kind)
         values = np.clip(np.rint(values), limits.min, limits.max)
     return np.asarray(values).astype(kind)
+
+
+def _both_signs(values: np.ndarray) -> np.ndarray:
+    """Few numbers may all be negative, and a Relu would leave zeros, which prove nothing: then each second is positive."""
+    if values.size < 2 or not (values < 0).all():
+        return values
+    values.flat[1::2] *= -1
+    return values
 
 
 def _range(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:

@@ -18,7 +18,7 @@ from trtsmith.converter.convert.reports import load_report
 from trtsmith.converter.verify import engine as stage
 from trtsmith.converter.verify import verify_bundle
 from trtsmith.converter.verify.compare import Comparison
-from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verdict import LeftOut, Verdict
 
 R = Path("r.json")
 AGREE = Verdict("agree", "", True, "").to_json()
@@ -116,7 +116,16 @@ def test_a_verdict_comes_back_from_json() -> None:
         Comparison("z", "int64", (), True, "equal", compared=1),
     )
     verdict = Verdict(
-        "disagree", "far", True, "x.npz", comparisons, ("x: sizes",), ("r: random",), "tf32", "", ("old",)
+        "disagree",
+        "far",
+        True,
+        "x.npz",
+        comparisons,
+        ("x: sizes",),
+        (LeftOut("r", "r: random"),),
+        "tf32",
+        "",
+        ("old",),
     )
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
 
@@ -132,7 +141,7 @@ def test_a_verdict_comes_back_from_json() -> None:
         ('{"convertible": false, "problems": [{"what": "w"}]}', "KeyError: 'where'"),
         ('{"verified": true, "verdict": {"status": "agree"}}', "KeyError: 'comparisons'"),
         (
-            '{"verified": true, "verdict": {"comparisons": [], "meanings": [], "excluded": [], "warnings": [], "x": 1}}',
+            '{"verified": true, "verdict": {"comparisons": [], "meanings": [], "left_out": [], "warnings": [], "x": 1}}',
             "'x'",
         ),
         ("[" * 100_000, "RecursionError"),

@@ -121,15 +121,20 @@ def test_an_output_that_is_nan_everywhere_is_named(
     head = '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) =>'
     nan = "one = Constant <value = float {1.0}> ()  a = Abs (x)  b = Add (a, one)  c = Neg (b)  y = Log (c)"
     for outputs, code, status in (
-        ("float[3] y, float[3] z", 0, "agree"),
+        ("float[3] y, float[3] z", 3, "agrees in part"),
         ("float[3] y", 3, "not comparable"),
     ):
         onnx.save(onnx.parser.parse_model(f"{head} ({outputs}) {{ {nan}  z = Neg (x) }}"), "m.onnx")
         found, out, verdict = convert(capsys)
         assert (found, verdict["status"]) == (code, status)
         assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
-        assert "--inputs FILE.npz" in out and verdict["excluded"][0].startswith("output 'y'")
-    assert "agree: largest relative error 0.0e+00; 1 not comparable" not in out
+        assert "--inputs FILE.npz" in out and verdict["left_out"][0]["output"] == "y"
+        assert verdict["outputs"] == {"y": "not comparable", "z": "agree"} or "z" not in outputs
+        found, out, verdict = convert(capsys, "--not-compared", "y")
+        assert (found, verdict["status"]) == ((0, "agree") if "z" in outputs else (3, "not comparable"))
+        assert verdict["outputs"]["y"] == "not compared" and "; accepted" in out
+    unknown = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--not-compared", "w")
+    refused(unknown, 2, "the model has no output 'w'", "--not-compared w")
 
 
 def test_steps_do_not_repeat_the_name_of_their_stage(

@@ -163,9 +163,17 @@ def test_custom_operators_are_stored_and_compute_in_float32(tmp_path: Path) -> N
     assert np.array_equal(got, got.astype(np.float16).astype(np.float32))
 
 
-def test_fp32_is_the_model_itself_and_engines_of_fp32_compute_in_tf32(tmp_path: Path) -> None:
-    model = load_model(inverse(tmp_path / "m.onnx"))
-    assert rounded(model, "fp32") is model
+def test_results_of_fp32_have_20_bits_and_infinities_stay(tmp_path: Path) -> None:
+    x = np.array([[1 + 2.0**-19, 1 + 2.0**-20 * 1.5, -3.4e38, np.inf, -np.inf]], np.float32)
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1, 5] x) => (float[1, 5] y) { y = Neg (x) }'
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    got = run(rounded(load_model(tmp_path / "m.onnx"), "fp32"), {"x": x}, optimise=False)["y"]
+    assert got.tolist() == [[-1 - 2.0**-19, -1 - 2.0**-19, float(np.float32(3.4e38)), -np.inf, np.inf]]
+
+
+def test_engines_of_fp32_compute_in_tf32() -> None:
     asked = ("fp32", "float32", "fp16", "float16", "bf16", "bfloat16", "int8")
     assert [engine_precision(p) for p in asked] == ["tf32", "tf32", "fp16", "fp16", "bf16", "bf16", "int8"]
 

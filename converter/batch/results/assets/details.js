@@ -82,6 +82,7 @@ const Details = (() => {
     return section("Outputs",
       element("p", {}, shown(verdict.status + ": " + verdict.reason)),
       element("p", { class: "soft" }, shown(run + "; inputs: " + verdict.inputs)),
+      ...verdict.left_out.map((one) => element("p", { class: "soft" }, shown(one.why + (one.accepted ? "; accepted" : "")))),
       rows.length ? plain(["output", "at", "error", "of tolerance", ""], rows, [2, 3]) : null, more(task, "outputs"));
   }
 

@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez(tmp_path / "axes.npz", x=x, axes=np.array([1]))
     np.savez(tmp_path / "x.npz", x=x)
     np.savez(tmp_path / "wrong.npz", x=x, axes=np.array([1], np.int32))
-    np.savez(tmp_path / "reshape.npz", x=np.ones((4, 6), np.float32), s=np.array([3, 8]))
+    np.savez(tmp_path / "reshape.npz", x=np.arange(24, dtype=np.float32).reshape(4, 6), s=np.array([3, 8]))
     np.save(tmp_path / "a.npy", np.array([0]))
     return tmp_path
 

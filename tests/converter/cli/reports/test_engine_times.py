@@ -31,6 +31,7 @@ def document() -> dict[str, Any]:
         "response_ms": times,
         "ratio": 4.0,
         "agrees": False,
+        "status": "disagree",
         "what": "on the CPU",
     }
     return {

@@ -209,7 +209,7 @@ def test_constants_among_the_outputs_and_inputs_that_are_written(tmp_path: Path)
             y = x.add_(1) if flag else x
             return y * 2, None, 3, {"deep": [nested["k"] + y]}
 
-    x = torch.ones(2, 3)
+    x = torch.arange(1.0, 7.0).reshape(2, 3)
     done = trtsmith.convert(Mixed(), (x.clone(), True, {"k": x}), output=tmp_path / "net.plan")
     assert done.passed, done.verdict
     result = done.calling["result"]["tuple"]

@@ -7,6 +7,7 @@ import pytest
 
 from trtsmith.converter.verify.input_generation.draw import draw, levels
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
+from trtsmith.converter.verify.inputs import SEED
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0), (1, 1), (2, 4), (5, 1, 4)])
@@ -40,3 +41,9 @@ def test_levels_share_all_rows(rows: int, count: int) -> None:
     sizes = levels(rows, count)
     assert len(sizes) == count and sum(height * width for height, width in sizes) == rows
     assert rows < count or all(height * width > 0 for height, width in sizes)
+
+
+def test_few_numbers_have_both_signs() -> None:
+    """Three negative numbers make zeros of a Relu."""
+    drawn = draw(np.random.default_rng(SEED), "float32", (1, 3), None)
+    assert (drawn < 0).any() and (drawn > 0).any()
