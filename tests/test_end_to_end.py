@@ -114,9 +114,12 @@ def test_every_alias_in_every_domain_becomes_an_engine(
     np.savez(tmp_path / "x.npz", **feeds)
     np.savez(tmp_path / "y.npz", **expected)
     engine = tmp_path / "m.plan"
+    alike = [name for name, array in expected.items() if array.size >= 16 and np.all(array == array.flat[0])]
+    assert len(alike) * 100 < len(expected)
     ran = trtsmith(
         capsys, "convert", tmp_path / "m.onnx", "-o", engine, "-q", "--inputs", tmp_path / "x.npz", "--expected",
         tmp_path / "y.npz", "--report", tmp_path / "report.json",
+        *(word for name in alike for word in ("--not-compared", name)),
     )  # fmt: skip
     assert ran.code == 0 and "error" not in ran.err, ran  # TensorRT warns of int64 inputs
     report = json.loads((tmp_path / "report.json").read_text())

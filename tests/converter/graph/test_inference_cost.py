@@ -91,7 +91,9 @@ def test_numbers_that_grow_without_end_are_no_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", ["constant_of_shape", "range", "concat_doubling"])
-def test_what_is_not_bounded_is_not_followed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_of_a_small_file_ends_soon_as_what_is_not_bounded_is_not_followed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """onnx never hears of following values: that is where it took all memory."""
     asked: list[bool] = []
 

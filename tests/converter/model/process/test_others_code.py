@@ -62,7 +62,9 @@ def test_handlers_of_other_programs_stay() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_endless_loop_in_onnxruntime_is_ended(number: signal.Signals, tmp_path: Path) -> None:
+def test_ctrl_c_and_sigterm_end_it_while_onnxruntime_loops_without_end(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     onnx.save(endless(), tmp_path / "m.onnx")
     with subprocess.Popen(
         [sys.executable, "-c", RUN, str(tmp_path / "m.onnx")],

@@ -211,7 +211,10 @@ def test_our_definition_is_the_reference_and_is_said_to_be(name: str, tmp_path: 
     for key, array in run(reference(model), inputs).items():
         np.testing.assert_allclose(array, outputs[key], rtol=1e-4, atol=1e-5)
     verdict = verify_graphs(model, rewrite(model).model, inputs, "mine")
-    assert verdict.passed and verdict.references == ()
+    unproven = ["m"] if name == "BiasDropout" else []  # a mask that is True everywhere
+    assert (
+        verdict.agrees and [one.output for one in verdict.left_out] == unproven and verdict.references == ()
+    )
     (told,) = with_own_definitions(model, verdict).references
     assert told.startswith(f"onnxruntime has no CPU kernel for com.microsoft::{op_type_of(call)}: ")
 

@@ -147,6 +147,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "image-convolution",
         "byte-casts",
         "constant-logic",
+        "depthwise-filters",
         "log-sums",
         "masked-fill",
         "short-reductions",
