@@ -51,13 +51,14 @@ _SIZED: Mapping[str, int] = {
 
 _NO_LARGER = frozenset(
     """Abs Add And ArgMax ArgMin AveragePool BatchNormalization BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast
-    CastLike Ceil Clip Conv ConvInteger Cos CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Einsum Elu Equal Erf Exp Floor GRU Gather
-    GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual GroupNormalization
-    HardSigmoid HardSwish Identity InstanceNormalization IsInf IsNaN LSTM LayerNormalization LeakyRelu Less
-    LessOrEqual Log LogSoftmax MatMul MatMulInteger Max MaxPool Mean Min Mish Mod Mul Neg NonMaxSuppression NonZero Not Or PRelu
-    Pow QLinearConv QLinearMatMul QuantizeLinear Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
-    ReduceProd ReduceSum ReduceSumSquare Relu Round ScatterElements ScatterND Sigmoid Sign Sin Slice Softmax
-    Softplus Split Sqrt Squeeze Sub Sum Tanh Transpose Trilu Unsqueeze Where Xor""".split()  # noqa: SIM905
+    CastLike Ceil Clip Conv ConvInteger Cos CumSum DequantizeLinear Div Dropout DynamicQuantizeLinear Einsum Elu
+    Equal Erf Exp Floor GRU Gather GatherElements GatherND Gelu Gemm GlobalAveragePool GlobalMaxPool Greater
+    GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity InstanceNormalization IsInf IsNaN LSTM
+    LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax MatMul MatMulInteger Max MaxPool Mean Min Mish
+    Mod Mul Neg NonMaxSuppression NonZero Not Or PRelu Pow QLinearConv QLinearMatMul QuantizeLinear Reciprocal
+    ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum
+    ReduceSumSquare Relu Round ScatterElements ScatterND Sigmoid Sign Sin Slice Softmax Softplus Split Sqrt
+    Squeeze Sub Sum Tanh Transpose Trilu Unsqueeze Where Xor""".split()  # noqa: SIM905
 )
 """Operators whose results have no dimension that is larger than all of their inputs', and than their paddings make it."""
 
