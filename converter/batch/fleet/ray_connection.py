@@ -79,10 +79,7 @@ class RayConnection:
         if self._mine:
             self._mine = False
             self.ray.shutdown()
-        if self._folder is not None:
-            _read_environment()
-            self._folder.remove()
-            self._folder = None
+        self._forget()
         self._stack.close()
 
     def _join_own(self, address: str) -> None:
@@ -120,10 +117,10 @@ class RayConnection:
                 )
                 self._require_loopback()
         except UsageError:
-            self._folder.remove()
+            self._forget()
             raise
         except (Exception, SystemExit) as error:
-            self._folder.remove()
+            self._forget()
             raise UsageError(
                 Problem(
                     f"Ray does not start: {first_line(str(error))}",
@@ -133,6 +130,14 @@ class RayConnection:
                 )
             ) from error
         self._mine = True
+
+    def _forget(self) -> None:
+        """Nothing is left of a Ray that was started, or was not, and this process knows its token no more."""
+        if self._folder is not None:
+            with contextlib.suppress(ImportError):  # of a Ray that has no tokens
+                _read_environment()
+            self._folder.remove()
+            self._folder = None
 
     def _require_loopback(self) -> None:
         """UsageError, and no Ray, where the one that was started can be reached from other machines."""
