@@ -148,9 +148,11 @@ class Chaos:
 
     def _records(self) -> dict[str, TaskRecord]:
         found = {}
-        for path in (self._home / "out").rglob(RECORD):
+        for folder, _, files in os.walk(self._home / "out"):  # which goes on where a folder is gone meanwhile
+            if RECORD not in files:
+                continue
             with contextlib.suppress(FileNotFoundError):
-                record = TaskRecord.from_json(json.loads(path.read_text()))
+                record = TaskRecord.from_json(json.loads(Path(folder, RECORD).read_text()))
                 found[record.name] = record
         return {name: record for name, record in found.items() if name in self._tasks}
 
