@@ -87,13 +87,13 @@ def excess(expected: np.ndarray, difference: np.ndarray, noise: Noise) -> Excess
 
     difference: of result and reference, its absolute value.
     """
-    output = Output(expected, noise)
+    output = ScaledOutput(expected, noise)
     with np.errstate(over="ignore"):
         off = (difference / output.top).astype(np.float32)
         return _with_slices(output, off, _elements(output, off))
 
 
-class Output:
+class ScaledOutput:
     """What bounds rest on, in proportion to the largest value. Mean squares are over elements that are not always zero."""
 
     def __init__(self, expected: np.ndarray, noise: Noise) -> None:
@@ -150,7 +150,7 @@ def _finite(change: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(np.isfinite(change), np.abs(change), 0), np.float32)
 
 
-def bounds(output: Output) -> tuple[np.ndarray, int, float]:
+def bounds(output: ScaledOutput) -> tuple[np.ndarray, int, float]:
     """What each element may be off by; and how many are changed by more than this as rounding is measured, and the most."""
     scale = np.maximum(output.least(output.squares), output.size)
     changed = output.changed
@@ -167,7 +167,7 @@ def bounds(output: Output) -> tuple[np.ndarray, int, float]:
     return np.maximum(bound, np.float32(OWN) * changed, out=bound), outliers, largest
 
 
-def _elements(output: Output, off: np.ndarray) -> Excess:
+def _elements(output: ScaledOutput, off: np.ndarray) -> Excess:
     bound, outliers, largest = bounds(output)
     wrong = off > bound
     count = int(np.count_nonzero(wrong))
@@ -179,7 +179,7 @@ def _elements(output: Output, off: np.ndarray) -> Excess:
     return Excess(float(share[worst]), count, worst, float(bound[worst]) * output.top)
 
 
-def _with_slices(output: Output, off: np.ndarray, found: Excess) -> Excess:
+def _with_slices(output: ScaledOutput, off: np.ndarray, found: Excess) -> Excess:
     errors, typical = np.square(off), output.typical()
     for axis in output.axes:
         scales, error = (np.sqrt(along(squares, axis).ravel()) for squares in (output.squares, errors))

@@ -66,7 +66,7 @@ TIMEOUT_S = 280.0
 
 
 @dataclass(frozen=True)
-class Case:
+class StressCase:
     """Inputs, and what is wrong with the outputs that they give: "" if nothing is."""
 
     feeds: Arrays
@@ -74,12 +74,12 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Subject:
+class StressEngine:
     """An engine and what it is run on."""
 
     name: str
     plan: Path
-    cases: Sequence[Case]
+    cases: Sequence[StressCase]
 
 
 def check(folder: Path, limit_s: float, notes: Notes) -> None:
@@ -144,7 +144,9 @@ def open_runner(plan: Path) -> Runner:
     return Runner.open(plan, plugins=[plugin_library()], flavour="tensorrt_rtx")
 
 
-def run_worker(subjects: Sequence[Subject], seed: int, *, opener: Callable[[Path], Runner]) -> dict[str, Any]:
+def run_worker(
+    subjects: Sequence[StressEngine], seed: int, *, opener: Callable[[Path], Runner]
+) -> dict[str, Any]:
     """Runs two sessions of each engine, one with CUDA graphs, in turns, on inputs of every library."""
     rng = np.random.default_rng(seed)
     libraries = (lambda array: array, _of_torch, _of_cupy)
@@ -198,7 +200,7 @@ def build_plans(form: str, folder: Path) -> None:
         _plan(folder, form, name).write_bytes(built(trials, folder, dynamic=True))
 
 
-def subjects_of(form: str, folder: Path) -> Iterator[Subject]:
+def subjects_of(form: str, folder: Path) -> Iterator[StressEngine]:
     """The engines that `build_plans` wrote, with inputs and what is right."""
     path = folder / f"depthwise-{os.getpid()}.onnx"
     onnx.save(depthwise_network(), path)
@@ -206,14 +208,14 @@ def subjects_of(form: str, folder: Path) -> Iterator[Subject]:
     cases = []
     for batch in BATCHES:
         feeds = _images(batch)
-        cases.append(Case(feeds, partial(_image_fault, run_onnxruntime(model, feeds)["y"])))
-    yield Subject("convolutions, ranging sizes", _plan(folder, form, "ranging"), cases)
-    yield Subject("convolutions, static sizes", _plan(folder, form, "static"), cases[1:2])
+        cases.append(StressCase(feeds, partial(_image_fault, run_onnxruntime(model, feeds)["y"])))
+    yield StressEngine("convolutions, ranging sizes", _plan(folder, form, "ranging"), cases)
+    yield StressEngine("convolutions, static sizes", _plan(folder, form, "static"), cases[1:2])
     for name in OPERATORS:
         trials = _trials(name)
         comparison = TrialComparison(trials[0].op, trials[0].types)
-        cases = [Case(trial.feeds, partial(comparison.fault, trial)) for trial in trials]
-        yield Subject(name, _plan(folder, form, name), cases)
+        cases = [StressCase(trial.feeds, partial(comparison.fault, trial)) for trial in trials]
+        yield StressEngine(name, _plan(folder, form, name), cases)
 
 
 def _plan(folder: Path, form: str, name: str) -> Path:

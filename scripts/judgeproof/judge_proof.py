@@ -35,7 +35,7 @@ from trtsmith.converter.model.ort import run  # noqa: E402
 from trtsmith.converter.verify.allowance import Allowance, allowance  # noqa: E402
 from trtsmith.converter.verify.compare import compare  # noqa: E402
 from trtsmith.converter.verify.engine import onnxruntime_outputs  # noqa: E402
-from trtsmith.converter.verify.noise import Output, bounds  # noqa: E402
+from trtsmith.converter.verify.noise import ScaledOutput, bounds  # noqa: E402
 from trtsmith.converter.verify.sets import InputSet  # noqa: E402
 
 RECORD = ROOT / "benchmarks" / "judge.json"
@@ -151,7 +151,7 @@ class Case:
         """What each element may be off by, over its spread."""
         found = []
         for name in self.floats:
-            output = Output(self.plain[name].astype(np.float64), self.measured.noise[name])
+            output = ScaledOutput(self.plain[name].astype(np.float64), self.measured.noise[name])
             spread = self.spread[name].ravel()
             bound = bounds(output)[0].ravel() * output.top
             found.append(bound[spread > 0] / spread[spread > 0])

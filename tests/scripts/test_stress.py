@@ -61,7 +61,9 @@ def test_wrong_outputs_of_every_session_are_counted(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(stress, "_of_torch", lambda array: array)
     monkeypatch.setattr(stress, "_of_cupy", lambda array: array)
     monkeypatch.setattr(stress.Runner, "open", lambda plan, **_: runner(plan, 2))
-    subjects = [stress.Subject(name, Path(name), [stress.Case({"x": np.ones(1)}, fault)]) for name in "ab"]
+    subjects = [
+        stress.StressEngine(name, Path(name), [stress.StressCase({"x": np.ones(1)}, fault)]) for name in "ab"
+    ]
     found = stress.run_worker(subjects, 0, opener=lambda plan: runner(plan, 1))
     runs = stress.ROUNDS * stress.RUNS * 2
     assert {name: count["runs"] for name, count in found["engines"].items()} == {"a": runs, "b": runs}

@@ -1,1 +1,1 @@
-"""How the process ends: signals while code of others runs, and the temporary files of processes that were killed."""
+"""Ends a process cleanly: signals while code of others runs, and temporary files of processes that were killed."""

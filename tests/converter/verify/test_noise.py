@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trtsmith.converter.verify.noise import OWN, SIGMAS, UNITS, Excess, Noise, Output, bounds, excess
+from trtsmith.converter.verify.noise import OWN, SIGMAS, UNITS, Excess, Noise, ScaledOutput, bounds, excess
 
 RNG = np.random.default_rng(0)
 CHANNELS = 10.0 ** -np.arange(6).reshape(6, 1)
@@ -77,8 +77,8 @@ def test_zeros_and_shapes_that_do_not_fit() -> None:
 def test_what_was_changed_at_the_element_itself_is_within_its_bound() -> None:
     noise = noise_of()
     assert noise.change is not None
-    bound, outliers, largest = bounds(Output(Y, noise))
+    bound, outliers, largest = bounds(ScaledOutput(Y, noise))
     top = float(np.abs(Y).max())
     assert np.all(bound * top >= 0.999 * OWN * noise.change) and (outliers, largest) == (0, 0.0)
-    wide = bounds(Output(Y, noise.times(3)))[0]
+    wide = bounds(ScaledOutput(Y, noise.times(3)))[0]
     assert np.allclose(wide, 3 * bound, rtol=1e-4) and SIGMAS > 6
