@@ -6,7 +6,7 @@ first. Seen on an H200: on an idle GPU the first sizes that a session runs are r
 others use the GPU the first ones are wrong as often. MobileNetV4 is off by half. They are taken for each other if they
 have the same channels, strides, dilations and pointwise operators behind them, whatever the sizes of the images: 3x3, 4x4,
 5x5, 7x7, 3x5, 1x3 and 1x5 are; filters of one column and 1x1 are not, nor grouped convolutions of two and more channels,
-dense ones, float16, engines of one size. With specialization="none" every engine is right, and up to three times as slow.
+dense ones, float16, engines of one size. With specialization="none" every engine is right, and slower.
 
 An infinite value in the input makes NaN of the zeros: around it, two more rows and columns are lost than were before.
 """
@@ -53,14 +53,17 @@ def _depthwise(node: NodeView) -> _Depthwise | None:
     if maker is not None and maker.op_type == "DequantizeLinear":
         return None  # TensorRT makes one convolution of 8 bits of the two
     strides, dilations = _pair(node, "strides"), _pair(node, "dilations")
+    if strides is None or dilations is None:
+        return None
     group = int(node.attributes.get("group", 1))
     kind = (group, outputs, strides, dilations, bool(node.input(2)))
     return _Depthwise(kind, (rows, columns), strides, dilations)
 
 
-def _pair(node: NodeView, attribute: str) -> tuple[int, int]:
-    rows, columns = node.attributes.get(attribute) or (1, 1)
-    return int(rows), int(columns)
+def _pair(node: NodeView, attribute: str) -> tuple[int, int] | None:
+    """None where the node has another number of them: no other convolution's rewrite is to fail of that."""
+    numbers = node.attributes.get(attribute) or (1, 1)
+    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else None
 
 
 class _LargestFilters:
