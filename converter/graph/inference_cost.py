@@ -219,7 +219,8 @@ class _Walk:
             return _Value(rank, sure, size, open=opened, name=name)
         length, number = self._followed(node, inputs)
         self.elements += length * (1 + name // _NAME)
-        return _Value(rank, sure, size, inf, length, number, opened, name=name)
+        # What comes of a matrix may be a vector, which onnx follows from there.
+        return _Value(rank, sure, size, inf, length or None, number, opened, name=name)
 
     def _rank(self, node: onnx.NodeProto, inputs: Sequence[_Value], rank: float) -> tuple[float, bool]:
         """Of the results, and whether it is that. Long constants that a node reads as its axes or sizes count, too."""
@@ -302,7 +303,9 @@ class _Walk:
         number = max(numbers) if kind not in _GROWING else _GROWING[kind](numbers)
         if kind == "Concat":
             return sum(lengths), number
-        return lengths[-1] if kind == "Gather" else max(lengths, default=0), number
+        if kind == "Gather":
+            return lengths[-1] if lengths[0] else 0, number
+        return max(lengths, default=0), number
 
 
 def _is_as_its_input(kind: str, inputs: Sequence[_Value]) -> bool:

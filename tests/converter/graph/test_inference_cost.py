@@ -48,6 +48,19 @@ def test_doubling_is_counted_step_by_step() -> None:
     assert inference_cost(doubling, inferred=False).elements == sum(4 << i for i in range(40)) + (2 << 40)
 
 
+@pytest.mark.parametrize("kind", ["Squeeze", "Gather"])
+def test_a_vector_that_comes_of_a_matrix_is_counted_by_its_length(kind: str) -> None:
+    inputs = ["v", "zero"] if kind == "Gather" else ["v"]
+    nodes = [
+        helper.make_node("Tile", ["one", "sizes"], ["v"]),
+        helper.make_node(kind, inputs, ["vector"], **({"axis": 1} if kind == "Gather" else {})),
+        helper.make_node("Gather", ["vector", "zero"], ["e"]),
+    ]
+    values = {"one": np.ones((1, 1), np.float32), "sizes": np.array([1 << 40, 1]), "zero": np.array(0)}
+    without = without_values(model(nodes, values))
+    assert inference_cost(without, inferred=True).elements > MOST_ELEMENTS
+
+
 def test_dimensions_are_counted_where_nodes_add_them() -> None:
     nodes = [
         helper.make_node("Unsqueeze", ["x" if not i else f"u{i}", "axes"], [f"u{i + 1}"]) for i in range(100)
