@@ -76,7 +76,10 @@ def _function(
             call.SerializeToString(),
             list(types),
         )
-    return onnx.FunctionProto.FromString(text) if text else None
+    function = onnx.FunctionProto.FromString(text)
+    # Where a node's attributes and types contradict each other, onnx ends halfway, without the parameters.
+    whole = len(function.input) >= len(call.input) and len(function.output) >= len(call.output)
+    return function if text and whole else None
 
 
 def _latest(versions: list[int], opset: int) -> int:

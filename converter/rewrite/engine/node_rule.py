@@ -237,8 +237,8 @@ class NodeView:
         return None if dims is None else len(dims)
 
     def constant(self, index: int) -> np.ndarray | None:
-        """Value of an input that is constant, of this graph or an outer one; read-only, of any size; else None."""
-        return self._scope.constant(self.input(index))
+        """Numbers of an input that is constant, of this graph or an outer one; read-only, of any size; else None."""
+        return self.constant_of(self.input(index))
 
     def is_constant(self, index: int) -> bool:
         """Whether `constant` would give a value, without reading it."""
@@ -270,7 +270,8 @@ class NodeView:
 
     def constant_of(self, name: str) -> np.ndarray | None:
         """`constant` for any value that the node can read."""
-        return self._scope.constant(name)
+        value = self._scope.constant(name)
+        return None if value is None or value.dtype == object else value  # strings are no numbers
 
     def type_of(self, name: str) -> onnx.TypeProto | None:
         """`type_proto` for any value that the node can read."""

@@ -201,3 +201,24 @@ def test_reading_what_nothing_makes_is_the_rules_fault(tmp_path: Path) -> None:
 
     with pytest.raises(ConversionError, match="'lost' on Neg reads 'gone'"):
         ruled(loaded(CHAIN, tmp_path), (NodeRule("lost", "", ("Neg",), lost),))
+
+
+def test_a_function_body_that_onnx_breaks_off_is_none(tmp_path: Path) -> None:
+    """Attention of three dimensions without numbers of heads: onnx's builder of its body ends halfway, and says nothing."""
+    model = loaded(
+        """<ir_version: 11, opset_import: ["" : 23]>
+        g (float[2, 4, 24] q, float[2, 6, 24] k, float[2, 6, 30] v, optional(float[4, 6]) m) => (float[2, 4, 30] y)
+        { y = Attention (q, k, v, m) }""",
+        tmp_path,
+    )
+    (node,) = plan(rewrite(model)).nodes
+    assert node.route is Route.UNSUPPORTED
+
+
+def test_strings_are_no_numbers_of_a_constant(tmp_path: Path) -> None:
+    seen = []
+    text = f'{HEAD} g (float[2, 3] x) => (float[2, 3] y) <string[1] s = {{"text"}}> {{ y = Add (x, s) }}'
+    ruled(
+        loaded(text, tmp_path), (NodeRule("look", "", ("Add",), lambda node: seen.append(node.constant(1))),)
+    )
+    assert seen == [None]
