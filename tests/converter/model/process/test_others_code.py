@@ -17,9 +17,10 @@ from trtsmith.converter.cli.endings import signals_unwind
 from trtsmith.converter.model.process.others_code import others_code
 
 RUN = """
-import sys, threading, time
+import signal, sys, threading, time
 import numpy as np
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs beside it without
 from trtsmith.converter.cli.endings import signals_unwind
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run_session
