@@ -81,7 +81,8 @@ def with_functions(
     """
     expanded = onnx.ModelProto()
     expanded.CopyFrom(model)
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), MIN_OPSET)
+    imports = [*model.opset_import, *(o for function in model.functions for o in function.opset_import)]
+    opset = next((o.version for o in imports if o.domain in ("", "ai.onnx")), MIN_OPSET)
     functions: dict[str, onnx.FunctionProto] = {}
     for node in plugin_nodes(expanded.graph):
         function = function_of(node, dtypes, opset)

@@ -61,7 +61,10 @@ def _onnx_guard(node: AliasedNode) -> Refusal | None:
     if (
         declared
         and weight is not None
-        and any(d != have for d, have in zip(declared, weight[2:], strict=True) if have)
+        and (
+            len(declared) != len(weight) - 2
+            or any(d != have for d, have in zip(declared, weight[2:], strict=True) if have)
+        )
     ):
         return Refusal(
             f"kernel_shape is {list(declared)}, W is {list(weight)}",

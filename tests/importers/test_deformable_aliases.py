@@ -91,6 +91,8 @@ def test_kernel_shape_must_be_the_weights() -> None:
     example = find(DCN2, "DeformConv")
     assert lowered(example, kernel_shape=[3, 2]).fields == lowered(example).fields
     assert "kernel_shape is [2, 3]" in refused(example, kernel_shape=[2, 3]).reason
+    arrays = {**example.inputs(), "weight": np.zeros((4, 6, 3, 2, 2), np.float32)}
+    assert "W is [4, 6, 3, 2, 2]" in refused(example, arrays, kernel_shape=[3, 2]).reason
 
 
 def test_three_dimensional_convolution() -> None:

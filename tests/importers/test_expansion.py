@@ -52,6 +52,15 @@ def test_opset_too_old() -> None:
         expand_model(model, {})
 
 
+def test_the_opset_is_the_functions_where_the_model_names_none() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17)
+    version = next(o for o in model.opset_import if not o.domain)
+    body = helper.make_node("Neg", ["a"], ["b"])
+    model.functions.append(helper.make_function("own", "Turn", ["a"], ["b"], [body], [version]))
+    model.opset_import.remove(version)
+    assert not list(plugin_nodes(expand_model(model, {}).graph))
+
+
 def test_two_nodes_and_somebody_elses() -> None:
     inputs = case_inputs(OP, CASE, "float32")
     model = plugin_model(OP, CASE, inputs, 17)

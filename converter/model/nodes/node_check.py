@@ -109,6 +109,12 @@ def _check_node(
     if not domain and function is None and not problems:
         problems += check_subgraphs(node, opsets.get("", 1), where)
         problems += [*check_windows(node, where), *check_dtypes(node, where)]
+        parts = next((a.i for a in node.attribute if a.name == "num_outputs" and not a.ref_attr_name), None)
+        if parts is not None and parts < len(
+            node.output
+        ):  # onnx's inference reads sizes of parts that are not there
+            what = f"The attribute 'num_outputs' is {parts}, and the node has {len(node.output)} outputs."
+            problems.append(Problem(what, where, f"'num_outputs' as {len(node.output)}", _FIX))
         if len(node.attribute) < _FEWEST.get(node.op_type, 0):
             what = f"The {node.op_type} has no attribute."
             problems.append(Problem(what, where, "one attribute that holds its value", _FIX))

@@ -37,6 +37,12 @@ def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refus
     rank, dtype = node.rank(0), node.dtype(0)
     if name == "none" and (fits is not False or not rank):
         return None
+    if node.rank(1) not in (None, rank) or node.rank(2) not in (None, rank):
+        return Refusal(
+            f"data, indices and updates have ranks {rank}, {node.rank(1)} and {node.rank(2)}",
+            "tensors of one rank, as ONNX defines ScatterElements",
+            "correct the node where the model is exported",
+        )
     if (name != "none" and name not in REDUCTIONS) or not rank or dtype is None:
         return Refusal(
             f"reduction {name!r} on a tensor of rank {rank} and type {dtype}",

@@ -99,6 +99,7 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
         (f"{{ y, z = If (c) <{THEN}, else_branch = e () => (w, u) {{ w, u = Split (x) }}> }}", None,
          "The graph 'then_branch' of the node has 1 outputs."),
         ("{ y = MaxPool <kernel_shape = [2, 2], strides = [2]> (x) }", None, "The attribute 'strides' is [2]."),
+        ("{ y, z = Split <num_outputs = 1> (x) }", None, "The attribute 'num_outputs' is 1, and the node has 2"),
         ("{ y = MaxPool <kernel_shape = [2, 0]> (x) }", None, "The attribute 'kernel_shape' is [2, 0]."),
         ("{ y = Cast <to = -1> (x) }", None, "The attribute 'to' is -1."),
         ("{ y = EyeLike <dtype = 99> (x) }", None, "The attribute 'dtype' is 99."),

@@ -52,3 +52,10 @@ def test_data_is_made_longer_where_sizes_are_open(
         assert data is not None and {a.name: a.i for a in data.attribute} == {"axis": 0}
         constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
         assert np.array_equal(constants.get(cut.input[1], np.array([0])), [0])
+
+
+def test_ranks_that_contradict_each_other_are_named(tmp_path: Path) -> None:
+    text = f'<ir_version: 9, opset_import: ["" : 16]> g (float[5] x, int64 i, float[4] u) => (float[5] y) {{ {ELEMENTS} }}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    (refused,) = rewrite(load_model(tmp_path / "m.onnx"), RTX).declined
+    assert "ranks 1, 0 and 1" in refused.refusal.reason
