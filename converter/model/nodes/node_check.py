@@ -109,12 +109,7 @@ def _check_node(
     if not domain and function is None and not problems:
         problems += check_subgraphs(node, opsets.get("", 1), where)
         problems += [*check_windows(node, where), *check_dtypes(node, where)]
-        parts = next((a.i for a in node.attribute if a.name == "num_outputs" and not a.ref_attr_name), None)
-        if parts is not None and parts < len(
-            node.output
-        ):  # onnx's inference reads sizes of parts that are not there
-            what = f"The attribute 'num_outputs' is {parts}, and the node has {len(node.output)} outputs."
-            problems.append(Problem(what, where, f"'num_outputs' as {len(node.output)}", _FIX))
+        problems += _check_values(node, where)
         if len(node.attribute) < _FEWEST.get(node.op_type, 0):
             what = f"The {node.op_type} has no attribute."
             problems.append(Problem(what, where, "one attribute that holds its value", _FIX))
@@ -147,6 +142,19 @@ def _check_attribute(
         held = ", ".join(sorted(filled)) or "none"
         what = f"The attribute {name!r} is of type {_type_name(attribute.type)}, and its value is in {held}."
         yield Problem(what, where, f"a value in {field}", "export the model again")
+
+
+def _check_values(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
+    """Values that inference or a rule would stumble over: onnx reads as many sizes of parts as a Split has outputs."""
+    for attribute in node.attribute:
+        if attribute.s.decode(errors="replace").encode() != attribute.s:
+            what = f"The attribute {attribute.name!r} is not text in UTF-8."
+            yield Problem(what, where, "text in UTF-8, as ONNX keeps strings", _FIX)
+        if attribute.name == "num_outputs" and not attribute.ref_attr_name and attribute.i < len(node.output):
+            what = (
+                f"The attribute 'num_outputs' is {attribute.i}, and the node has {len(node.output)} outputs."
+            )
+            yield Problem(what, where, f"'num_outputs' as {len(node.output)}", _FIX)
 
 
 def _check_signature(node: onnx.NodeProto, where: str, signature: _Takes) -> Iterator[Problem]:

@@ -110,7 +110,7 @@ def apply_rules(
 UNREADABLE = "cannot read it"
 """By which a refusal is known that is our mistake if the model is sound."""
 
-_UNREADABLE = (ArithmeticError, LookupError, ValueError)
+_UNREADABLE = (ArithmeticError, LookupError, TypeError, ValueError)
 """What a rule runs into where a node is not what its operator's specification has."""
 
 _FREEZE = re.compile(r"--freeze (\S+)=\S+")

@@ -14,9 +14,9 @@ from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer, s
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     rank, axis = node.rank(0), node.constant(1)
-    if axis is None:
+    if axis is None or axis.size != 1:
         return Refusal(
-            f"the axis ({node.input(1)!r}) is computed at run time",
+            f"the axis ({node.input(1)!r}) is computed at run time, or has not one number",
             "a constant axis",
             f"freeze it: --freeze {node.input(1)}=VALUE",
         )

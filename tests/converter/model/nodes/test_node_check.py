@@ -77,6 +77,10 @@ def without_value(proto: onnx.ModelProto) -> None:
     first(proto).attribute[0].ClearField("t")
 
 
+def without_text(proto: onnx.ModelProto) -> None:
+    first(proto).attribute[0].s = b"\xff"
+
+
 THEN = "then_branch = t () => (v) { v = Relu (x) }"
 
 
@@ -101,6 +105,7 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
         ("{ y = MaxPool <kernel_shape = [2, 2], strides = [2]> (x) }", None, "The attribute 'strides' is [2]."),
         ("{ y, z = Split <num_outputs = 1> (x) }", None, "The attribute 'num_outputs' is 1, and the node has 2"),
         ("{ y = MaxPool <kernel_shape = [2, 0]> (x) }", None, "The attribute 'kernel_shape' is [2, 0]."),
+        ('{ y = Cast <round_mode = "up", to = 1> (x) }', without_text, "'round_mode' is not text in UTF-8."),
         ("{ y = Cast <to = -1> (x) }", None, "The attribute 'to' is -1."),
         ("{ y = EyeLike <dtype = 99> (x) }", None, "The attribute 'dtype' is 99."),
         ("{ y = Relu (x) }", no_input_type, "The input has no data type."),

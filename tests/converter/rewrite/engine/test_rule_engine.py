@@ -222,3 +222,26 @@ def test_strings_are_no_numbers_of_a_constant(tmp_path: Path) -> None:
         loaded(text, tmp_path), (NodeRule("look", "", ("Add",), lambda node: seen.append(node.constant(1))),)
     )
     assert seen == [None]
+
+
+@pytest.mark.parametrize(
+    ("opset", "body", "said"),
+    [
+        (2, "float[2] x) => (float[2] y) { y = BitCast <to = [1, 2]> (x) }", "cannot read it (TypeError"),
+        (
+            14,
+            'float[2, 2] x) => (float[2, 2] y) <string[1, 1] s = {"text"}> { y = Trilu (s) }',
+            "cannot read it",
+        ),
+        (
+            26,
+            "int32[2, 3] x) => (int32[2, 3] y) <int64[0] a = {}> { y = CumProd (x, a) }",
+            "has not one number",
+        ),
+    ],
+)
+def test_a_node_that_no_rule_can_read_is_refused_by_name(
+    opset: int, body: str, said: str, tmp_path: Path
+) -> None:
+    model = loaded(f'<ir_version: 11, opset_import: ["" : {opset}]> g ({body}', tmp_path)
+    assert any(said in declined.refusal.reason for declined in rewrite(model).declined)
