@@ -225,9 +225,9 @@ def _with_functions(original: Model, feeds: Arrays) -> Arrays | None:
     return None
 
 
-def _float32_nodes(rewritten: Rewritten) -> frozenset[str]:
+def _float32_nodes(rewritten: Rewritten) -> frozenset[str] | None:
     report = rewritten.precision
-    return frozenset(kept.node for kept in report.kept) if report is not None else frozenset()
+    return frozenset(kept.node for kept in report.kept) if report is not None else None
 
 
 def _why_not(mode: str, gpu: Gpu | None, built: BuildResult) -> str:

@@ -47,7 +47,7 @@ def verify_engine(
     at_least: Mapping[str, float] | None = None,
     changes: Mapping[str, np.ndarray] | None = None,
     excluded: Mapping[str, str] | None = None,
-    exact: Collection[str] = (),
+    exact: Collection[str] | None = None,
     meanings: tuple[str, ...] = (),
     keep: Callable[[Sequence[Arrays]], None] | None = None,
     progress: Progress | None = None,
@@ -62,7 +62,7 @@ def verify_engine(
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case. changes: the same for each element (verify.allowance).
     excluded:   outputs that cannot be compared; by name, why.
-    exact:      with "fp16-sums", nodes that the engine sums in float32.
+    exact:      nodes that the engine computes in float32 (verify.rounding.rounded).
     keep:       is given the engine's outputs for every set.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
     """
@@ -171,11 +171,11 @@ def onnxruntime_outputs(
     precision: str,
     progress: Progress,
     plain: Outputs | None = None,
-    exact: Collection[str] = (),
+    exact: Collection[str] | None = None,
 ) -> tuple[Outputs, Outputs | None]:
     """The original's outputs for every set, as it is and with its values rounded to the precision.
 
-    plain: the former, where they are known already. exact: nodes that do not sum in float16 in "fp16-sums".
+    plain: the former, where they are known already. exact: nodes in float32 (verify.rounding.rounded).
     The latter are None for 8 bits, and where onnxruntime does not run them.
     ConversionError: onnxruntime does not run the model.
     """
