@@ -16,7 +16,6 @@ from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
-from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.own_definitions import with_own_definitions
@@ -83,34 +82,24 @@ def verify_engine(
     result = run_engine(request, feeds, progress)
     if keep is not None:
         keep(result.outputs)
-    measured_words = in_words(precision, narrow is not None)
-
-    def judged(own: Outputs | None) -> Verdict:
-        told = expected if expected is not None else own
-        found = _judged(
-            model,
-            sets,
-            inputs,
-            told,
-            own,
-            narrow,
-            result.outputs,
-            precision,
-            tolerances,
-            at_least,
-            changes,
-            excluded,
-        )
-        return replace(found, meanings=meanings, precision=measured_words, warnings=result.warnings)
-
-    verdict = judged(plain)
+    verdict = _judged(
+        model,
+        sets,
+        inputs,
+        expected if expected is not None else plain,
+        plain,
+        narrow,
+        result.outputs,
+        precision,
+        tolerances,
+        at_least,
+        changes,
+        excluded,
+    )
+    told = in_words(precision, narrow is not None)
+    verdict = replace(verdict, meanings=meanings, precision=told, warnings=result.warnings)
     if expected is not None or plain is None:
         return verdict
-    if at_least is None:  # the graph in 8 bits is run without the optimiser as it is
-        run_plain = partial(_run, reference(model), sets, say, optimise=False)
-        verdict = judged_by_both(
-            model, verdict, plain, run_plain, lambda own: judged([dict(one) for one in own])
-        )
     if verdict.status == DISAGREE:
         say("looking how much the original's outputs change with the last bits of its inputs")
         original = reference(model)
@@ -203,10 +192,9 @@ def _run(
     progress: Progress,
     *,
     as_it_is: bool = False,
-    optimise: bool = True,
 ) -> Outputs:
     """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
-    session = open_session(model, optimise=optimise and not as_it_is, in_order=as_it_is)
+    session = open_session(model, optimise=False if as_it_is else None, in_order=as_it_is)
     outputs = []
     for number, one in enumerate(sets, 1):
         if len(sets) > 1:
