@@ -58,6 +58,7 @@ _NODE = (
     re.compile(r"Node \((?P<name>[^)]*)\) Op \((?P<op>[^)]*)\)"),
     re.compile(r"Node:(?P<name>\S*)"),
 )
+_OUT_OF_RANGE = re.compile(r"out of (data )?bounds|invalid ind(ex|ice) found")
 _UNKNOWN_OP = re.compile(
     r"(?P<op>\S+?)\(-?\d+\) is not a registered function/op|No Op registered for (?P<bare>\S+)"
 )
@@ -263,8 +264,33 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
     if node is None and running:
         expected = "inputs of the names, types and shapes that the model declares"
         return ConversionError(Problem(f"{what}: {message[:1000]}", where, expected, "feed such inputs"))
+    if running and node is not None and _OUT_OF_RANGE.search(message):
+        inputs = ", ".join(map(repr, _inputs_before(node.groupdict().get("op"), node["name"], model)))
+        expected, fix = (
+            "indices inside of what they point into",
+            f"give values for which they are: --inputs FILE.npz with {inputs}",
+        )
+        return ConversionError(
+            Problem(f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix)
+        )
     fix = "check the node with onnx.checker.check_model, or export the model again"
     return ConversionError(Problem(f"{what}: {message[:1000]}", where, "a model that onnxruntime runs", fix))
+
+
+def _inputs_before(op: str | None, name: str, model: Model) -> list[str]:
+    """The model's inputs from which the indices of the node are computed."""
+    graph = model.proto.graph
+    makers = {output: node for node in graph.node for output in node.output}
+    queue = [
+        value for node in graph.node if (node.op_type, node.name) == (op, name) for value in node.input[1:2]
+    ]
+    seen: set[str] = set()
+    while queue:
+        value = queue.pop()
+        if value not in seen:
+            seen.add(value)
+            queue += makers[value].input if value in makers else ()
+    return [value.name for value in graph.input if value.name in seen]
 
 
 def _nodes_of(op: str, model: Model) -> str:
