@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -83,8 +83,8 @@ def rounded(
     are rounded, and cut off where a convolution has few channels (FEW_CHANNELS).
     fp16, bf16: what a node reads and makes is stored in that type, weights and inputs too, except the statistics of
     BatchNormalization and all of the nodes that the precision pass keeps in float32: those named in `exact` and what lies
-    between them, or those that it keeps by itself where that is None. Arithmetic inside a node is float32, as in the
-    kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
+    between them, or those that it keeps by itself where that is None: their products are in TF32. Other arithmetic inside a
+    node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
     fp16-sums: as fp16, and sums of products have the error of float16 ones (converter/rewrite/precision/sum_noise.py), but
     those of the nodes named in `exact`. feeds: what it will be run with, which says how long they are.
     Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
@@ -115,21 +115,22 @@ def rounded(
     }
     shapes = value_shapes(proto)
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
-        if precision == "tf32":
-            nodes = list(_products_rounded(graph, dtypes, shapes, bits))
-        else:
+        nodes: Iterable[onnx.NodeProto] = list(graph.node)
+        if precision != "tf32":
             store = (
                 partial(_shortened, bits=bits, huge=huge)
                 if fmt is None
                 else partial(_stored, names=names, elem_type=fmt.elem)
             )
-            nodes = list(_values_stored(graph, dtypes, names, stored, store, wide))
+            nodes = _values_stored(nodes, dtypes, names, stored, store, wide)
+        if precision != "fp32":
+            nodes = _products_rounded(nodes, dtypes, shapes, bits, wide if fmt is not None else None)
+        nodes = list(nodes)
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
-    if precision in ("tf32", "fp32"):
-        numbers = {split: _SPLIT, below: _BELOW} if precision == "tf32" else {split: _FINE_SPLIT, huge: _HUGE}
-        for name, number in numbers.items():
-            proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
+    numbers = {split: _FINE_SPLIT, huge: _HUGE} if precision == "fp32" else {split: _SPLIT, below: _BELOW}
+    for name, number in numbers.items():
+        proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
     return inferred.with_proto(proto)
 
 
@@ -189,12 +190,18 @@ def _has_few_channels(node: onnx.NodeProto, shapes: Shapes) -> bool:
 
 
 def _products_rounded(
-    graph: onnx.GraphProto, dtypes: Mapping[str, str], shapes: Shapes, tf32: Tf32
+    nodes: Iterable[onnx.NodeProto],
+    dtypes: Mapping[str, str],
+    shapes: Shapes,
+    tf32: Tf32,
+    only: frozenset[str] | None = None,
 ) -> Iterator[onnx.NodeProto]:
+    """The nodes, with factors rounded before them. only: results of those nodes whose factors are; None: of all."""
     held: dict[tuple[str, bool], str] = {}
-    for node in graph.node:
+    for node in nodes:
         cut = _has_few_channels(node, shapes)
-        for position, value in _factors(node, dtypes):
+        factors = _factors(node, dtypes) if only is None or not only.isdisjoint(node.output) else ()
+        for position, value in factors:
             if (value, cut) not in held:
                 held[value, cut] = tf32.names.value(f"{value}_tf32")
                 yield from (tf32.cut if cut else tf32.rounded)(value, held[value, cut])
@@ -203,7 +210,7 @@ def _products_rounded(
 
 
 def _values_stored(
-    graph: onnx.GraphProto,
+    nodes: Iterable[onnx.NodeProto],
     dtypes: Mapping[str, str],
     names: FreshNames,
     stored: set[str],
@@ -215,7 +222,7 @@ def _values_stored(
     store: nodes that round a value, by its name and that of the result. wide: results of nodes that round nothing.
     """
     held: dict[str, str] = {}
-    for node in graph.node:
+    for node in nodes:
         if any(name in wide for name in node.output):
             yield node
             continue

@@ -182,6 +182,13 @@ def test_engines_of_fp32_compute_in_tf32() -> None:
     assert [engine_precision(p) for p in asked] == ["tf32", "tf32", "fp16", "fp16", "bf16", "bf16", "int8"]
 
 
+def test_products_that_stay_in_float32_are_in_tf32(tmp_path: Path) -> None:
+    """An engine in half precision computes what stays in float32 as one in float32 does."""
+    expected = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)
+    found = ran(tmp_path, "y = MatMul (x, w)", "bf16", exact={"y"}, optimise=False)
+    assert found == pytest.approx(expected, abs=2e-6)
+
+
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_statistics_of_a_norm_are_exact(precision: str, tmp_path: Path) -> None:
     """A variance of 1e8 is infinite in float16, and the channel would be its shift alone."""
