@@ -63,7 +63,7 @@ def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) ->
     model = reference(load_model(model_path))
     wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
     providers = [name for name in wanted if name in onnxruntime.get_available_providers()]
-    session = open_session(model, providers=providers)
+    session = open_session(model, providers=providers, optimise=True)
     provider = session.get_providers()[0]
     known = {value.name for value in session.get_inputs()}
     given = {name: array for name, array in feeds.items() if name in known}

@@ -161,7 +161,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
             precision.precision, float16_sums=longest_sum(reduced.target, FP16) is not None
         )
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
-        kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else []
+        kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else None
         allowed = _allowed(original, feeds, arithmetic, kept) if rounds else None
         told, replays = _told(asked), replay_with(known)
         yield PreparedSearch(
@@ -242,7 +242,9 @@ def _feeds(
     return made.arrays | exact | dict(frozen)
 
 
-def _allowed(original: Model, feeds: Arrays, precision: str, exact: Collection[str] = ()) -> Allowance:
+def _allowed(
+    original: Model, feeds: Arrays, precision: str, exact: Collection[str] | None = None
+) -> Allowance:
     """What the model's outputs may differ by, as `trtsmith verify` has it."""
     sets = (InputSet("", feeds),)
     plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)

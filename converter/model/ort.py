@@ -23,7 +23,7 @@ from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
-from trtsmith.converter.model.ort_kernels import depends_on_threads
+from trtsmith.converter.model.ort_kernels import depends_on_threads, quantised
 from trtsmith.converter.model.process.others_code import others_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
@@ -58,6 +58,7 @@ _NODE = (
     re.compile(r"Node \((?P<name>[^)]*)\) Op \((?P<op>[^)]*)\)"),
     re.compile(r"Node:(?P<name>\S*)"),
 )
+_OUT_OF_RANGE = re.compile(r"out of (data )?bounds|invalid ind(ex|ice) found")
 _UNKNOWN_OP = re.compile(
     r"(?P<op>\S+?)\(-?\d+\) is not a registered function/op|No Op registered for (?P<bare>\S+)"
 )
@@ -68,7 +69,7 @@ def open_session(
     *,
     providers: Sequence[str] = ("CPUExecutionProvider",),
     repack: bool = True,
-    optimise: bool = True,
+    optimise: bool | None = None,
     in_order: bool = False,
     thrifty: bool | None = None,
 ) -> Any:
@@ -78,7 +79,9 @@ def open_session(
     repack: whether onnxruntime may copy weights into the layout that its kernels like: a detector of 185 MB ran in
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
-    optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once.
+    optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once. None: if it has
+        no quantised operators. These it fuses into others with other roundings, and it drops a Relu before a QuantizeLinear
+        to a signed type.
     thrifty: hold no second copy of weights: neither repacked nor folded, and no pool that keeps what is free again. None:
         for models from 1 GiB on, where memory is worth more than the time.
     in_order: run nodes in the order in which the graph has them. In its own order onnxruntime runs nodes that only lead
@@ -87,6 +90,7 @@ def open_session(
     """
     if thrifty is None:
         thrifty = sum(file.size for file in model.files.values()) >= _THRIFTY_FROM
+    optimise = not quantised(model.proto) if optimise is None else optimise
     if calls_functions(model.proto.graph):
         told = {"optimise": optimise, "in_order": in_order}
         return SplitSession(model, lambda part, feeds: run(part, feeds, **told))
@@ -194,7 +198,11 @@ def _of_any_opset(opened: Callable[[], ort.InferenceSession]) -> ort.InferenceSe
 
 
 def run(
-    model: Model, feeds: Mapping[str, npt.NDArray[Any]], *, optimise: bool = True, in_order: bool = False
+    model: Model,
+    feeds: Mapping[str, npt.NDArray[Any]],
+    *,
+    optimise: bool | None = None,
+    in_order: bool = False,
 ) -> dict[str, npt.NDArray[Any]]:
     """Opens the model and runs it once on the CPU; the outputs by name. Raises ConversionError."""
     return run_session(open_session(model, optimise=optimise, in_order=in_order), model, feeds)
@@ -256,8 +264,33 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
     if node is None and running:
         expected = "inputs of the names, types and shapes that the model declares"
         return ConversionError(Problem(f"{what}: {message[:1000]}", where, expected, "feed such inputs"))
+    if running and node is not None and _OUT_OF_RANGE.search(message):
+        inputs = ", ".join(map(repr, _inputs_before(node.groupdict().get("op"), node["name"], model)))
+        expected, fix = (
+            "indices inside of what they point into",
+            f"give values for which they are: --inputs FILE.npz with {inputs}",
+        )
+        return ConversionError(
+            Problem(f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix)
+        )
     fix = "check the node with onnx.checker.check_model, or export the model again"
     return ConversionError(Problem(f"{what}: {message[:1000]}", where, "a model that onnxruntime runs", fix))
+
+
+def _inputs_before(op: str | None, name: str, model: Model) -> list[str]:
+    """The model's inputs from which the indices of the node are computed."""
+    graph = model.proto.graph
+    makers = {output: node for node in graph.node for output in node.output}
+    queue = [
+        value for node in graph.node if (node.op_type, node.name) == (op, name) for value in node.input[1:2]
+    ]
+    seen: set[str] = set()
+    while queue:
+        value = queue.pop()
+        if value not in seen:
+            seen.add(value)
+            queue += makers[value].input if value in makers else ()
+    return [value.name for value in graph.input if value.name in seen]
 
 
 def _nodes_of(op: str, model: Model) -> str:

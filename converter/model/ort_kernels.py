@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -66,8 +66,23 @@ whose results for a batch of 2 are off by 2e-3 with two threads. With one thread
 
 def depends_on_threads(graph: onnx.GraphProto) -> bool:
     """Whether a node of the graph, or of one inside it, is of such an operator."""
-    return any(
-        (node.domain, node.op_type) in _SPLIT_BY_THREADS
-        or any(depends_on_threads(inner) for a in node.attribute for inner in (a.g, *a.graphs))
-        for node in graph.node
+    return not _SPLIT_BY_THREADS.isdisjoint(_kinds(graph))
+
+
+def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
+    """The operators of the model that have quantised values."""
+    return frozenset(
+        (domain, op_type)
+        for graph in (proto.graph, *proto.functions)
+        for domain, op_type in _kinds(graph)
+        if "Quantize" in op_type or op_type.startswith("QLinear") or op_type.endswith("Integer")
     )
+
+
+def _kinds(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Kind]:
+    """Of every node, those of graphs inside nodes too."""
+    for node in graph.node:
+        yield node.domain, node.op_type
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _kinds(inner)

@@ -16,7 +16,6 @@ from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
-from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.own_definitions import with_own_definitions
@@ -47,7 +46,7 @@ def verify_engine(
     at_least: Mapping[str, float] | None = None,
     changes: Mapping[str, np.ndarray] | None = None,
     excluded: Mapping[str, str] | None = None,
-    exact: Collection[str] = (),
+    exact: Collection[str] | None = None,
     meanings: tuple[str, ...] = (),
     keep: Callable[[Sequence[Arrays]], None] | None = None,
     progress: Progress | None = None,
@@ -62,7 +61,7 @@ def verify_engine(
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case. changes: the same for each element (verify.allowance).
     excluded:   outputs that cannot be compared; by name, why.
-    exact:      with "fp16-sums", nodes that the engine sums in float32.
+    exact:      nodes that the engine computes in float32 (verify.rounding.rounded).
     keep:       is given the engine's outputs for every set.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
     """
@@ -83,34 +82,24 @@ def verify_engine(
     result = run_engine(request, feeds, progress)
     if keep is not None:
         keep(result.outputs)
-    measured_words = in_words(precision, narrow is not None)
-
-    def judged(own: Outputs | None) -> Verdict:
-        told = expected if expected is not None else own
-        found = _judged(
-            model,
-            sets,
-            inputs,
-            told,
-            own,
-            narrow,
-            result.outputs,
-            precision,
-            tolerances,
-            at_least,
-            changes,
-            excluded,
-        )
-        return replace(found, meanings=meanings, precision=measured_words, warnings=result.warnings)
-
-    verdict = judged(plain)
+    verdict = _judged(
+        model,
+        sets,
+        inputs,
+        expected if expected is not None else plain,
+        plain,
+        narrow,
+        result.outputs,
+        precision,
+        tolerances,
+        at_least,
+        changes,
+        excluded,
+    )
+    told = in_words(precision, narrow is not None)
+    verdict = replace(verdict, meanings=meanings, precision=told, warnings=result.warnings)
     if expected is not None or plain is None:
         return verdict
-    if at_least is None:  # the graph in 8 bits is run without the optimiser as it is
-        run_plain = partial(_run, reference(model), sets, say, optimise=False)
-        verdict = judged_by_both(
-            model, verdict, plain, run_plain, lambda own: judged([dict(one) for one in own])
-        )
     if verdict.status == DISAGREE:
         say("looking how much the original's outputs change with the last bits of its inputs")
         original = reference(model)
@@ -171,11 +160,11 @@ def onnxruntime_outputs(
     precision: str,
     progress: Progress,
     plain: Outputs | None = None,
-    exact: Collection[str] = (),
+    exact: Collection[str] | None = None,
 ) -> tuple[Outputs, Outputs | None]:
     """The original's outputs for every set, as it is and with its values rounded to the precision.
 
-    plain: the former, where they are known already. exact: nodes that do not sum in float16 in "fp16-sums".
+    plain: the former, where they are known already. exact: nodes in float32 (verify.rounding.rounded).
     The latter are None for 8 bits, and where onnxruntime does not run them.
     ConversionError: onnxruntime does not run the model.
     """
@@ -203,10 +192,9 @@ def _run(
     progress: Progress,
     *,
     as_it_is: bool = False,
-    optimise: bool = True,
 ) -> Outputs:
     """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
-    session = open_session(model, optimise=optimise and not as_it_is, in_order=as_it_is)
+    session = open_session(model, optimise=False if as_it_is else None, in_order=as_it_is)
     outputs = []
     for number, one in enumerate(sets, 1):
         if len(sets) > 1:

@@ -26,8 +26,6 @@ def verify_graphs(
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
     io_types: Sequence[IoType] = (),
-    *,
-    optimise: bool = True,
 ) -> Verdict:
     """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
 
@@ -36,19 +34,18 @@ def verify_graphs(
 
     Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
     fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
-    optimise: whether onnxruntime may optimise the graphs.
     Outputs that random numbers decide are left out, and named.
     """
     given = expected is not None
     if expected is None:
         try:
-            expected = run(reference(original), feeds, optimise=optimise)
+            expected = run(reference(original), feeds)
         except ConversionError as error:
             return not_comparable("original", error, inputs, "nothing")
     try:
         inputs_left = {value.name for value in rewritten.proto.graph.input}
         left = to_engine({n: v for n, v in feeds.items() if n in inputs_left}, io_types)
-        actual = to_model(run(runnable(rewritten), left, optimise=optimise), io_types)
+        actual = to_model(run(runnable(rewritten), left), io_types)
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
     random = random_outputs(original)

@@ -35,15 +35,15 @@ def verify_reduced(
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
     io_types: Sequence[IoType] = (),
-    exact: Collection[str] = (),
+    exact: Collection[str] | None = None,
 ) -> Verdict:
     """The original in its own precision against the TensorRT graph with its values rounded to their types. No engine runs.
 
     precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; "fp16-sums" where the target sums products in
-    float16, of all nodes but `exact`. Other arguments as of `verify_graphs`. Allowed, where the user says nothing, is twice
-    what rounding every value of the original to the precision changes (converter/verify/allowance.py): the engine must not
-    be worse than the precision is. In 8 bits that is known of the calibrated graph alone: what it changes is told, and only
-    outputs of which it changes too much are left out.
+    float16. exact: nodes that stay in float32 (verify.rounding.rounded). Other arguments as of `verify_graphs`. Allowed,
+    where the user says nothing, is twice what rounding changes that the engine does (converter/verify/allowance.py): it
+    must not be worse than the precision is. In 8 bits that is known of the calibrated graph alone: what it changes is told,
+    and only outputs of which it changes too much are left out.
     """
     try:
         sets = (InputSet("", feeds),)

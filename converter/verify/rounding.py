@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,7 @@ from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
+from trtsmith.converter.rewrite.precision.reduce import values_in_float32
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.importers.registry import normalise_domain
 
@@ -36,12 +37,6 @@ PRODUCTS: Mapping[str, int] = {
     "Einsum": 8,
 }
 """What tensor cores do: by operator, how many of its first inputs are factors. States inside of a node are not rounded."""
-
-WIDE = frozenset(
-    """BatchNormalization Exp GroupNormalization InstanceNormalization LayerNormalization Log LogSoftmax Pow ReduceL1
-    ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceProd ReduceSum ReduceSumSquare Softmax""".split()  # noqa: SIM905
-)
-"""Operators whose results stay in float32 in the half precisions: they overflow, or add up many values."""
 
 _FINE_SPLIT, _HUGE = float(2**4 + 1), 1e37
 """Veltkamp's constant for 20 significant bits, of values below _HUGE: others would overflow."""
@@ -77,7 +72,7 @@ def rounded(
     model: Model,
     precision: str,
     *,
-    exact: Collection[str] = (),
+    exact: Collection[str] | None = None,
     feeds: Mapping[str, np.ndarray] | None = None,
 ) -> Model:
     """The model as an engine of this precision computes it, in standard operators on float32 values.
@@ -86,16 +81,19 @@ def rounded(
     as sums in another order and other approximations of functions make it.
     tf32: both operands of every matrix product and convolution have 11 significant bits, and sums are float32. The bits
     are rounded, and cut off where a convolution has few channels (FEW_CHANNELS).
-    fp16, bf16: every tensor is stored in that type, weights and inputs too, except the results of WIDE and the statistics
-    of BatchNormalization; arithmetic inside a node is float32, as in the kernels of tensor cores. Custom operators compute
-    in float32 inside, as ours do.
+    fp16, bf16: what a node reads and makes is stored in that type, weights and inputs too, except the statistics of
+    BatchNormalization and all of the nodes that the precision pass keeps in float32: those named in `exact` and what lies
+    between them, or those that it keeps by itself where that is None: their products are in TF32. Other arithmetic inside a
+    node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
     fp16-sums: as fp16, and sums of products have the error of float16 ones (converter/rewrite/precision/sum_noise.py), but
     those of the nodes named in `exact`. feeds: what it will be run with, which says how long they are.
     Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
     convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
     if precision == FP16_SUMS:
-        return with_float16_sums(rounded(model, "fp16"), TensorProto.FLOAT, exact, feeds).model
+        return with_float16_sums(
+            rounded(model, "fp16", exact=exact), TensorProto.FLOAT, exact or (), feeds
+        ).model
     model = at_least(model, BF16_OPSET) if precision == "bf16" else model
     inferred = _inlined(model)
     proto = onnx.ModelProto()
@@ -106,32 +104,33 @@ def rounded(
     names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
     split, below, huge = (names.value(f"tf32_{part}") for part in ("split", "below", "huge"))
     bits = Tf32(names, split, below)
-    made = {
+    fmt = FORMATS.get(precision)
+    wide = values_in_float32(inferred, fmt, exact) if fmt is not None else frozenset()
+    stored = {
         name
         for graph in all_graphs(proto.graph)
         for node in graph.node
         for name in node.output
-        if not _is_weight(node)
+        if not _is_weight(node) and name not in wide
     }
     shapes = value_shapes(proto)
     for graph in reversed(list(all_graphs(proto.graph))):  # inner ones first: an outer one copies its nodes
-        if precision == "tf32":
-            nodes = list(_products_rounded(graph, dtypes, shapes, bits))
-        elif precision == "fp32":
-            nodes = list(
-                _values_stored(
-                    graph, dtypes, names, made, partial(_shortened, bits=bits, huge=huge), frozenset()
-                )
+        nodes: Iterable[onnx.NodeProto] = list(graph.node)
+        if precision != "tf32":
+            store = (
+                partial(_shortened, bits=bits, huge=huge)
+                if fmt is None
+                else partial(_stored, names=names, elem_type=fmt.elem)
             )
-        else:
-            store = partial(_stored, names=names, elem_type=FORMATS[precision].elem)
-            nodes = list(_values_stored(graph, dtypes, names, made, store, WIDE))
+            nodes = _values_stored(nodes, dtypes, names, stored, store, wide)
+        if precision != "fp32":
+            nodes = _products_rounded(nodes, dtypes, shapes, bits, wide if fmt is not None else None)
+        nodes = list(nodes)
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
-    if precision in ("tf32", "fp32"):
-        numbers = {split: _SPLIT, below: _BELOW} if precision == "tf32" else {split: _FINE_SPLIT, huge: _HUGE}
-        for name, number in numbers.items():
-            proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
+    numbers = {split: _FINE_SPLIT, huge: _HUGE} if precision == "fp32" else {split: _SPLIT, below: _BELOW}
+    for name, number in numbers.items():
+        proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
     return inferred.with_proto(proto)
 
 
@@ -191,12 +190,18 @@ def _has_few_channels(node: onnx.NodeProto, shapes: Shapes) -> bool:
 
 
 def _products_rounded(
-    graph: onnx.GraphProto, dtypes: Mapping[str, str], shapes: Shapes, tf32: Tf32
+    nodes: Iterable[onnx.NodeProto],
+    dtypes: Mapping[str, str],
+    shapes: Shapes,
+    tf32: Tf32,
+    only: frozenset[str] | None = None,
 ) -> Iterator[onnx.NodeProto]:
+    """The nodes, with factors rounded before them. only: results of those nodes whose factors are; None: of all."""
     held: dict[tuple[str, bool], str] = {}
-    for node in graph.node:
+    for node in nodes:
         cut = _has_few_channels(node, shapes)
-        for position, value in _factors(node, dtypes):
+        factors = _factors(node, dtypes) if only is None or not only.isdisjoint(node.output) else ()
+        for position, value in factors:
             if (value, cut) not in held:
                 held[value, cut] = tf32.names.value(f"{value}_tf32")
                 yield from (tf32.cut if cut else tf32.rounded)(value, held[value, cut])
@@ -205,28 +210,31 @@ def _products_rounded(
 
 
 def _values_stored(
-    graph: onnx.GraphProto,
+    nodes: Iterable[onnx.NodeProto],
     dtypes: Mapping[str, str],
     names: FreshNames,
-    made: set[str],
+    stored: set[str],
     store: Callable[[str, str], Iterator[onnx.NodeProto]],
     wide: Collection[str],
 ) -> Iterator[onnx.NodeProto]:
-    """Each result is rounded where it is made; weights and inputs where a graph first reads them, to hold few at once.
+    """Results in `stored` are rounded where they are made; others, weights and inputs where a graph first reads them.
 
-    store: nodes that round a value, by its name and that of the result. wide: operators whose results are not rounded.
+    store: nodes that round a value, by its name and that of the result. wide: results of nodes that round nothing.
     """
     held: dict[str, str] = {}
-    for node in graph.node:
+    for node in nodes:
+        if any(name in wide for name in node.output):
+            yield node
+            continue
         native = not normalise_domain(node.domain)
         exact = KEPT_PORTS[node.op_type][1] if native and node.op_type in KEPT_PORTS else ()
         for position, value in enumerate(node.input):
-            if dtypes.get(value) == "float32" and value not in made and position not in exact:
+            if dtypes.get(value) == "float32" and value not in stored and position not in exact:
                 if value not in held:
                     held[value] = names.value(f"{value}_stored")
                     yield from store(value, held[value])
                 node.input[position] = held[value]
-        if _is_weight(node) or (native and node.op_type in wide):
+        if _is_weight(node):
             yield node
             continue
         results = [(i, value) for i, value in enumerate(node.output) if dtypes.get(value) == "float32"]

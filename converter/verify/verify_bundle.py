@@ -187,7 +187,7 @@ def _compared(
         words + (f", {functions}" if functions else ""),
         engine_inputs={tensor.name for tensor in info.inputs},
         precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
-        exact=frozenset(node.node for node in did.kept) if did is not None else frozenset(),
+        exact=frozenset(node.node for node in did.kept) if did is not None else None,
         tolerances=options.tolerances,
         expected=expected,
         wanted_by=(lambda feeds: options.references.outputs(model, feeds) or {}) if whole else None,

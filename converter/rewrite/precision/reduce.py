@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.local_functions import inline
 from trtsmith.converter.rewrite.precision.affine import fold_affine
@@ -22,7 +23,7 @@ from trtsmith.converter.rewrite.precision.judge import Judge, Judgement, Wish, f
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import INTERFACES
-from trtsmith.converter.rewrite.precision.ports import reducible_ports
+from trtsmith.converter.rewrite.precision.ports import Ports, reducible_ports
 from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cast
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
@@ -83,13 +84,9 @@ def reduce_precision(
         folded = fold_affine(graph, fmt, asked, Converted(graph, T.FLOAT))
         if folded:
             order = list(graph.nodes())
-        ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, fmt.elem))}
-        judged = Judge(
-            fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {}
-        ).judge(order, ports)
+        judge = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {})
+        ports, judged, reduced = _decisions(order, judge, reduced_io)
         kept = tuple(_kept(order, judged))
-        flow = flow_of(order, ports, reduced_io)
-        reduced = assign(order, ports, judged, flow, reduced_io)
         weights = Converted(graph, fmt.elem)
         writer = PrecisionWriter(graph, fmt, ports, reduced, weights, reduced_io)
         writer.write()
@@ -105,6 +102,28 @@ def reduce_precision(
         folded=folded,
     )
     return Reduction(report, _io_types(before, _edge_types(graph), fmt) if reduced_io else ())
+
+
+def values_in_float32(model: Model, fmt: Format, kept: Collection[str] | None) -> frozenset[str]:
+    """Results of nodes that compute in float32 once the model is reduced. Its types are inferred, and it has no functions.
+
+    kept: names of the nodes that stay in float32 for a reason, from the report of a reduction; None: the pass judges them.
+    """
+    with collector_paused():
+        order = list(Graph(model).nodes())
+        _name_all(order)
+        judge = Judge(fmt, dict.fromkeys(kept or (), "kept"), {}, fmt.largest / MARGIN, kept is not None)
+        _, _, reduced = _decisions(order, judge, reduced_io=False)
+        return frozenset(name for node in order if not reduced.get(node) for name in node.outputs)
+
+
+def _decisions(
+    order: Sequence[Node], judge: Judge, reduced_io: bool
+) -> tuple[dict[Node, Ports], dict[Node, Judgement], dict[Node, bool]]:
+    """What each node can have in the type, what it wants to have, and what it gets."""
+    ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, judge.fmt.elem))}
+    judged = judge.judge(order, ports)
+    return ports, judged, assign(order, ports, judged, flow_of(order, ports, reduced_io), reduced_io)
 
 
 def _bring_to_opset(graph: Graph, fmt: Format) -> None:

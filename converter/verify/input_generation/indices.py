@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from trtsmith.converter.verify.input_generation.flow_view import InputOperand
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 
+ADDENDS = 4
+"""An index that is computed from several inputs, as y * width + x, is the sum of up to so many."""
+
 Rule = Callable[[InputOperand], InputValues | None]
 
 
@@ -28,11 +31,11 @@ def of_table(table: int, axis: int | None = None, *, distinct: bool = False) -> 
 def _index(
     operand: InputOperand, rows: int, distinct: int | None = None, what: str = "indices"
 ) -> InputValues | None:
-    """0 to rows - 1 where the node reads them, before what was added on the way."""
-    low, high = operand.flow.before(0, rows - 1)
-    if not operand.flow.alone or operand.flow.scale != 1.0:
+    """0 to rows - 1 where the node reads them, before what was scaled and added on the way."""
+    if operand.flow.scale < 1.0:
         return None
-    low, high = max(0.0, low), max(0.0, high)
+    ends = operand.flow.before(0, rows - 1 if operand.flow.alone else (rows - 1) // ADDENDS)
+    low, high = (float(max(0, limit)) for limit in (math.ceil(ends[0]), math.floor(ends[1])))
     return InputValues(ValueKind.INDEX, operand.reads(what), low, max(low, high), distinct=distinct)
 
 
@@ -49,6 +52,9 @@ def _tuples(table: int, distinct: bool) -> Rule:
             return None
         once = -1 if distinct and operand.attribute("reduction", b"none") == b"none" else None
         bounds = tuple(size or 1 for size in sizes)
+        source = operand.known.shapes.get(operand.flow.source, ())
+        if source[-1:] != indices[-1:] or None in indices or math.prod(source) != math.prod(indices):
+            return _index(operand, min(bounds))  # the input's last axis is not that of the tuples
         return InputValues(ValueKind.INDEX, operand.reads("tuples of indices"), bounds=bounds, distinct=once)
 
     return rule

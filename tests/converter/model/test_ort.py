@@ -254,3 +254,17 @@ def test_a_graph_that_onnxruntimes_optimiser_breaks_is_run_without_it(tmp_path: 
     found = run(load_model(tmp_path / "m.onnx"), {"x": x})
     assert found["y"].tolist() == [[False, False, True], [True, False, True]]
     assert found["z"].tolist() == [True, True]
+
+
+def test_indices_out_of_range_name_the_inputs_that_they_are_computed_from(tmp_path: Path) -> None:
+    body = "(float[3] x, int64[2] i, int64 w, float[2] u) => (float[3] y) { j = Mul (i, w) y = ScatterND (x, k, u) }"
+    body = body.replace("y = ", "a = Constant <value = int64[1] {1}> () k = Unsqueeze (j, a) y = ")
+    onnx.save(
+        onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {body}'), tmp_path / "m.onnx"
+    )
+    feeds = {"x": np.ones(3, np.float32), "i": np.full(2, 3), "w": np.array(2), "u": np.ones(2, np.float32)}
+    with pytest.raises(ConversionError) as raised:
+        run(load_model(tmp_path / "m.onnx"), feeds)
+    (problem,) = raised.value.problems
+    assert problem.where.endswith("(ScatterND), computed from input 'i', 'w'")
+    assert problem.fix == "give values for which they are: --inputs FILE.npz with 'i', 'w'"

@@ -187,14 +187,13 @@ def test_a_model_that_onnxruntime_does_not_run(verify: Callable[..., Verdict], t
 def test_sizes_that_rounding_moves_are_not_compared(verify: Callable[..., Verdict]) -> None:
     """Values a little above a threshold that fall on it in bfloat16: another number of them remains."""
     body = (
-        "t = Constant <value = float {1.0}> () e = Constant <value = float {1.0005}> () s = Shape (x)"
-        "o = ConstantOfShape <value = float[1] {1.0}> (s) v = Mul (o, e) c = Greater (v, t) n = NonZero (c)"
-        "y = MatMul (x, w) i = Cast <to = 7> (n)"
+        "t = Constant <value = float {1.0}> () e = Constant <value = float {1.0005}> () y = MatMul (x, w)"
+        "z = Sub (y, y) v = Add (z, e) c = Greater (v, t) n = NonZero (c) i = Cast <to = 7> (n)"
     )
-    verdict = verify(body=body, precision="bf16")
+    verdict = verify(body=body, precision="bf16", exact=())
     assert verdict.status == "agrees in part" and [c.output for c in verdict.comparisons] == ["y"]
     (left,) = verdict.left_out
     assert (
         left.why
-        == "output 'i' is not comparable: its shape is [3, 36], and [3, 0] when values are rounded to bf16"
+        == "output 'i' is not comparable: its shape is [3, 30], and [3, 0] when values are rounded to bf16"
     )

@@ -39,6 +39,28 @@ def test_a_right_graph_agrees_and_the_precision_is_named(tmp_path: Path, flag: s
     assert 2.0 ** -(FORMATS[flag].digits + 3) < error < 2.0 ** -(FORMATS[flag].digits - 3)
 
 
+LAYER_NORM = """
+    mean = ReduceMean (a, axes) c = Sub (a, mean) squares = Pow (c, two) v = ReduceMean (squares, axes)
+    e = Add (v, small) r = Sqrt (e)"""
+"""A layer norm written out: what is between the nodes that the pass keeps in float32 is float32 as well."""
+L2_NORM = "c = Identity (a) squares = Mul (a, a) v = ReduceSum (squares, axes) r = Sqrt (v)"
+
+
+@pytest.mark.parametrize("norm", [LAYER_NORM, L2_NORM])
+def test_what_stays_in_float32_is_not_rounded_in_the_allowance(norm: str, tmp_path: Path) -> None:
+    """Squares of values above 256 are infinite in float16: so rounded, all of the output would be zero."""
+    body = (
+        f"(float[N,64] x) => (float[N,8] y) {{ a = MatMul (x, w) {norm} n = Div (c, r) y = MatMul (n, k) }}"
+    )
+    weights = {"w": normal(64, 64, scale=100), "k": normal(64, 8), "axes": np.array([1])}
+    weights |= {"two": np.array(2, np.float32), "small": np.array(1e-5, np.float32)}
+    model, feeds = network(tmp_path, body, weights), {"x": normal(50, 64, seed=2)}
+    reduced = reduce_model(model, FORMATS["fp16"], seen={"squares": 1e7})
+    kept = [node.node for node in reduced.report.kept]
+    verdict = verify_reduced(model, reduced.model, feeds, "generated", "fp16", exact=kept)
+    assert verdict.passed and verdict.comparisons[0].relative < 1e-3, verdict.reason
+
+
 @pytest.mark.parametrize("flag", FORMATS)
 def test_a_wrong_weight_is_seen(tmp_path: Path, flag: str) -> None:
     model, reduced, feeds = both(tmp_path, flag)

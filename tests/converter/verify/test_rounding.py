@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,10 @@ def model_of(folder: Path, body: str) -> Model:
     return load_model(folder / "m.onnx")
 
 
-def ran(folder: Path, body: str, precision: str, optimise: bool = True) -> np.ndarray:
-    changed = rounded(model_of(folder, body), precision)
+def ran(
+    folder: Path, body: str, precision: str, optimise: bool = True, exact: Collection[str] | None = ()
+) -> np.ndarray:
+    changed = rounded(model_of(folder, body), precision, exact=exact)
     return run(changed, {"x": X, "w": W}, optimise=optimise)["y"]
 
 
@@ -138,7 +140,9 @@ def test_every_value_is_stored_in_a_half_precision(precision: str, kind: type, t
 
 def test_what_overflows_stays_wide(tmp_path: Path) -> None:
     body = "p = MatMul (x, w) k = Constant <value = float {12.0}> () c = Abs (p) d = Add (c, k) y = Exp (d)"
-    assert np.isfinite(ran(tmp_path, body, "fp16")).all() and ran(tmp_path, body, "fp16").max() > 65504
+    wide = ran(tmp_path, body, "fp16", exact=None)
+    assert np.isfinite(wide).all() and wide.max() > 65504
+    assert np.isinf(ran(tmp_path, body, "fp16")).any()
 
 
 def test_branches_are_rounded_too(tmp_path: Path) -> None:
@@ -157,7 +161,7 @@ def test_custom_operators_are_stored_and_compute_in_float32(tmp_path: Path) -> N
     model.proto.graph.node[1].op_type = "MatrixInverse"
     model.proto.opset_import.add(domain="trtsmith", version=1)
     x = (np.eye(4) * 2 + np.random.default_rng(0).standard_normal((2, 4, 4)) / 9).astype(np.float32)
-    got = run(expand(rounded(lowered(model), "fp16")), {"x": x})["y"]
+    got = run(expand(rounded(lowered(model), "fp16", exact=())), {"x": x})["y"]
     stored = -x.astype(np.float16).astype(np.float64)
     assert got == pytest.approx(np.linalg.inv(stored), rel=1e-3, abs=1e-3)
     assert np.array_equal(got, got.astype(np.float16).astype(np.float32))
@@ -178,17 +182,24 @@ def test_engines_of_fp32_compute_in_tf32() -> None:
     assert [engine_precision(p) for p in asked] == ["tf32", "tf32", "fp16", "fp16", "bf16", "bf16", "int8"]
 
 
+def test_products_that_stay_in_float32_are_in_tf32(tmp_path: Path) -> None:
+    """An engine in half precision computes what stays in float32 as one in float32 does."""
+    expected = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)
+    found = ran(tmp_path, "y = MatMul (x, w)", "bf16", exact={"y"}, optimise=False)
+    assert found == pytest.approx(expected, abs=2e-6)
+
+
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 def test_statistics_of_a_norm_are_exact(precision: str, tmp_path: Path) -> None:
     """A variance of 1e8 is infinite in float16, and the channel would be its shift alone."""
-    floats = "{1.001, 2.001, 3.001, 4.001, 1e8}"
-    constants = f"v = Constant <value = float[5] {floats}> ()"
-    body = f"p = MatMul (x, w) {constants} y = BatchNormalization (p, v, v, v, v)"
+    u, v = [1.001, 2.001, 3.001, 4.001, 30015.0], [1.0, 1.0, 1.0, 1.0, 1e8]
+    floats = [f"float[5] {{{', '.join(map(repr, values))}}}" for values in (u, v)]
+    constants = " ".join(f"{n} = Constant <value = {f}> ()" for n, f in zip("uv", floats, strict=True))
+    body = f"p = MatMul (x, w) {constants} y = BatchNormalization (p, u, u, u, v)"
     product = ran(tmp_path, "y = MatMul (x, w)", precision, optimise=False).astype(np.float64)
-    v = np.array([1.001, 2.001, 3.001, 4.001, 1e8])
-    expected = (product - v) / np.sqrt(v + 1e-5) * v + v
+    expected = (product - u) / np.sqrt(np.array(v) + 1e-5) * u + u
     found = ran(tmp_path, body, precision, optimise=False)
-    assert found == pytest.approx(expected, rel=1e-4)
+    assert found == pytest.approx(expected, rel=2.0**-11 if precision == "fp16" else 2.0**-8)
 
 
 def test_sums_of_float16_are_emulated_where_the_target_forms_them(tmp_path: Path) -> None:
@@ -201,7 +212,7 @@ def test_sums_of_float16_are_emulated_where_the_target_forms_them(tmp_path: Path
         return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
     assert error(FP16_SUMS) > 2.5 * error("fp16")
-    assert rounded(model, FP16_SUMS, exact={"long"}).proto == rounded(model, "fp16").proto
+    assert rounded(model, FP16_SUMS, exact={"long"}).proto == rounded(model, "fp16", exact={"long"}).proto
     assert engine_precision("float16", float16_sums=True) == FP16_SUMS
     assert engine_precision("float16") == engine_precision("fp16") == "fp16"
     assert engine_precision("bfloat16", float16_sums=True) == "bf16"

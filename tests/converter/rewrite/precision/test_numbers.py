@@ -173,11 +173,14 @@ def test_networks_lose_at_most_twice_what_pytorch_loses(
 def test_the_tolerance_is_that_of_pytorch_s_run(
     networks: Callable[[str], Network], name: str, autocast: bool, flag: str
 ) -> None:
-    """What a precision costs by our own reckoning, which needs no framework, is what it costs PyTorch."""
+    """What a precision costs by our own reckoning, which needs no framework, is what it costs PyTorch.
+
+    Or less: positions that are made in float32 stay so, which PyTorch rounds.
+    """
     files = networks(name)
     exact, narrow = onnxruntime_outputs(
-        load_model(files.path), [InputSet("", files.feeds)], flag, lambda text: None
+        load_model(files.path), [InputSet("", files.feeds)], flag, lambda text: None, exact=()
     )
     assert narrow is not None
     for output, error in own_error(name, flag, autocast).items():
-        assert 0.5 * error <= relative(narrow[0][output], exact[0][output]) <= 1.5 * error, output
+        assert 0.1 * error <= relative(narrow[0][output], exact[0][output]) <= 1.5 * error, output

@@ -195,3 +195,34 @@ def test_an_index_is_narrower_than_a_mask(tmp_path: Path) -> None:
         "o = Constant <value = int64 {0}> () m = Equal (x, o) y = Gather (t, x)",
     )  # fmt: skip
     assert between(0, 6)(generated.arrays["x"])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "limits"),
+    [
+        (
+            "float[3, 4] x, int64[3] i",
+            "a = Constant <value = int64[1] {1}> () j = Unsqueeze (i, a) y = GatherND (x, j)",
+            {"i": 2},
+        ),
+        (
+            "float[4, 3] x, int64[2] i",
+            "a = Constant <value = int64[1] {1}> () z = Constant <value = int64[2, 1] {0, 1}> () j = Unsqueeze (i, a)"
+            "k = Concat <axis = 1> (z, j) y = GatherND (x, k)",
+            {"i": 2},
+        ),
+        (
+            "float[48] x, int64[9] column, int64[9] row",
+            "w = Constant <value = int64 {4}> () r = Mul (row, w) i = Add (r, column) y = Gather (x, i)",
+            {"column": 11, "row": 2},
+        ),
+    ],
+)  # fmt: skip
+def test_indices_that_are_computed_are_in_range(
+    inputs: str, body: str, limits: dict[str, int], tmp_path: Path
+) -> None:
+    """Columns of tuples that are put together in the graph, and places that are row * width + column."""
+    generated = made(tmp_path, inputs, "float[M] y" if "Gather (" in body else "float[M, K] y", body)
+    for name, limit in limits.items():
+        assert 0 <= generated.arrays[name].min() <= generated.arrays[name].max() <= limit
+        assert f"{name}: whole numbers from 0 to {limit}" in "; ".join(generated.meanings)
