@@ -5,7 +5,7 @@ IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
 CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 ARGS ?=
 
-.PHONY: help setup demo test lint format docs wheel check-wheel clean
+.PHONY: help setup demo test lint format view docs wheel check-wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,7 +30,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test:  ## every test, on all cores; those that need a GPU are skipped without one, and counted
 	@$(IN_ENV) python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 25 --durations-min 1 $(ARGS)
 
-lint:  ## ruff, mypy and clang-format
+lint: view  ## ruff, mypy and clang-format
 	@$(IN_LINT_ENV) ruff check .
 	@$(IN_LINT_ENV) ruff format --check .
 	@$(IN_LINT_ENV) mypy
@@ -40,6 +40,10 @@ format:  ## let ruff and clang-format rewrite what they can
 	@$(IN_LINT_ENV) ruff check --fix .
 	@$(IN_LINT_ENV) ruff format .
 	@$(IN_LINT_ENV) clang-format -i $(CPP_FILES)
+
+view:  ## build/view, the package as an installation has it, for tools that read code and run none: mypy, editors
+	@rm -rf build/view && mkdir -p build/view/trtsmith
+	@cd build/view/trtsmith && ln -s ../../../trtsmith/*.py ../../../trtsmith/py.typed ../../../converter ../../../importers .
 
 docs:  ## build/site, from docs/; a link to nothing is an error
 	@NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) mkdocs build --strict --quiet

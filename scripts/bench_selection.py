@@ -62,7 +62,7 @@ def timed(run: Any) -> float:
         ended.record()
         ended.synchronize()
         times.append(began.elapsed_time(ended) * 1e3)
-    return statistics.median(times[5:])
+    return float(statistics.median(times[5:]))
 
 
 def row(plugin: Plugin, boxes: np.ndarray, scores: np.ndarray, classes: np.ndarray | None) -> dict[str, Any]:

@@ -26,11 +26,11 @@ from trtsmith.importers.problem import Problem
 Settings = Mapping[str, "str | list[str]"]
 CACHE = ROOT / ".cache"
 LOGS = CACHE / "logs"
-EDITABLE = {"wheel.cmake": "false", "editable.mode": "inplace"}
 
 build_sdist = skbuild.build_sdist
 get_requires_for_build_sdist = skbuild.get_requires_for_build_sdist
 prepare_metadata_for_build_wheel = skbuild.prepare_metadata_for_build_wheel
+prepare_metadata_for_build_editable = skbuild.prepare_metadata_for_build_editable
 
 
 def get_requires_for_build_wheel(config_settings: Settings | None = None) -> list[str]:
@@ -38,13 +38,7 @@ def get_requires_for_build_wheel(config_settings: Settings | None = None) -> lis
 
 
 def get_requires_for_build_editable(config_settings: Settings | None = None) -> list[str]:
-    return [*skbuild.get_requires_for_build_editable(_editable(config_settings)), *_missing_tools()]
-
-
-def prepare_metadata_for_build_editable(
-    metadata_directory: str, config_settings: Settings | None = None
-) -> str:
-    return skbuild.prepare_metadata_for_build_editable(metadata_directory, _editable(config_settings))
+    return [*skbuild.get_requires_for_build_editable(dict(config_settings or {})), *_missing_tools()]
 
 
 def build_wheel(
@@ -74,11 +68,7 @@ def build_editable(
             toolkit, include, Path(cmake.CMAKE_BIN_DIR) / "cmake", Path(ninja.BIN_DIR) / "ninja"
         )
         native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS, warnings_are_errors=False)
-        return skbuild.build_editable(wheel_directory, _editable(config_settings), metadata_directory)
-
-
-def _editable(config_settings: Settings | None) -> dict[str, str | list[str]]:
-    return {**(config_settings or {}), **EDITABLE}
+        return skbuild.build_editable(wheel_directory, dict(config_settings or {}), metadata_directory)
 
 
 def _missing_tools() -> list[str]:

@@ -117,7 +117,7 @@ def measure(cases: Mapping[str, Sequence[CoverageCase]], folder: Path) -> dict[s
     plain = _ask(
         {f"{kind}/{i}": (case, T.FLOAT) for kind, of in cases.items() for i, case in enumerate(of)}, folder
     )
-    built = defaultdict(list)
+    built: defaultdict[str, list[CoverageCase]] = defaultdict(list)
     for key, reason in plain.items():
         kind = key.partition("/")[0]
         if not reason and len(built[kind]) < CASES:

@@ -74,7 +74,7 @@ MOST_OF_A_NAME = 2
 
 
 def module_name(path: Path) -> str:
-    """As it is imported: `trtsmith/` holds the API, and links to the two folders beside it."""
+    """As it is imported: the two folders beside `trtsmith/` belong to its package."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = parts if parts[0] == "trtsmith" else ("trtsmith", *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -86,6 +86,9 @@ __all__ = [
     "verify",
 ]
 
+if not os.path.isfile(f"{__path__[0]}/converter/__init__.py"):  # a checkout has both folders beside this one
+    __path__.append(os.path.dirname(__path__[0]))
+
 TELEMETRY_OFF = {
     "ORT_DISABLE_TELEMETRY": "1",  # onnxruntime 1.32 reports node names, and writes below the user's cache and TMPDIR
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -22,7 +22,7 @@ from trtsmith.converter.cli.endings import (
     signals_unwind,
 )
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of
-from trtsmith.converter.cli.parsing.overview import short_help
+from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, short_help
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
@@ -35,24 +35,6 @@ _EXIT_CODES = (
     "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage, environment, or not a sound model; "
     "3 outputs disagree"
 )
-_COMMANDS = (
-    "convert",
-    "check",
-    "rewrite",
-    "run",
-    "verify",
-    "locate",
-    "bench",
-    "bundle",
-    "ops",
-    "plugin",
-    "new",
-    "build-plugins",
-    "batch",
-    "cache",
-    "doctor",
-    "completion",
-)
 
 
 class _Version(argparse.Action):
@@ -63,10 +45,13 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser of all commands. words: the command line; of a command that it begins with, only that one's modules
-    are imported, so that `plugin` works where the libraries that conversion needs are missing."""
-    wanted = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
+def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of the command line `words`; None: of all commands.
+
+    It imports the module of the command that the line names, and knows no more of the others than what --help shows:
+    `plugin` works where libraries are missing that conversion needs, and --version imports none.
+    """
+    named = COMMANDS if words is None else [word for word in words if word in COMMANDS][:1]
     common = argparse.ArgumentParser(add_help=False)
     loudness = common.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
@@ -87,11 +72,14 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser, action=Commands
     )
-    for name in wanted:
-        module = name.replace("-", "_")
-        import_module(f"trtsmith.converter.cli.commands.{module}").add_parser(commands, common)
+    for name in COMMANDS:
+        if name in named:
+            module = name.replace("-", "_")
+            import_module(f"trtsmith.converter.cli.commands.{module}").add_parser(commands, common)
+        else:
+            commands.add_parser(name)
     return parser
 
 
@@ -114,7 +102,7 @@ def _main(argv: Sequence[str] | None) -> int:
         Console().problems([little])
         return EXIT_USAGE
     if not words:
-        print(short_help(build_parser()), file=sys.stderr)
+        print(short_help(build_parser(words)), file=sys.stderr)
         return EXIT_USAGE
     try:
         with others_code():  # libraries that are imported may wait for ever

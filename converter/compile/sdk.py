@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from trtsmith.converter.compile.logged import SetupError
+from trtsmith.converter.model.process.package_folders import SOURCES
 from trtsmith.importers.problem import Problem
 
-_ROOT = Path(__file__).resolve().parents[2]
-"""In an installation the package `trtsmith`; a checkout's root."""
-
-SDK = _ROOT / "plugins_cpp"
+SDK = SOURCES / "plugins_cpp"
 
 BUILD = "package"
 """The folder of the SDK with the CMake project that compiles a package."""
@@ -35,8 +33,8 @@ def cache_folder(home: Path, cache_home: str = "") -> Path:
 
     cache_home: $XDG_CACHE_HOME.
     """
-    if (_ROOT / "pyproject.toml").is_file():
-        return _ROOT / ".cache"
+    if (SOURCES / "pyproject.toml").is_file():
+        return SOURCES / ".cache"
     return (Path(cache_home) if cache_home else home / ".cache") / "trtsmith"
 
 

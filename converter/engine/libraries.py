@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.process.package_folders import SOURCES
 from trtsmith.importers.problem import Problem
 
-PACKAGE_ROOT = Path(__file__).absolute().parents[3]
-"""The folder in which the package `trtsmith` lies: child processes need it on their path, whatever their folder is."""
-
-FOLDER = PACKAGE_ROOT / "trtsmith" / "converter" / "lib"
+FOLDER = SOURCES / "converter" / "lib"
 
 
 def library(name: str) -> Path:

@@ -21,6 +21,7 @@ from types import FrameType, ModuleType
 from typing import NoReturn
 
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
+from trtsmith.converter.model.process.package_folders import PACKAGE_FOLDERS
 from trtsmith.converter.operators.own_process import is_own_process
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.importers.problem import Problem
@@ -125,12 +126,12 @@ def _line(filename: str, number: int | None, text: str | None) -> str:
     return f"{filename.removeprefix(here) if here != os.sep else filename}, line {number}{shown}"
 
 
-_OURS = str(Path(__file__).absolute().parents[2]) + os.sep
+_OURS = tuple(f"{folder}{os.sep}" for folder in PACKAGE_FOLDERS)
 
 
 def _is_machinery(filename: str) -> bool:
     standard = str(Path(contextlib.__file__).parent)
-    return filename.startswith(("<frozen importlib", f"{standard}/importlib", _OURS))
+    return filename.startswith(("<frozen importlib", f"{standard}/importlib", *_OURS))
 
 
 def _fix(error: BaseException, source: OperatorSource) -> str:

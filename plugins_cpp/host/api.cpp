@@ -6,8 +6,6 @@ using namespace trtsmith::host;
 
 int32_t tsh_abi(void) { return TSH_ABI; }
 
-int32_t tsh_header_version(void) { return NV_TENSORRT_VERSION; }
-
 const char* tsh_last_error(void) { return lastError(); }
 
 const char* tsh_take_log(void) {

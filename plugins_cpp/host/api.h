@@ -116,8 +116,6 @@ typedef struct tsh_buffers {
 } tsh_buffers;
 
 TSH_API int32_t tsh_abi(void);
-// The TensorRT headers that the host was compiled with, as in getInferLibVersion().
-TSH_API int32_t tsh_header_version(void);
 TSH_API const char* tsh_last_error(void);
 TSH_API const char* tsh_take_log(void);  // what plugins logged since the last call
 

@@ -69,7 +69,12 @@ def measure(folder: Path, count: int, model: int, engine: int) -> dict[str, Any]
         task.name: _record(made / task.name, task, key, engine)
         for task, key in zip(tasks, map(Keys().of, tasks), strict=True)
     }
-    timed("add", lambda: [store.add(record, made / name) for name, record in results.items()])
+
+    def add() -> None:
+        for name, record in results.items():
+            store.add(record, made / name)
+
+    timed("add", add)
     keys = timed("machine", Keys)
     timed("hash", lambda: keys.read(tasks))
     asked = timed("keys", lambda: [keys.of(task) for task in tasks])

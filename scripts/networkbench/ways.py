@@ -109,7 +109,7 @@ def torch_ways(
 
     Under autocast where the module does not run in the type by itself.
     """
-    LevelTables.attend = _attend  # type: ignore[method-assign]
+    LevelTables.attend = _attend  # type: ignore[method-assign, assignment]
     dtype = PRECISIONS[precision]
     tensors = [torch.from_numpy(array).to(DEVICE) for array in feeds.values()]
     plain = copy.deepcopy(module).to(DEVICE, dtype)

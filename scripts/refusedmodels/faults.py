@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,7 +22,7 @@ class Piece:
     nodes: Nodes = field(default_factory=list)
     initializers: list[onnx.TensorProto] = field(default_factory=list)
 
-    def node(self, op_type: str, *inputs: str, output: str, **attributes: object) -> str:
+    def node(self, op_type: str, *inputs: str, output: str, **attributes: Any) -> str:
         """One more; its name is that of its output."""
         self.nodes.append(helper.make_node(op_type, list(inputs), [output], output, **attributes))
         return output

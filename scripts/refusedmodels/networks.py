@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -40,7 +41,8 @@ class _Wiring:
         kind = str(self.random.choice(_KINDS, p=_LIKELY))
         # One value in ten is not the last one: branches that later nodes bring together.
         value = self.values[-1] if self.random.random() < 0.9 else self._earlier()
-        inputs, attributes = [value], {}
+        inputs = [value]
+        attributes: dict[str, Any] = {}
         if kind == "Conv":
             weights = self.random.standard_normal((CHANNELS, CHANNELS, 3, 3)) * 0.1
             inputs.append(self._held(f"{name}/w", weights))
@@ -86,7 +88,7 @@ def network(nodes: int, fault: Callable[[Piece], str] | None = None, seed: int =
         wiring.nodes += piece.nodes
         wiring.initializers += piece.initializers
     wiring.grow(nodes - nodes // 2)
-    dims = ["batch", CHANNELS, "height", "width"]
+    dims: list[str | int | None] = ["batch", CHANNELS, "height", "width"]
     unread = {name for node in wiring.nodes for name in node.output}
     unread -= {name for node in wiring.nodes for name in node.input}
     results = [value for value in wiring.values if value in unread]

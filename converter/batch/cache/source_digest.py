@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from trtsmith.converter.engine.libraries import PACKAGE_ROOT
+from trtsmith.converter.model.process.package_folders import PACKAGE, SOURCES
 from trtsmith.converter.operators.sources import GROUP
 
 _NOT_READ = frozenset({"__pycache__", "lib", "plugins_cpp"})
 """Of trtsmith's own: plugin libraries are hashed apart, and the headers beside them are for users' operators alone."""
 
 
-def rules_digest(package: Path = PACKAGE_ROOT / "trtsmith") -> str:
-    """SHA-256 over names and bytes of trtsmith's own Python sources and tables."""
-    return _digest(package, _NOT_READ)
+def rules_digest(package: Path = PACKAGE, sources: Path = SOURCES) -> str:
+    """SHA-256 over names and bytes of trtsmith's own Python sources and tables, equal for a checkout and its wheel.
+
+    sources: holds `converter` and `importers`.
+    """
+    files = dict(_files(package, _NOT_READ))
+    for folder in ("converter", "importers"):
+        files |= {f"{folder}/{name}": path for name, path in _files(sources / folder, _NOT_READ)}
+    return _digest(files)
 
 
 def operators_digest(environment: str) -> str | None:
@@ -42,7 +48,7 @@ def _together(specs: list[str]) -> str | None:
         if root is None:
             return None
         try:
-            digests.append(_digest(root) if root.is_dir() else _file_with_libraries(root))
+            digests.append(_folder(root) if root.is_dir() else _file_with_libraries(root))
         except OSError:
             return None
     return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
@@ -71,15 +77,19 @@ def _file_with_libraries(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _digest(folder: Path, left_out: frozenset[str] = frozenset({"__pycache__"})) -> str:
+def _folder(folder: Path) -> str:
+    return _digest(dict(_files(folder, frozenset({"__pycache__"}))))
+
+
+def _digest(files: Mapping[str, Path]) -> str:
     digest = hashlib.sha256()
-    for name, path in sorted(_files(folder, left_out)):
+    for name, path in sorted(files.items()):
         _add(digest, name, path)
     return digest.hexdigest()
 
 
 def _files(folder: Path, left_out: frozenset[str]) -> Iterator[tuple[str, Path]]:
-    """(name from the folder on, path); links to folders are followed, as trtsmith's own package in a checkout has two."""
+    """(name from the folder on, path); links to folders are followed, for what they lead to is imported too."""
     seen = set()
     for above, folders, names in os.walk(folder, followlinks=True):
         seen.add(os.path.realpath(above))

@@ -15,8 +15,8 @@ from typing import Any
 
 from trtsmith.converter.batch.fleet.leased_folder import LeasedFolder
 from trtsmith.converter.batch.fleet.ray_address import AUTO, LOCAL, checked_address, first_line, rehearse
-from trtsmith.converter.engine.libraries import PACKAGE_ROOT
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.importers.problem import Problem
 
 _AUTHENTICATION = "RAY_AUTH_MODE"

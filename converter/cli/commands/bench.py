@@ -44,7 +44,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "bench",
         parents=[common],
-        help="time an engine, by layer, and against other runtimes",
         description="Time an engine on this machine's GPU, in trtexec's terms. Exit code 3: --against gave other outputs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

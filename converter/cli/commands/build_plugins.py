@@ -21,7 +21,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "build-plugins",
         parents=[common],
-        help="compile the operators of a package of yours",
         description=(
             "Compile the kernels and bindings of a package, as `trtsmith new` writes it, into DIR/PACKAGE/lib, where it is "
             "found with the operators. Needs nvcc and TensorRT's headers, and no GPU. Compiles what changed."

@@ -22,7 +22,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "bundle",
         parents=[common],
-        help="an engine as a model of a Triton Inference Server repository",
         description="Put an engine that `trtsmith convert` wrote into a model repository of Triton Inference Server.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

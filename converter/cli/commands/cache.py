@@ -35,7 +35,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "cache",
         parents=[common],
-        help="show and clear what `trtsmith batch` keeps of its conversions",
         description="The cache of `trtsmith batch`: conversions by the content of all that they depend on.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

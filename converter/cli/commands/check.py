@@ -39,7 +39,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "check",
         parents=[common],
-        help="how every node reaches TensorRT",
         description="Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU.",
         allow_abbrev=False,
     )

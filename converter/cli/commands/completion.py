@@ -29,7 +29,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "completion",
         parents=[common],
-        help="a script for the completion of a shell",
         description="Print the script by which bash, zsh or fish completes commands, flags, their values and files.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

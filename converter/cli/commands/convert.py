@@ -56,7 +56,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "convert",
         parents=[common],
-        help="ONNX model or PyTorch program in, TensorRT engine out",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -58,7 +58,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "doctor",
         parents=[common],
-        help="what is installed, what is missing, how to get it",
         description="Show versions, GPU and libraries, and how to get what is missing.",
         allow_abbrev=False,
     )

@@ -38,7 +38,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "locate",
         parents=[common],
-        help="find the node that makes an engine's numbers wrong",
         description=_DESCRIPTION,
         allow_abbrev=False,
     )

@@ -24,7 +24,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "new",
         parents=[common],
-        help="write the package of an operator of your own",
         description=(
             "Write a package with an operator of your own: definition, CUDA kernel, binding, cases, tests and an example "
             "model. It works as it is; change what it computes."

@@ -18,7 +18,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "ops",
         parents=[common],
-        help="operators, aliases and dtypes",
         description="List the operators that trtsmith brings to TensorRT, and every alias that it reads.",
         allow_abbrev=False,
     )

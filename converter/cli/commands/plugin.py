@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "plugin",
-        help="look into plugin libraries and test them",
         description="Look into any TensorRT plugin library, ours or others', without TensorRT. Runs the library's code.",
         allow_abbrev=False,
     )

@@ -29,7 +29,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "rewrite",
         parents=[common],
-        help="write the rewritten ONNX graph",
         description="Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs.",
         allow_abbrev=False,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from trtsmith.importers.problem import Problem
 
@@ -111,8 +110,3 @@ def _user_line(said: str) -> str:
     found = re.findall(r'File "([^"]+)", line (\d+)', said)
     mine = [(file, line) for file, line in found if "/torch/" not in file]
     return f", {mine[-1][0]} line {mine[-1][1]}" if mine else ""
-
-
-def schema_text(schema: Any) -> str:
-    """A schema as one writes it: name(Tensor x, ...) -> Tensor."""
-    return str(schema)

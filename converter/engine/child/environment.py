@@ -6,7 +6,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from trtsmith.converter.engine.libraries import PACKAGE_ROOT
+from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.operators.sources import VARIABLE
 from trtsmith.importers.registry import packages_in_force
 

@@ -1,1 +1,1 @@
-"""Ends a process cleanly: signals while code of others runs, and temporary files of processes that were killed."""
+"""Knows this process: its package's folders, signals while code of others runs, temporary files of killed processes."""

@@ -219,7 +219,6 @@ def declare(library: ctypes.CDLL) -> None:
         function = getattr(library, f"tsh_{name}")
         function.argtypes = arguments
         function.restype = c_int32
-    for name in ("abi", "header_version"):
-        getattr(library, f"tsh_{name}").restype = c_int32
+    library.tsh_abi.restype = c_int32
     for name in ("last_error", "take_log"):
         getattr(library, f"tsh_{name}").restype = c_char_p

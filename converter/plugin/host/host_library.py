@@ -90,11 +90,6 @@ class Native:
         """What plugins have logged since the last call, a line each."""
         return str(self._library.tsh_take_log().decode(errors="replace"))
 
-    @property
-    def header_version(self) -> int:
-        """Version number of the TensorRT headers that the host was built with, 101401 for 10.14.1."""
-        return int(self._library.tsh_header_version())
-
 
 def text(value: bytes | None) -> str | None:
     """A string that a plugin gave; None where it gave a null pointer."""

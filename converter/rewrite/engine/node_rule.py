@@ -226,15 +226,8 @@ class NodeView:
         dims = self.dims(index)
         return None if dims is None else len(dims)
 
-    def output_dtype(self, index: int) -> str | None:
-        return self._scope.dtype(self.output(index))
-
     def output_shape(self, index: int) -> tuple[int | None, ...] | None:
         return _numbers(self._scope.dims(self.output(index)))
-
-    def output_rank(self, index: int) -> int | None:
-        dims = self._scope.dims(self.output(index))
-        return None if dims is None else len(dims)
 
     def constant(self, index: int) -> np.ndarray | None:
         """Numbers of an input that is constant, of this graph or an outer one; read-only, of any size; else None."""

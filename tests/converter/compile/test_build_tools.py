@@ -75,7 +75,7 @@ def test_a_compiler_that_passed_is_not_probed_again(tmp_path: Path, monkeypatch:
 def test_an_installation_keeps_headers_in_the_users_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sdk, "_ROOT", tmp_path)
+    monkeypatch.setattr(sdk, "SOURCES", tmp_path)
     assert sdk.cache_folder(tmp_path / "home") == tmp_path / "home" / ".cache" / "trtsmith"
     assert sdk.cache_folder(tmp_path / "home", str(tmp_path / "own")) == tmp_path / "own" / "trtsmith"
 

@@ -11,15 +11,15 @@ import pytest
 
 from trtsmith.converter.batch.cache import source_digest
 from trtsmith.converter.batch.cache.source_digest import operators_digest, packages_digest, rules_digest
-from trtsmith.converter.engine.libraries import PACKAGE_ROOT
+from trtsmith.converter.model.process.package_folders import PACKAGE_FOLDERS
 
 
 def test_every_source_and_table_of_ours_counts(tmp_path: Path) -> None:
-    ours, copy = PACKAGE_ROOT / "trtsmith", tmp_path / "trtsmith"
-    ignored = shutil.ignore_patterns("lib", "__pycache__", "plugins_cpp")
-    shutil.copytree(ours, copy, ignore=ignored)
-    before = rules_digest(copy)
-    assert before == rules_digest(ours)
+    copy = tmp_path / "trtsmith"  # as an installation has it
+    for folder, target in zip(PACKAGE_FOLDERS, (copy, copy / "converter", copy / "importers"), strict=True):
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("lib", "__pycache__"))
+    before = rules_digest(copy, copy)
+    assert before == rules_digest()
     for name in (
         "__init__.py",
         "converter/rewrite/phases.py",
@@ -28,21 +28,21 @@ def test_every_source_and_table_of_ours_counts(tmp_path: Path) -> None:
     ):
         data = (copy / name).read_bytes()
         (copy / name).write_bytes(data + b"\n")
-        assert rules_digest(copy) != before, name
+        assert rules_digest(copy, copy) != before, name
         (copy / name).write_bytes(data)
-    assert rules_digest(copy) == before
+    assert rules_digest(copy, copy) == before
 
 
 def test_what_is_compiled_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1")
-    before = rules_digest(tmp_path)
+    before = rules_digest(tmp_path, tmp_path)
     for folder in ("__pycache__", "lib", "plugins_cpp"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.so").write_text("")
     (tmp_path / "a.pyc").write_text("")
-    assert rules_digest(tmp_path) == before
+    assert rules_digest(tmp_path, tmp_path) == before
     (tmp_path / "b.py").write_text("")
-    assert rules_digest(tmp_path) != before
+    assert rules_digest(tmp_path, tmp_path) != before
 
 
 def write_package(folder: Path) -> Path:

@@ -187,8 +187,8 @@ def test_a_blob_that_is_pruned_while_an_entry_is_written_is_put_again(
 def test_where_a_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trtsmith.converter.compile import sdk
 
-    assert default_folder({}, tmp_path) == sdk._ROOT / ".cache" / "batch"  # a checkout keeps its own
-    monkeypatch.setattr(sdk, "_ROOT", tmp_path)
+    assert default_folder({}, tmp_path) == sdk.SOURCES / ".cache" / "batch"  # a checkout keeps its own
+    monkeypatch.setattr(sdk, "SOURCES", tmp_path)
     assert default_folder({}, tmp_path) == tmp_path / ".cache" / "trtsmith" / "batch"
     assert default_folder({"XDG_CACHE_HOME": "/x"}, tmp_path) == Path("/x/trtsmith/batch")
     assert default_folder({"XDG_CACHE_HOME": "/x", "TRTSMITH_CACHE": "/team/cache"}, tmp_path) == Path(

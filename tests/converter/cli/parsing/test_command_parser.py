@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.converter.cli.commands.running import refused, trtsmith
+from tests.processes import checkout_environment
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.cli.parsing.command_parser import color_of
 from trtsmith.converter.cli.parsing.help_text import filled
-from trtsmith.converter.cli.parsing.overview import GROUPS, overview
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -83,9 +85,6 @@ def test_the_command_alone_shows_all_commands_in_groups(capsys: pytest.CaptureFi
     shown = re.findall(r"^  ([a-z-]+)  +\S", ran.err, re.MULTILINE)
     (commands,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     assert sorted(shown) == sorted(commands.choices)
-    assert "others:" not in overview(build_parser()) and set(commands.choices) <= {
-        name for names in GROUPS.values() for name in names
-    }
     assert max(map(len, ran.err.splitlines())) <= 100
 
 
@@ -108,3 +107,21 @@ def test_help_is_filled_and_examples_stay_commands() -> None:
 def test_the_colour_is_known_before_the_line_is_parsed() -> None:
     assert color_of(["check", "--color", "never"]) == color_of(["--color=never"]) == "never"
     assert color_of(["check", "--color"]) == color_of(["--color", "what"]) == color_of([]) == "auto"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["convrt"]])
+def test_a_line_without_a_command_imports_none(words: list[str]) -> None:
+    code = (
+        "import atexit, sys\n"
+        "from trtsmith.converter.cli.main import main\n"
+        "atexit.register(lambda: print('\\n', *sys.modules, file=sys.__stderr__))\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *words], env=checkout_environment(), capture_output=True, text=True
+    )
+    imported = ran.stderr.splitlines()[-1].split()
+    assert not {"numpy", "onnx", "onnxruntime"} & {*imported}
+    ours = [name for name in imported if name.startswith("trtsmith.")]
+    assert "trtsmith.converter.cli.main" in ours and len(ours) < 50, ours
+    assert not [name for name in ours if name.startswith("trtsmith.converter.cli.commands.")]
