@@ -47,6 +47,7 @@ def verify_engine(
     at_least: Mapping[str, float] | None = None,
     changes: Mapping[str, np.ndarray] | None = None,
     excluded: Mapping[str, str] | None = None,
+    doubtful: Mapping[str, str] | None = None,
     exact: Collection[str] = (),
     meanings: tuple[str, ...] = (),
     keep: Callable[[Sequence[Arrays]], None] | None = None,
@@ -61,7 +62,7 @@ def verify_engine(
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case. changes: the same for each element (verify.allowance).
-    excluded:   outputs that cannot be compared; by name, why.
+    excluded:   outputs that cannot be compared; by name, why. doubtful: those of which agreement proves nothing.
     exact:      with "fp16-sums", nodes that the engine sums in float32.
     keep:       is given the engine's outputs for every set.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
@@ -100,6 +101,7 @@ def verify_engine(
             at_least,
             changes,
             excluded,
+            doubtful,
         )
         return replace(found, meanings=meanings, precision=measured_words, warnings=result.warnings)
 
@@ -132,10 +134,11 @@ def _judged(
     at_least: Mapping[str, float] | None,
     changes: Mapping[str, np.ndarray] | None,
     excluded: Mapping[str, str] | None,
+    unproven: Mapping[str, str] | None,
 ) -> Verdict:
     """The verdict on the engine's outputs for every set of inputs; arguments as of `verify_engine`."""
     left = dict(excluded or {}) | random_outputs(model)
-    doubtful: dict[str, str] = {}
+    doubtful = dict(unproven or {})
     amplified: dict[str, float] = {}
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, outputs, strict=True)):

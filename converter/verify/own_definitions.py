@@ -1,4 +1,4 @@
-"""Says of which operators our own definition is the reference, as onnxruntime computes them on no CPU."""
+"""Says of which operators one definition is on both sides, as onnxruntime computes them on no CPU."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from trtsmith.converter.verify.verdict import Verdict
 
 def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
     """The verdict on a comparison with the model's own outputs, with what it rests on."""
-    if not verdict.comparisons:
+    names = defined_here(model)
+    if not verdict.comparisons or not names:
         return verdict
-    told = tuple(
-        f"onnxruntime has no CPU kernel for {name}: the reference computes it by the definition that TensorRT gets, so that "
-        "the definition itself is not compared; --expected FILE.npz compares with outputs of your own"
-        for name in defined_here(model)
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    told = (
+        f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides rest on the same definition of it; "
+        f"--reference {names[0].rpartition(':')[2]}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
     )
-    return replace(verdict, references=(*verdict.references, *told))
+    return replace(verdict, reason=f"{verdict.reason}; {told}")
+
+
+_MOST = 3
+"""Operators that the line names."""

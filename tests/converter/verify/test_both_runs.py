@@ -126,12 +126,12 @@ def test_a_graph_that_onnxruntime_fuses_otherwise_agrees(
     monkeypatch.chdir(tmp_path)
     checked = conversion_check.verify_graphs
 
-    def unfused(original: Model, rewritten: Model, *rest: object, optimise: bool = True) -> Verdict:
+    def unfused(original: Model, rewritten: Model, *rest: object, **told: object) -> Verdict:
         proto = onnx.ModelProto()
         proto.CopyFrom(rewritten.proto)
         made = [n.output[0] for n in proto.graph.node if n.op_type in ("DequantizeLinear", "Conv")]
         proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made if name != "y")
-        found: Verdict = checked(original, rewritten.with_proto(proto), *rest, optimise=optimise)  # type: ignore[arg-type]
+        found: Verdict = checked(original, rewritten.with_proto(proto), *rest, **told)  # type: ignore[arg-type]
         return found
 
     monkeypatch.setattr(conversion_check, "verify_graphs", unfused)
