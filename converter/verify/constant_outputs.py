@@ -47,7 +47,7 @@ def unchanging_outputs(
     feeds: those that were generated at this end of the profile. outputs: the original's for them. compute: runs it, which
     is done once, and up to DRAWS times where an output has not changed. Outputs that the graph proves constant change never.
     """
-    constant = constant_outputs(generation.model, (*generation.frozen, *generation.values))
+    constant = constant_outputs(generation.model, generation.fixed)
     left = {name: array for name, array in outputs.items() if name not in constant}
     for draw in range(1, DRAWS + 1):
         other = generation.at(end, SEED + draw).arrays
@@ -73,7 +73,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable[Arrays]) -> dict[str, str]:
     """Outputs behind an If of which no set of inputs takes one of the branches; by name, why they prove nothing.
 
-    Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide is the same in the
+    Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide may be settled in the
     engine. Nothing is said where onnxruntime cannot tell the conditions.
     """
     inlined = _inlined(model)

@@ -52,7 +52,7 @@ class ConversionCheck:
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
     gave, or a function of the user's. plain: the original's own, where they are known already. generation: of the inputs,
-    where the user gave none. fixed: inputs that have one value in all of the profile.
+    where the user gave none. fixed: inputs whose values the profile has.
     """
 
     original: Model

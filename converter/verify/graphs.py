@@ -170,7 +170,7 @@ def computing(
 
 def _failure(which: str, error: TrtsmithError) -> str:
     problem = error.problems[0]
-    node = problem.where.partition(": node ")[2]
+    node = problem.where.partition(": node ")[2].removeprefix("'' ")
     what = _ASSERTION.sub("", problem.what.rpartition("Status Message: ")[2]).rstrip(".")
     return f"the {which} fails{f' at node {node}' if node else ''}: {what}"
 

@@ -50,8 +50,8 @@ class Generation:
 
     @property
     def fixed(self) -> frozenset[str]:
-        """Inputs that have one value in all of the profile."""
-        return frozenset((*self.frozen, *(name for name, r in self.values.items() if r.min == r.max)))
+        """Inputs whose values are not drawn: the profile, which decides by them, has them."""
+        return frozenset((*self.frozen, *self.values))
 
     def words(self, end: str) -> str:
         """The sizes and values at an end, as `images=1x3x64x64`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -36,7 +37,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     return made
 
 
-def convert(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, dict[str, object]]:
+def convert(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, dict[str, Any]]:
     ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--target", "sm86", *flags)
     return ran.code, ran.out, json.loads(Path("e.manifest.json").read_text())["verdict"]
 
@@ -196,7 +197,7 @@ def test_a_size_at_which_the_original_fails_is_named(
         and f"at the {size}, the original fails" in line
     )
     assert "at node " in line and f"narrow the profile to what runs (--shapes {works}" in line
-    assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}  # type: ignore[attr-defined]
+    assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}
 
 
 def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(
@@ -207,7 +208,7 @@ def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(
     profiled("y = Exp (x)  z = Neg (x)")
     code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
     assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
-    assert [c["at"] for c in verdict["comparisons"]] == ["opt", "opt", "min", "min", "max", "max"]  # type: ignore[attr-defined]
+    assert [c["at"] for c in verdict["comparisons"]] == ["opt", "opt", "min", "min", "max", "max"]
     monkeypatch.setattr(graphs, "MOST_BYTES", 512)
     code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
     assert (
@@ -216,7 +217,7 @@ def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(
         in out
     )
     code, out, verdict = convert(capsys, "--shapes", "x=8")
-    assert code == 0 and "sizes" not in out and [c["at"] for c in verdict["comparisons"]] == ["", ""]  # type: ignore[attr-defined]
+    assert code == 0 and "sizes" not in out and [c["at"] for c in verdict["comparisons"]] == ["", ""]
 
 
 def test_a_fault_at_another_size_is_found() -> None:
