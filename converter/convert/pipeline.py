@@ -208,6 +208,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
                 _run_request(options, rewritten, built, loaded),
                 _precision_to_judge_by(options, rewritten),
                 progress,
+                own=None if rewritten.precision is None else analysis.plain,
             )
             clock.ended(then="bundle")
         warnings = (

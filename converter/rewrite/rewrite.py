@@ -15,7 +15,7 @@ from trtsmith.converter.graph.type_check import infer_checked
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
-from trtsmith.converter.model.ort_kernels import operators_that_run, without_kernel
+from trtsmith.converter.model.ort_kernels import operators_that_run
 from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
@@ -44,7 +44,7 @@ from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.declared.stock import stock_op_types
 from trtsmith.importers.expansion import expand_model, plugin_nodes
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import normalise_domain
+from trtsmith.importers.registry import find_aliases, normalise_domain
 
 _NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -213,14 +213,13 @@ def reference(model: Model) -> Model:
 
 
 def defined_here(model: Model) -> tuple[str, ...]:
-    """Operators that onnxruntime has no CPU kernel for: the reference has them by the rule that writes them for TensorRT."""
+    """Operators that onnxruntime has not, or no CPU kernel for: the reference has them by what makes them for TensorRT."""
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     kinds = Graph(model).kinds() - functions
-    foreign = {
-        f"{d}::{n}" if d else n for d, n in kinds if not onnxruntime_runs(d, n) and without_kernel(d, n)
-    }
-    known = {kind for rule in contrib.RULES for kind in rule.op_types}
-    return tuple(sorted(foreign & known))
+    foreign = {kind for kind in kinds if not onnxruntime_runs(*kind)}
+    written = {name for rule in (*stock.RULES, *contrib.RULES) for name in rule.op_types}
+    names = {f"{d}::{n}" if d else n: (d, n) for d, n in foreign}
+    return tuple(sorted(name for name, kind in names.items() if name in written or find_aliases(*kind)))
 
 
 def lowered(model: Model) -> Model:

@@ -1,24 +1,145 @@
-"""Finds outputs that are the same for all inputs of a shape: one value everywhere is no sign of a fault there."""
+"""Finds outputs that say little of a graph: constant ones, unchanging ones, and those behind a branch that was not taken."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+
+import numpy as np
+import onnx
+
 from trtsmith.converter.graph.walk import values_read
+from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.rewrite import reference
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.inputs import SEED
+from trtsmith.converter.verify.sets import Generation
 from trtsmith.importers.registry import normalise_domain
 
 _SHAPES = frozenset({"Shape", "Size"})
 """Operators that read no value of their input."""
 
+DRAWS = 3
+"""Inputs that an output has to be the same for, beside those that are compared: a class index is often equal for two."""
 
-def constant_outputs(model: Model) -> frozenset[str]:
-    """Names of the outputs that depend on no value of an input. Random numbers count as values."""
-    graph = inline(model, frozenset(all_functions(model))).proto.graph
+_PASS_ON = frozenset({"Constant", "Identity"})
+"""Operators that compute nothing: a branch of these alone has nothing that could be wrong."""
+
+
+def constant_outputs(model: Model, fixed: Collection[str] = ()) -> frozenset[str]:
+    """Names of the outputs that depend on no value of an input. Random numbers count as values.
+
+    fixed: inputs that have one value.
+    """
+    graph = _inlined(model).proto.graph
+    varying = _varying(graph, fixed)
+    return frozenset(value.name for value in graph.output if value.name not in varying)
+
+
+def unchanging_outputs(
+    generation: Generation, end: str, feeds: Arrays, outputs: Arrays, compute: Callable[[Arrays], Arrays]
+) -> dict[str, str]:
+    """Outputs that other generated inputs leave as they are; by name, why they prove nothing.
+
+    feeds: those that were generated at this end of the profile. outputs: the original's for them. compute: runs it, which
+    is done once, and up to DRAWS times where an output has not changed. Outputs that the graph proves constant change never.
+    """
+    constant = constant_outputs(generation.model, generation.fixed)
+    left = {name: array for name, array in outputs.items() if name not in constant}
+    for draw in range(1, DRAWS + 1):
+        other = generation.at(end, SEED + draw).arrays
+        if not left or all(_same(array, other[name]) for name, array in feeds.items()):
+            return {}
+        try:
+            found = compute(other)
+        except TrtsmithError:  # moved indices, for one
+            return {}
+        left = {name: array for name, array in left.items() if name in found and _same(array, found[name])}
+    return {
+        name: f"output {name!r} is not comparable: it is the same for {DRAWS + 1} generated inputs; give inputs for which "
+        f"it is not (--inputs FILE.npz), or accept that with --not-compared {name}"
+        for name in left
+    }
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    floats = one.dtype.kind == "f" and other.dtype.kind == "f"
+    return np.array_equal(one, other, equal_nan=floats)
+
+
+def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable[Arrays]) -> dict[str, str]:
+    """Outputs behind an If of which no set of inputs takes one of the branches; by name, why they prove nothing.
+
+    Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide may be settled in the
+    engine. Nothing is said where onnxruntime cannot tell the conditions.
+    """
+    inlined = _inlined(model)
+    graph = inlined.proto.graph
+    varying = _varying(graph, fixed)
+    nodes = [
+        node
+        for node in graph.node
+        if node.op_type == "If" and not normalise_domain(node.domain) and node.input[0] in varying
+    ]
+    found: dict[str, str] = {}
+    if not nodes:
+        return found
+    with suppress(TrtsmithError):
+        conditions = [_conditions(inlined, {node.input[0] for node in nodes}, feeds) for feeds in sets]
+        for node in nodes:
+            taken = {bool(values[node.input[0]].reshape(-1)[0]) for values in conditions}
+            branches = {attribute.name: attribute.g for attribute in node.attribute}
+            left = [
+                name
+                for name, goes in (("then_branch", True), ("else_branch", False))
+                if goes not in taken and any(inner.op_type not in _PASS_ON for inner in branches[name].node)
+            ]
+            behind = _from(graph, set(node.output)) if left else set()
+            for value in graph.output:
+                if value.name in behind:
+                    found[value.name] = (
+                        f"output {value.name!r} is not comparable: it is behind the {left[0]} of If node "
+                        f"{node.name or node.output[0]!r}, which the inputs do not take; give inputs that take it "
+                        f"(--inputs FILE.npz), or accept that with --not-compared {value.name}"
+                    )
+    return found
+
+
+def _conditions(model: Model, names: Collection[str], feeds: Arrays) -> dict[str, np.ndarray]:
+    """What these values are for the feeds; onnxruntime runs what leads to them alone."""
+    known = {name: feeds[name] for name in names if name in feeds}
+    wanted = sorted(set(names) - known.keys())
+    if not wanted:
+        return known
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    del proto.graph.output[:]
+    proto.graph.output.extend(
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, None) for name in wanted
+    )
+    return known | run(reference(model.with_proto(proto)), feeds)
+
+
+def _inlined(model: Model) -> Model:
+    return inline(model, frozenset(all_functions(model)))
+
+
+def _varying(graph: onnx.GraphProto, fixed: Collection[str]) -> set[str]:
+    """Values that depend on a value of an input, or on random numbers."""
     constants = {tensor.name for tensor in graph.initializer}
-    varying = {value.name for value in graph.input} - constants
+    return _from(graph, {value.name for value in graph.input} - constants - set(fixed), random=True)
+
+
+def _from(graph: onnx.GraphProto, names: set[str], *, random: bool = False) -> set[str]:
+    """These values, and what is computed from values of theirs; random: and from random numbers."""
+    reached = set(names)
     for node in graph.node:
         if not normalise_domain(node.domain) and node.op_type in _SHAPES:
             continue
-        if node.op_type.startswith("Random") or not varying.isdisjoint(values_read(node)):
-            varying.update(node.output)
-    return frozenset(value.name for value in graph.output if value.name not in varying)
+        drawn = random and node.op_type.startswith("Random")
+        if drawn or not reached.isdisjoint(values_read(node)):
+            reached.update(node.output)
+    return reached

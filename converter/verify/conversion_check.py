@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,24 +16,29 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.shape_tensors import values_as_input
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
-from trtsmith.converter.verify.graphs import verify_graphs
-from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.graphs import computing, graphs_at_ends, verify_graphs
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
-from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict, not_comparable
+from trtsmith.converter.verify.verdict import (
+    DISAGREE,
+    NOT_COMPARABLE,
+    Verdict,
+    not_comparable,
+    with_other_sizes,
+)
 from trtsmith.importers.problem import Problem
 
 MODES = ("auto", "graph", "engine")
@@ -45,7 +50,8 @@ class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
-    gave, or a function of the user's. plain: the original's own, where they are known already.
+    gave, or a function of the user's. plain: the original's own, where they are known already. generation: of the inputs,
+    where the user gave none. fixed: inputs whose values the profile has.
     """
 
     original: Model
@@ -58,6 +64,8 @@ class ConversionCheck:
     gpu: Gpu | None
     references: References = NO_REFERENCES
     plain: Arrays | None = None
+    generation: Generation | None = None
+    fixed: frozenset[str] = frozenset()
 
     def run(
         self,
@@ -66,18 +74,43 @@ class ConversionCheck:
         request: RunRequest,
         precision: str,
         progress: Progress,
+        *,
+        own: Rewritten | None = None,
     ) -> Verdict:
-        """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
+        """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine.
+
+        own: the rewritten graph in the model's own precision, where it has another: at the ends of the profile it stands for
+        both, as the precision pass does the same at all sizes.
+        """
+        verdict = self._usual(rewritten, built, request, precision, progress)
+        if self.generation is None or verdict.status == DISAGREE or verdict.ran != "graphs":
+            return verdict
+        sizes = graphs_at_ends(self.generation, own or rewritten, self.references, self.tolerances, progress)
+        words = "" if own is None else " in the model's own precision"
+        accepted = () if self.tolerances is None else self.tolerances.not_compared
+        return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
+
+    def _usual(
+        self,
+        rewritten: Rewritten,
+        built: BuildResult,
+        request: RunRequest,
+        precision: str,
+        progress: Progress,
+    ) -> Verdict:
+        """The verdict on the inputs that were given, or on those of usual sizes."""
         not_run = _why_not(self.mode, self.gpu, built)
         step = steps_of(progress)
         step("running the original model in onnxruntime")
         try:
-            expected = self.expected or self.plain or run(reference(self.original), self.feeds)
+            expected, doubtful = self._expected()
         except ConversionError as error:
-            verdict = not_comparable("original", error, self.inputs, "nothing")
+            words = self.generation.words("opt") if self.generation is not None else ""
+            which = f"original at the usual size, {words}" if words else "original"
+            verdict = not_comparable(which, error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         step("running the rewritten graph in onnxruntime")
-        graphs = self._graphs(rewritten, expected, precision)
+        graphs = self._graphs(rewritten, expected, doubtful, precision)
         if self.expected is None:
             graphs = with_own_definitions(self.original, graphs)
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
@@ -87,7 +120,7 @@ class ConversionCheck:
         if (not graphs.agrees and not unknown) or graphs.not_run:
             return self._told(graphs)
         try:
-            verdict = self._engine(rewritten, request, expected, precision, progress)
+            verdict = self._engine(rewritten, request, expected, doubtful, precision, progress)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
@@ -97,6 +130,20 @@ class ConversionCheck:
             verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}", references=tuple(told)
         )
 
+    def _expected(self) -> tuple[Arrays, dict[str, str]]:
+        """Outputs to compare with; and those of which agreement proves nothing, and why."""
+        doubtful = outputs_behind_branches(self.original, self.fixed, self._sets())
+        if self.generation is None:
+            return self.expected or run(reference(self.original), self.feeds), doubtful
+        compute = computing(self.original, self.references)
+        expected = self.expected or self.plain or compute(self.feeds)
+        return expected, doubtful | unchanging_outputs(self.generation, "opt", self.feeds, expected, compute)
+
+    def _sets(self) -> Iterator[Arrays]:
+        yield self.feeds
+        if self.generation is not None:
+            yield from (self.generation.at(end).arrays for end in ("min", "max"))
+
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
         names = ", ".join(one.op_type for one in self.references.nodes)
@@ -105,7 +152,13 @@ class ConversionCheck:
         return replace(graphs, reason=f"{graphs.reason}; the plugin of {names} itself was not run")
 
     def _engine(
-        self, rewritten: Rewritten, request: RunRequest, expected: Arrays, precision: str, progress: Progress
+        self,
+        rewritten: Rewritten,
+        request: RunRequest,
+        expected: Arrays,
+        doubtful: Mapping[str, str],
+        precision: str,
+        progress: Progress,
     ) -> Verdict:
         """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
         compared = partial(
@@ -117,6 +170,7 @@ class ConversionCheck:
             engine_inputs={value.name for value in rewritten.model.proto.graph.input},
             tolerances=self.tolerances,
             expected=None if self.expected is None else [self.expected],
+            doubtful=doubtful,
             exact=_float32_nodes(rewritten),
             meanings=self.meanings,
             progress=progress,
@@ -140,14 +194,15 @@ class ConversionCheck:
             precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
         )
 
-    def _graphs(self, rewritten: Rewritten, expected: Arrays, precision: str) -> Verdict:
+    def _graphs(
+        self, rewritten: Rewritten, expected: Arrays, doubtful: Mapping[str, str], precision: str
+    ) -> Verdict:
+        graphs = (self.original, rewritten.model, self.feeds)
         told = (self.tolerances, expected, rewritten.io_types)
         if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
             nodes = _float32_nodes(rewritten)
-            return verify_reduced(
-                self.original, rewritten.model, self.feeds, self.inputs, precision, *told, exact=nodes
-            )
-        return verify_graphs(self.original, rewritten.model, self.feeds, self.inputs, *told)
+            return verify_reduced(*graphs, self.inputs, precision, *told, exact=nodes, doubtful=doubtful)
+        return verify_graphs(*graphs, self.inputs, *told, doubtful=doubtful)
 
 
 def prepare(
@@ -182,14 +237,12 @@ def prepare(
     if tolerances is not None:
         tolerances.check_outputs(outputs)
     meanings: tuple[str, ...] = ()
+    generation = Generation(original, specs, profile, values, frozen)
     if inputs is not None:
         feeds = load_inputs(inputs, specs)
     else:
-        generated = generate_inputs(original, specs, {name: sizes.opt for name, sizes in profile.items()})
-        meanings = generated.meanings
-        feeds = generated.arrays | {
-            spec.name: values_as_input(spec, values[spec.name]) for spec in specs if spec.name in values
-        }
+        generated = generation.at("opt")
+        meanings, feeds = generated.meanings, generated.arrays
     words = references.words()
     fed = feeds | dict(frozen)
     return ConversionCheck(
@@ -203,6 +256,8 @@ def prepare(
         gpu,
         references,
         _with_functions(original, fed) if references.nodes else None,
+        generation if inputs is None else None,
+        generation.fixed,
     )
 
 

@@ -46,6 +46,7 @@ def verify_engine(
     at_least: Mapping[str, float] | None = None,
     changes: Mapping[str, np.ndarray] | None = None,
     excluded: Mapping[str, str] | None = None,
+    doubtful: Mapping[str, str] | None = None,
     exact: Collection[str] | None = None,
     meanings: tuple[str, ...] = (),
     keep: Callable[[Sequence[Arrays]], None] | None = None,
@@ -60,7 +61,7 @@ def verify_engine(
     plain:      the original's outputs in onnxruntime for each set, where they are known already. narrow: what their being
         rounded to the precision makes of them, if that is known with them: then onnxruntime is not run.
     at_least:   by output, what is allowed in any case. changes: the same for each element (verify.allowance).
-    excluded:   outputs that cannot be compared; by name, why.
+    excluded:   outputs that cannot be compared; by name, why. doubtful: those of which agreement proves nothing.
     exact:      nodes that the engine computes in float32 (verify.rounding.rounded).
     keep:       is given the engine's outputs for every set.
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
@@ -95,6 +96,7 @@ def verify_engine(
         at_least,
         changes,
         excluded,
+        doubtful,
     )
     told = in_words(precision, narrow is not None)
     verdict = replace(verdict, meanings=meanings, precision=told, warnings=result.warnings)
@@ -121,10 +123,11 @@ def _judged(
     at_least: Mapping[str, float] | None,
     changes: Mapping[str, np.ndarray] | None,
     excluded: Mapping[str, str] | None,
+    unproven: Mapping[str, str] | None,
 ) -> Verdict:
     """The verdict on the engine's outputs for every set of inputs; arguments as of `verify_engine`."""
     left = dict(excluded or {}) | random_outputs(model)
-    doubtful: dict[str, str] = {}
+    doubtful = dict(unproven or {})
     amplified: dict[str, float] = {}
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, outputs, strict=True)):

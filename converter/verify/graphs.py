@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from trtsmith.converter.model.errors import ConversionError
+import numpy as np
+import onnx
+
+from trtsmith.converter.graph.infer import infer_shapes, value_shapes
+from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.rewrite import expand, lowered, reference, runnable
+from trtsmith.converter.model.ort import open_session, run, run_session
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.model.signs_of_life import Progress, steps_of
+from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
+from trtsmith.converter.rewrite.rewrite import Rewritten, expand, lowered, reference, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.randomness import random_outputs
+from trtsmith.converter.verify.references import References
 from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.sets import ENDS, Generation
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
+from trtsmith.converter.verify.verdict import OtherSizes, Verdict, judge, not_comparable
 
 
 def verify_graphs(
@@ -26,6 +38,8 @@ def verify_graphs(
     tolerances: Tolerances | None = None,
     expected: Arrays | None = None,
     io_types: Sequence[IoType] = (),
+    *,
+    doubtful: Mapping[str, str] | None = None,
 ) -> Verdict:
     """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
 
@@ -34,6 +48,7 @@ def verify_graphs(
 
     Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
     fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
+    doubtful: outputs of which agreement proves nothing; by name, why.
     Outputs that random numbers decide are left out, and named.
     """
     given = expected is not None
@@ -51,27 +66,124 @@ def verify_graphs(
     random = random_outputs(original)
     compared = {name: value for name, value in expected.items() if name not in random}
     return judge(
-        _compared(original, feeds, compared, actual, tolerances),
+        compared_graphs(original, feeds, compared, actual, tolerances),
         inputs,
         engine_run=False,
         excluded=random,
+        doubtful=doubtful,
         tolerances=tolerances,
         constant=constant_outputs(original),
     )
 
 
-def _compared(
-    original: Model, feeds: Arrays, expected: Arrays, actual: Arrays, tolerances: Tolerances | None
+def compared_graphs(
+    original: Model,
+    feeds: Arrays,
+    expected: Arrays,
+    actual: Arrays,
+    tolerances: Tolerances | None,
+    at: str = "",
 ) -> tuple[Comparison, ...]:
     """The comparisons; what rounding changes is measured where an element or a slice is off by more than float32 usually."""
     known = allowance(expected, None, "fp32", original.proto)
-    found = compare(expected, actual, tolerances, known.allowed, noise=known.noise)
+    found = compare(expected, actual, tolerances, known.allowed, at, known.noise)
     if not any(c.beyond or c.slice for c in found):
         return found
     try:
         changed = run(expand(rounded(lowered(original), "fp32")), feeds, optimise=False, in_order=True)
     except ConversionError:  # it is the norm that decides
-        return compare(expected, actual, tolerances, known.allowed)
+        return compare(expected, actual, tolerances, known.allowed, at)
     moved = {n: v for n, v in expected.items() if n in changed and changed[n].shape == v.shape}
     noise = allowance(moved, changed, "fp32", original.proto).noise
-    return compare(expected, actual, tolerances, known.allowed, noise=noise)
+    return compare(expected, actual, tolerances, known.allowed, at, noise)
+
+
+_ASSERTION = re.compile(r"^/\S+:\d+ .*? was false\. ")
+"""Where onnxruntime's own code found a fault."""
+
+MOST_BYTES = 2 << 30
+"""Of all values of a graph: an end of a profile where there are more is not compared."""
+
+
+def graphs_at_ends(
+    generation: Generation,
+    rewritten: Rewritten,
+    references: References,
+    tolerances: Tolerances | None,
+    progress: Progress,
+) -> OtherSizes:
+    """The original against the rewritten graph, in float32, at the smallest and largest sizes of the profile.
+
+    Neither graph is optimised: each runs once or twice, and of a quantised network the optimiser makes another.
+    """
+    ends = [end for end in ("min", "max") if generation.numbers(end) != generation.numbers("opt")]
+    if not ends:
+        return OtherSizes()
+    step = steps_of(progress)
+    step("opening both graphs for the ends of the profile")
+    graph, random = runnable(rewritten.model), random_outputs(generation.model)
+    left = {value.name for value in graph.proto.graph.input}
+    try:
+        original = computing(generation.model, references, optimise=False)
+        session = open_session(graph, optimise=False)
+    except ConversionError as error:
+        return OtherSizes(unknown={"": f"no other sizes were tried: {error.problems[0].what}"})
+    failed: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    compared: list[Comparison] = []
+    for end in ends:
+        where = f"the {ENDS[end]} size, {generation.words(end)}"
+        step(f"comparing at {where}")
+        size = _bytes(generation, end)
+        if size > MOST_BYTES:
+            most = f"more than {MOST_BYTES / 2**30:g} GiB"
+            unknown[end] = f"{where}, was not compared: its values take {size / 2**30:.1f} GiB, {most}"
+            continue
+        try:
+            feeds = generation.at(end).arrays
+        except UsageError as error:
+            unknown[end] = f"{where}, was not compared: {error.problems[0].what}"
+            continue
+        which = "original"
+        try:
+            expected = original(feeds)
+            which = "rewritten graph"
+            given = to_engine({n: v for n, v in feeds.items() if n in left}, rewritten.io_types)
+            actual = to_model(run_session(session, graph, given), rewritten.io_types)
+        except TrtsmithError as error:
+            failed[end] = f"at {where}, {_failure(which, error)}"
+            continue
+        wanted = {n: v for n, v in expected.items() if n not in random}
+        compared += compared_graphs(generation.model, feeds, wanted, actual, tolerances, end)
+    low, high = ("opt" if end in failed or end in unknown else end for end in ("min", "max"))
+    fix = f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
+    return OtherSizes("", tuple(compared), failed, fix, unknown)
+
+
+def computing(
+    model: Model, references: References, *, optimise: bool = True
+) -> Callable[[Arrays], dict[str, np.ndarray]]:
+    """What computes a model's outputs: the user's function for all of it, or onnxruntime. ConversionError if neither can."""
+    if references.whole is not None:
+        return lambda feeds: references.outputs(model, feeds) or {}
+    original = reference(model)
+    return partial(run_session, open_session(original, optimise=optimise), original)
+
+
+def _failure(which: str, error: TrtsmithError) -> str:
+    problem = error.problems[0]
+    node = problem.where.partition(": node ")[2].removeprefix("'' ")
+    what = _ASSERTION.sub("", problem.what.rpartition("Status Message: ")[2]).rstrip(".")
+    return f"the {which} fails{f' at node {node}' if node else ''}: {what}"
+
+
+def _bytes(generation: Generation, end: str) -> int:
+    """Of all values at this end, in float32, as far as their sizes can be inferred."""
+    fixed = ranges_of([{n: ShapeRange(*(getattr(r, end),) * 3) for n, r in generation.sizes.items()}])
+    proto = onnx.ModelProto()
+    proto.CopyFrom(generation.model.proto)
+    proto.graph.ClearField("value_info")  # an exporter's may be those of its example
+    graph = infer_shapes(with_fixed_sizes(lowered(generation.model.with_proto(proto)), fixed)).proto
+    constants = {tensor.name for tensor in graph.graph.initializer}
+    shapes = value_shapes(graph).items()
+    return 4 * sum(math.prod(size or 1 for size in shape) for name, shape in shapes if name not in constants)

@@ -27,7 +27,7 @@ class Generated:
 
 
 def generate_inputs(
-    model: Model | None, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes]
+    model: Model | None, specs: Sequence[InputSpec], shapes: Mapping[str, Sizes], seed: int = SEED
 ) -> Generated:
     """Seeded inputs that suit what reads them (trtsmith.converter.verify.input_generation).
 
@@ -36,7 +36,7 @@ def generate_inputs(
     """
     sizes = {spec.name: shapes.get(spec.name, tuple(d or 0 for d in spec.shape)) for spec in specs}
     meanings = input_meanings(model, sizes) if model is not None else {}
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     feeds = {}
     for spec in specs:
         shape = sizes[spec.name]

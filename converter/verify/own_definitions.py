@@ -12,17 +12,24 @@ from trtsmith.converter.verify.verdict import Verdict
 
 def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
     """The verdict on a comparison with the model's own outputs, with what it rests on."""
-    if not verdict.comparisons:
+    names = defined_here(model)
+    told = []
+    if names:
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        told.append(
+            f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides rest on the same definition of it; "
+            f"--reference {names[0].rpartition(':')[2]}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
+        )
+    fused = sorted(n for d, n in quantised(model.proto) if d == "com.microsoft" and "QuantizeLinear" not in n)
+    if fused:
+        told.append(
+            f"onnxruntime fuses quantised operators into {', '.join(fused)}: the reference has its roundings, as there is no run "
+            "without the fusion; --expected FILE.npz compares with your framework's"
+        )
+    if not verdict.comparisons or not told:
         return verdict
-    told = tuple(
-        f"onnxruntime has no CPU kernel for {name}: the reference computes it by the definition that TensorRT gets, so that "
-        "the definition itself is not compared; --expected FILE.npz compares with outputs of your own"
-        for name in defined_here(model)
-    )
-    told += tuple(
-        f"{name} is an operator that onnxruntime fuses quantised ones into: the reference has its roundings, as there is no "
-        "run without the fusion; --expected FILE.npz compares with outputs of your own"
-        for domain, name in sorted(quantised(model.proto))
-        if domain == "com.microsoft" and "QuantizeLinear" not in name
-    )
-    return replace(verdict, references=(*verdict.references, *told))
+    return replace(verdict, reason="; ".join((verdict.reason, *told)))
+
+
+_MOST = 3
+"""Operators that the line names."""

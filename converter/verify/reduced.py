@@ -36,6 +36,7 @@ def verify_reduced(
     expected: Arrays | None = None,
     io_types: Sequence[IoType] = (),
     exact: Collection[str] | None = None,
+    doubtful: Mapping[str, str] | None = None,
 ) -> Verdict:
     """The original in its own precision against the TensorRT graph with its values rounded to their types. No engine runs.
 
@@ -64,7 +65,7 @@ def verify_reduced(
         inputs,
         engine_run=False,
         excluded=excluded,
-        doubtful=measured.unproven(tolerances),
+        doubtful={**(doubtful or {}), **measured.unproven(tolerances)},
         tolerances=tolerances,
         constant=constant_outputs(original),
         amplified=measured.amplified,

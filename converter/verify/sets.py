@@ -1,19 +1,21 @@
-"""Makes sets of inputs for an engine: one for each of the smallest, usual and largest sizes of its profile."""
+"""Makes up inputs for a model at the smallest, usual and largest sizes of a profile."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import values_as_input
-from trtsmith.converter.model.shapes import InputSpec, ShapeRange, profile_for
-from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.model.shapes import InputSpec, ShapeRange, Sizes, profile_for
+from trtsmith.converter.verify.inputs import SEED, Generated, generate_inputs
 
-ENDS = ("min", "opt", "max")
+ENDS: Mapping[str, str] = {"min": "smallest", "opt": "usual", "max": "largest"}
+"""The sizes of a profile, in words."""
 
 
 @dataclass(frozen=True)
@@ -24,41 +26,89 @@ class InputSet:
     feeds: Mapping[str, np.ndarray]
 
 
-def sets_of_profile(
+def _sizes(sizes: Sizes) -> str:
+    return "x".join(map(str, sizes))
+
+
+def _values(values: Sizes) -> str:
+    return "[" + ",".join(map(str, values)) + "]"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Makes up inputs at the ends of a profile.
+
+    specs: inputs that are not frozen. sizes, values: ranges of dynamic inputs' sizes, and of shape tensors' values.
+    frozen: values of inputs that the engine has as constants.
+    """
+
+    model: Model
+    specs: Sequence[InputSpec]
+    sizes: Mapping[str, ShapeRange] = field(default_factory=dict)
+    values: Mapping[str, ShapeRange] = field(default_factory=dict)
+    frozen: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """Inputs whose values are not drawn: the profile, which decides by them, has them."""
+        return frozenset((*self.frozen, *self.values))
+
+    def words(self, end: str) -> str:
+        """The sizes and values at an end, as `images=1x3x64x64`."""
+        told = [f"{name}={_sizes(getattr(r, end))}" for name, r in self.sizes.items()]
+        return ", ".join((*told, *(f"{name}={_values(getattr(r, end))}" for name, r in self.values.items())))
+
+    def flags(self, low: str, high: str) -> str:
+        """The profile from one end to another, as the command line takes it."""
+        told = [
+            f"{flag} {shlex.quote(':'.join((f'{name}={word(getattr(r, low))}', word(r.opt), word(getattr(r, high)))))}"
+            for flag, ranges, word in (("--shapes", self.sizes, _sizes), ("--values", self.values, _values))
+            for name, r in ranges.items()
+        ]
+        return " ".join(told)
+
+    def numbers(self, end: str) -> dict[str, Sizes]:
+        """Sizes and values of inputs at an end."""
+        return {name: getattr(r, end) for name, r in (*self.sizes.items(), *self.values.items())}
+
+    def at(self, end: str, seed: int = SEED) -> Generated:
+        """Inputs at an end. UsageError for a shape that this machine's memory does not hold."""
+        made = generate_inputs(
+            self.model, self.specs, {name: getattr(r, end) for name, r in self.sizes.items()}, seed
+        )
+        exact = {
+            spec.name: values_as_input(spec, ShapeRange(*(getattr(self.values[spec.name], end),) * 3))
+            for spec in self.specs
+            if spec.name in self.values
+        }
+        return Generated(made.arrays | exact | dict(self.frozen), made.meanings)
+
+    def sets(self) -> tuple[tuple[InputSet, ...], tuple[str, ...]]:
+        """Inputs at each end, and what they were taken for. Ends that are equal are one set."""
+        ends: list[str] = []
+        for end in ENDS:
+            if self.numbers(end) not in map(self.numbers, ends):
+                ends.append(end)
+        made = {end: self.at(end) for end in ends}
+        sets = tuple(InputSet(end if len(ends) > 1 else "", one.arrays) for end, one in made.items())
+        return sets, tuple(dict.fromkeys(told for one in made.values() for told in one.meanings))
+
+
+def generation_of_engine(
     model: Model,
     specs: Sequence[InputSpec],
     info: EngineInfo,
     profile: int,
     given: Mapping[str, ShapeRange],
     frozen: Mapping[str, np.ndarray],
-) -> tuple[tuple[InputSet, ...], tuple[str, ...]]:
-    """Made-up inputs at each end of the engine's profile and at its usual sizes, and what they were taken for.
+) -> Generation:
+    """Makes up inputs at the ends of an engine's profile.
 
-    given: sizes from --shapes, instead of the profile's. frozen: values of inputs that the engine has as constants.
-    Ends that are equal are run once. UsageError for sizes that do not fit the model.
+    given: sizes from --shapes, instead of the profile's. UsageError for sizes that do not fit the model.
     """
     sizes, values = _ranges(specs, info, profile)
     sizes |= profile_for(specs, sizes | dict(given))
-    sets: list[InputSet] = []
-    seen: list[dict[str, tuple[int, ...]]] = []
-    meanings: dict[str, None] = {}
-    for end in ENDS:
-        shapes = {name: getattr(r, end) for name, r in sizes.items()}
-        numbers = {name: getattr(r, end) for name, r in values.items()}
-        if shapes | numbers in seen:
-            continue
-        seen.append(shapes | numbers)
-        made = generate_inputs(model, specs, shapes)
-        exact = {
-            spec.name: values_as_input(spec, ShapeRange(*(numbers[spec.name],) * 3))
-            for spec in specs
-            if spec.name in numbers
-        }
-        meanings |= dict.fromkeys(made.meanings)
-        sets.append(InputSet(end, made.arrays | exact | dict(frozen)))
-    if len(sets) == 1:
-        sets = [InputSet("", sets[0].feeds)]
-    return tuple(sets), tuple(meanings)
+    return Generation(model, specs, sizes, values, frozen)
 
 
 def _ranges(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.sets import ENDS
 from trtsmith.converter.verify.tolerances import Tolerances
 
 RAN = ("graphs", "original", "nothing")
@@ -138,7 +139,7 @@ def judge(
     left_out |= {n: why for n, why in (doubtful or {}).items() if n not in left_out}
     found = Verdict(
         DISAGREE,
-        "; ".join(f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong),
+        _told(wrong),
         engine_run,
         inputs,
         comparisons,
@@ -149,6 +150,60 @@ def judge(
         ),
     )
     return found if wrong else _without_errors(found, amplified or {})
+
+
+def _told(wrong: Sequence[Comparison]) -> str:
+    return "; ".join(f"{c.output}{f' at {c.at}' if c.at else ''}: {c.reason}" for c in wrong)
+
+
+@dataclass(frozen=True)
+class OtherSizes:
+    """What came of the ends of a profile beside its usual sizes.
+
+    graphs: which were compared, where they are not those of the usual sizes. comparisons: of the ends where both ran.
+    failed: by end, why one did not run. fix: what helps then. unknown: by end, why it was not tried.
+    """
+
+    graphs: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+    fix: str = ""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:
+    """The verdict on the usual sizes, and on the others: it agrees only where both graphs run at all that were tried.
+
+    Outputs that the verdict leaves out are left out there, too. accepted: outputs that need not be compared.
+    """
+    left = {one.output for one in verdict.left_out}
+    there = tuple(c for c in sizes.comparisons if c.output not in left)
+    failed = [*sizes.failed.values(), *([sizes.fix] if sizes.failed else [])]
+    told = [*failed, *sizes.unknown.values()]
+    if there:
+        ends = " and ".join(dict.fromkeys(ENDS[c.at] for c in there))
+        worst = max(c.relative for c in there)
+        told.insert(0, f"at the {ends} sizes{sizes.graphs} {worst:.1e}")
+    ran = 1 + len({c.at for c in sizes.comparisons})
+    few = verdict.agrees and sizes.failed
+    counted = f"{ran} of {ran + len(sizes.failed)} sizes compared: " if few else ""
+    comparisons = (*(replace(c, at=c.at or "opt") for c in verdict.comparisons), *there)
+    nowhere = _without_proof(comparisons, {c.output for c in comparisons})
+    wrong = [c for c in there if not c.agrees]
+    known = {*left, *(c.output for c in wrong)}
+    more = tuple(LeftOut(n, why, n in accepted) for n, why in nowhere.items() if n not in known)
+    found = replace(
+        verdict,
+        comparisons=comparisons if told else verdict.comparisons,
+        left_out=(*verdict.left_out, *more),
+        reason="; ".join((counted + verdict.reason, *(one.why for one in more), *told)),
+    )
+    if wrong:
+        reasons = (*((verdict.reason,) if verdict.status == DISAGREE else ()), _told(wrong), *failed)
+        return replace(found, status=DISAGREE, reason="; ".join(reasons))
+    if verdict.agrees and (sizes.failed or not all(one.accepted for one in more)):
+        return replace(found, status=IN_PART)
+    return found
 
 
 def _without_errors(verdict: Verdict, amplified: Mapping[str, float]) -> Verdict:

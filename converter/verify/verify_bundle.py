@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import ArraySource, as_declared, named_source, told_source
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -23,8 +24,10 @@ from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.model.signs_of_life import signs_of_life
+from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given_iterations import GivenInputs, given_inputs, given_outputs
+from trtsmith.converter.verify.graphs import computing
 from trtsmith.converter.verify.interface import check_interface
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
@@ -34,7 +37,7 @@ from trtsmith.converter.verify.references import (
     check_one_expectation,
 )
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
-from trtsmith.converter.verify.sets import InputSet, sets_of_profile
+from trtsmith.converter.verify.sets import InputSet, generation_of_engine
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.importers.problem import Problem
@@ -167,12 +170,19 @@ def _compared(
     info = describe_engine(request)
     check_interface(model, options.engine, info, request.io_types, frozen)
     meanings: tuple[str, ...] = ()
+    generation = generation_of_engine(model, specs, info, request.profile, options.shapes, frozen)
+    doubtful: dict[str, str] = {}
     if given is not None and fitting is not None:
         sets = tuple(InputSet(at, one | frozen) for at, one in zip(given.names(), fitting, strict=True))
         words = given.words
     else:
-        sets, meanings = sets_of_profile(model, specs, info, request.profile, options.shapes, frozen)
+        sets, meanings = generation.sets()
         words = "generated"
+        with suppress(ConversionError):
+            compute = computing(model, options.references)
+            first = sets[0].feeds
+            doubtful = unchanging_outputs(generation, sets[0].at or "opt", first, compute(first), compute)
+    doubtful |= outputs_behind_branches(model, generation.fixed, [one.feeds for one in sets])
     told = options.load_outputs if options.expected is None else told_source(options.expected)
     words += f", outputs expected: {told}" if told is not None else ""
     functions = options.references.words()
@@ -189,6 +199,7 @@ def _compared(
         precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
         exact=frozenset(node.node for node in did.kept) if did is not None else None,
         tolerances=options.tolerances,
+        doubtful=doubtful,
         expected=expected,
         wanted_by=(lambda feeds: options.references.outputs(model, feeds) or {}) if whole else None,
         meanings=meanings,

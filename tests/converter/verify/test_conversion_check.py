@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
 from tests.converter.cli.commands.running import refused, trtsmith
-from tests.converter.models import inverse
+from tests.converter.models import attention, inverse
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.verify import conversion_check, engine
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.shapes import graph_inputs
+from trtsmith.converter.rewrite.rewrite import reference
+from trtsmith.converter.verify import conversion_check, engine, graphs
+from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
+from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.verdict import OtherSizes, judge, with_other_sizes
 from trtsmith.importers.problem import Problem
 
 AMPERE, HOPPER = Gpu("NVIDIA A10", (8, 6)), Gpu("NVIDIA H200", (9, 0))
@@ -28,7 +37,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     return made
 
 
-def convert(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, dict[str, object]]:
+def convert(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, dict[str, Any]]:
     ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--target", "sm86", *flags)
     return ran.code, ran.out, json.loads(Path("e.manifest.json").read_text())["verdict"]
 
@@ -144,3 +153,150 @@ def test_steps_do_not_repeat_the_name_of_their_stage(
     monkeypatch.setattr(conversion_check, "steps_of", lambda progress: steps.append)
     convert(capsys)
     assert "running the rewritten graph in onnxruntime" in steps
+
+
+PROFILED = '<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[M] y, float[N] z) { %s }'
+"""y runs at some sizes only, or is what it is for all inputs."""
+
+
+def profiled(body: str, **tensors: np.ndarray) -> None:
+    model = onnx.parser.parse_model(PROFILED % body)
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name) for name, array in tensors.items()
+    )
+    onnx.save(model, "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("body", "shapes", "size", "works"),
+    [
+        ("y, i = TopK <axis = 0> (x, k)  z = Neg (x)", "x=2:8:9", "smallest size, x=2", "x=8:8:9"),
+        ("a = Slice (x, start, k)  y = Add (x, row)  z = Neg (a)", "x=5:5:9", "largest size, x=9", "x=5"),
+    ],
+)
+def test_a_size_at_which_the_original_fails_is_named(
+    body: str,
+    shapes: str,
+    size: str,
+    works: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A selection of more elements than there are, and a table of one size: TensorRT builds an engine all the same."""
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.chdir(tmp_path)
+    row = np.arange(5, dtype=np.float32)
+    profiled(body, k=np.array([5]), start=np.array([0]), row=row)
+    code, out, verdict = convert(capsys, "--shapes", shapes)
+    assert (code, verdict["status"]) == (3, "agrees in part") and verdict["outputs"]["y"] == "agree"
+    line = next(line for line in out.splitlines() if line.startswith("verdict:"))
+    compared = 2 if "8" in works else 1
+    assert (
+        f"{compared} of {compared + 1} sizes compared" in line
+        and f"at the {size}, the original fails" in line
+    )
+    assert "at node " in line and f"narrow the profile to what runs (--shapes {works}" in line
+    assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}
+
+
+def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.chdir(tmp_path)
+    profiled("y = Exp (x)  z = Neg (x)")
+    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
+    assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
+    assert [c["at"] for c in verdict["comparisons"]] == ["opt", "opt", "min", "min", "max", "max"]
+    monkeypatch.setattr(graphs, "MOST_BYTES", 512)
+    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
+    assert (
+        code == 0
+        and "; at the smallest sizes 0.0e+00; the largest size, x=64, was not compared: its values take"
+        in out
+    )
+    code, out, verdict = convert(capsys, "--shapes", "x=8")
+    assert code == 0 and "sizes" not in out and [c["at"] for c in verdict["comparisons"]] == ["", ""]
+
+
+def test_a_fault_at_another_size_is_found() -> None:
+    usual = judge(
+        compare({"y": np.ones((2, 3)) + np.eye(2, 3)}, {"y": np.ones((2, 3)) + np.eye(2, 3)}),
+        "i",
+        engine_run=False,
+    )
+    big = {"y": np.arange(8.0)}
+    for actual, status in ((big["y"], "agree"), (-big["y"], "disagree"), (big["y"] * np.nan, "disagree")):
+        sizes = OtherSizes(comparisons=compare(big, {"y": actual}, at="max"))
+        found = with_other_sizes(usual, sizes)
+        assert found.status == status and found.passed == (status == "agree")
+        assert "at the largest sizes" in found.reason or "y at max: " in found.reason
+    nowhere = {"y": np.full(8, np.nan)}
+    found = with_other_sizes(usual, OtherSizes(comparisons=compare(nowhere, nowhere, at="max")))
+    assert found.status == "agrees in part" and "NaN or infinite everywhere" in found.reason
+    assert with_other_sizes(usual, OtherSizes(comparisons=compare(nowhere, nowhere, at="max")), {"y"}).passed
+
+
+def test_an_output_that_generated_inputs_do_not_change_proves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """y depends on x for the graph, and is the same for all generated inputs; w depends on its size alone."""
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.chdir(tmp_path)
+    profiled(
+        "n = Mul (x, zero)  y = Add (n, row)  z = Neg (x)",
+        zero=np.float32(0),
+        row=np.arange(5, dtype=np.float32),
+    )
+    code, out, verdict = convert(capsys, "--shapes", "x=5")
+    assert (code, verdict["status"]) == (3, "agrees in part") and "1 of 2 outputs compared" in out
+    assert "output 'y' is not comparable: it is the same for 4 generated inputs" in out
+    assert convert(capsys, "--shapes", "x=5", "--not-compared", "y")[0] == 0
+    np.savez("x.npz", x=np.ones(5, np.float32) / np.arange(1, 6, dtype=np.float32))
+    ran: list[object] = []
+    monkeypatch.setattr(conversion_check, "unchanging_outputs", lambda *told: ran.append(told))
+    assert convert(capsys, "--shapes", "x=5", "--inputs", "x.npz")[0] == 0 and not ran
+
+
+BRANCHES = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) {
+    most = ReduceMax <keepdims = 0> (x)  high = Greater (most, limit)
+    a = If (high) <then_branch = t () => (float[3] p) { p = Exp (x) }, else_branch = e () => (float[3] q) { q = Neg (x) }>
+    w = If (flag) <then_branch = t2 () => (float[3] r) { r = Sin (x) }, else_branch = e2 () => (float[3] s) { s = Cos (x) }>
+    y = Abs (a)  z = Neg (x) }"""
+
+
+def test_outputs_behind_a_branch_that_was_not_taken(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(BRANCHES)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(5), "limit"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    low = {"x": np.zeros(3, np.float32), "flag": np.array(True)}
+    high = low | {"x": np.full(3, 9, np.float32)}
+    found = outputs_behind_branches(model, {"flag"}, [low])
+    assert list(found) == ["y"] and "behind the then_branch of If node 'a'" in found["y"]
+    assert outputs_behind_branches(model, {"flag"}, [low, high]) == {}
+    assert list(outputs_behind_branches(model, (), [low, high])) == ["w"]
+    outputs = {name: np.arange(3.0) for name in ("y", "z", "w")}
+    verdict = judge(compare(outputs, outputs), "i", engine_run=False, doubtful=found)
+    assert verdict.status == "agrees in part" and verdict.outputs["y"] == "not comparable"
+
+
+def test_the_line_says_that_both_sides_rest_on_one_definition(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime has no attention of mmcv's; of outputs that the user gives, the line does not say so."""
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.chdir(tmp_path)
+    model = load_model(attention(tmp_path / "m.onnx"))
+    _, out, verdict = convert(capsys)
+    line = next(line for line in out.splitlines() if line.startswith("verdict:"))
+    name = model.proto.graph.node[0].op_type
+    assert (
+        f"::{name}: both sides rest on the same definition of it; --reference {name}=MODULE:FUNCTION" in line
+    )
+    assert "--expected FILE.npz" in line and "the same definition" in str(verdict["reason"])
+    made = generate_inputs(model, graph_inputs(model.proto), {}).arrays
+    np.savez("x.npz", **made)  # type: ignore[arg-type]
+    np.savez("y.npz", **run(reference(model), made))  # type: ignore[arg-type]
+    assert "the same definition" not in convert(capsys, "--inputs", "x.npz", "--expected", "y.npz")[1]

@@ -12,7 +12,7 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
-from trtsmith.converter.verify.sets import InputSet, sets_of_profile
+from trtsmith.converter.verify.sets import InputSet, generation_of_engine
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[N, 3] x, int64[2] s, float[3] w) => (float[A, B] y) { m = Mul (x, w) y = Tile (m, s) }"""
@@ -32,7 +32,7 @@ def sets(
         TensorSpec("w", "float32", (3,), True),
     )
     info = EngineInfo("tensorrt", "10", "gpu", "9.0", inputs, (), len(profiles), 0)
-    return sets_of_profile(model, graph_inputs(model.proto), info, 0, given, {})[0]
+    return generation_of_engine(model, graph_inputs(model.proto), info, 0, given, {}).sets()[0]
 
 
 def test_each_end_and_the_middle(tmp_path: Path) -> None:
@@ -65,5 +65,5 @@ def test_a_single_size(tmp_path: Path) -> None:
     model = load_model(tmp_path / "m.onnx")
     x = TensorSpec("x", "float32", (-1, 3), True, False, (Profile((2, 3), (2, 3), (2, 3)),))
     info = EngineInfo("tensorrt", "10", "gpu", "9.0", (x,), (), 1, 0)
-    found, _ = sets_of_profile(model, graph_inputs(model.proto), info, 0, {}, {})
+    found, _ = generation_of_engine(model, graph_inputs(model.proto), info, 0, {}, {}).sets()
     assert [(s.at, s.feeds["x"].shape) for s in found] == [("", (2, 3))]
