@@ -52,8 +52,11 @@ def _tuples(table: int, distinct: bool) -> Rule:
             return None
         once = -1 if distinct and operand.attribute("reduction", b"none") == b"none" else None
         bounds = tuple(size or 1 for size in sizes)
-        source = operand.known.shapes.get(operand.flow.source, ())
-        if source[-1:] != indices[-1:] or None in indices or math.prod(source) != math.prod(indices):
+        source, moved = (
+            [size or 0 for size in one]
+            for one in (operand.known.shapes.get(operand.flow.source, ()), indices)
+        )
+        if source[-1:] != moved[-1:] or math.prod(source) != math.prod(moved):
             return _index(operand, min(bounds))  # the input's last axis is not that of the tuples
         return InputValues(ValueKind.INDEX, operand.reads("tuples of indices"), bounds=bounds, distinct=once)
 
