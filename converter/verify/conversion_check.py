@@ -28,6 +28,7 @@ from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
@@ -73,7 +74,7 @@ class ConversionCheck:
         step = steps_of(progress)
         step("running the original model in onnxruntime")
         try:
-            expected = self.expected or self.plain or run(reference(self.original), self.feeds)
+            expected = self.expected or self.plain or run(reference(watched(self.original)), self.feeds)
         except ConversionError as error:
             verdict = not_comparable("original", error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
@@ -84,7 +85,7 @@ class ConversionCheck:
                 self.original,
                 graphs,
                 [expected],
-                lambda: [run(reference(self.original), self.feeds, optimise=False)],
+                lambda: [run(reference(watched(self.original)), self.feeds, optimise=False)],
                 lambda plain: self._graphs(rewritten, plain[0], precision, optimise=False),
             )
             graphs = with_own_definitions(self.original, graphs)
@@ -221,7 +222,7 @@ def prepare(
 def _with_functions(original: Model, feeds: Arrays) -> Arrays | None:
     """The original's outputs, before the build: a mistake in a function is not found after it. None if it cannot be run."""
     with suppress(ConversionError):
-        return run(reference(original), feeds)
+        return run(reference(watched(original)), feeds)
     return None
 
 

@@ -12,6 +12,8 @@ from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.constant_outputs import constant_outputs
+from trtsmith.converter.verify.meaning.judging import compared
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -42,7 +44,7 @@ def verify_graphs(
     given = expected is not None
     if expected is None:
         try:
-            expected = run(reference(original), feeds, optimise=optimise)
+            expected = run(reference(watched(original)), feeds, optimise=optimise)
         except ConversionError as error:
             return not_comparable("original", error, inputs, "nothing")
     try:
@@ -52,9 +54,9 @@ def verify_graphs(
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
     random = random_outputs(original)
-    compared = {name: value for name, value in expected.items() if name not in random}
+    found = _compared(original, feeds, expected, actual, tolerances)
     return judge(
-        _compared(original, feeds, compared, actual, tolerances),
+        tuple(c for c in found if c.output not in random),
         inputs,
         engine_run=False,
         excluded=random,
@@ -64,17 +66,20 @@ def verify_graphs(
 
 
 def _compared(
-    original: Model, feeds: Arrays, expected: Arrays, actual: Arrays, tolerances: Tolerances | None
+    original: Model,
+    feeds: Arrays,
+    expected: Arrays,
+    actual: Arrays,
+    tolerances: Tolerances | None,
 ) -> tuple[Comparison, ...]:
     """The comparisons; what rounding changes is measured where an element or a slice is off by more than float32 usually."""
-    known = allowance(expected, None, "fp32", original.proto)
-    found = compare(expected, actual, tolerances, known.allowed, noise=known.noise)
-    if not any(c.beyond or c.slice for c in found):
+    _, found = compared(original, expected, actual, expected, None, "fp32", tolerances)
+    if not any(c.beyond or c.slice or (c.meaning and not c.agrees) for c in found):
         return found
     try:
-        changed = run(expand(rounded(lowered(original), "fp32")), feeds, optimise=False, in_order=True)
+        rounding = expand(rounded(lowered(watched(original)), "fp32"))
+        changed = run(rounding, feeds, optimise=False, in_order=True)
     except ConversionError:  # it is the norm that decides
+        known = allowance(expected, None, "fp32", original.proto)
         return compare(expected, actual, tolerances, known.allowed)
-    moved = {n: v for n, v in expected.items() if n in changed and changed[n].shape == v.shape}
-    noise = allowance(moved, changed, "fp32", original.proto).noise
-    return compare(expected, actual, tolerances, known.allowed, noise=noise)
+    return compared(original, expected, actual, expected, changed, "fp32", tolerances)[1]
