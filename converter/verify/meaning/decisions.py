@@ -102,7 +102,7 @@ def in_both(
         return Aligned(expected.copy(), told, "", size, size)
     if scores is not None and expected.ndim == 2 and all(len(p) == rank for p in apart):
         shape = scores.values.shape
-        limit = against or Scores(np.zeros(1), np.zeros(1))
+        limit = against or Scores(np.array(one.limits[0] if one.limits else 0.0), np.zeros(()))
         arrays = [np.broadcast_to(a, shape) for a in (scores.values, limit.values, scores.bound, limit.bound)]
         if all(0 <= i < n for p in apart for i, n in zip(p, shape, strict=True)):
             value, other, bound, more = (a[tuple(np.transpose(apart))].astype(np.float64) for a in arrays)

@@ -37,7 +37,8 @@ class Selection:
         `scores` are compared with. order: of rows, the scores of those that were chosen, in their order.
     boxes:   of boxes that overlap, the candidates. centres: whether these are centres and sizes.
     overlap: the intersection over union from which on a better box suppresses another; None where nobody says.
-    limits:  numbers with which something is compared on the way to the output: a threshold of scores is one of them.
+    limits:  numbers with which something is compared on the way to the output: a threshold of scores is one of them; of a
+        set the one with which `scores` are.
     """
 
     kind: str
@@ -112,7 +113,15 @@ class _Producers:
         while source is not None and _standard(source) in ("Cast", "Identity"):
             source = self._nodes.get(source.input[0])
         if source is not None and _standard(source) in _COMPARES:
-            return Selection(kind, source.input[0], against=source.input[1])
+            value, limit = source.input
+            if self._number(value) is not None:
+                value, limit = limit, value
+            number = self._number(limit)
+            return (
+                Selection(kind, value, against=limit)
+                if number is None
+                else Selection(kind, value, limits=(number,))
+            )
         return Selection(kind, node.input[0])
 
     def _rows(self, output: str) -> Selection | None:
