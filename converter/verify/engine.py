@@ -19,7 +19,7 @@ from trtsmith.converter.verify.allowance import QUANTIZED, in_words
 from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays, Comparison
 from trtsmith.converter.verify.constant_outputs import constant_outputs
-from trtsmith.converter.verify.meaning.judging import compared
+from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.randomness import random_outputs

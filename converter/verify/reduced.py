@@ -19,7 +19,7 @@ from trtsmith.converter.verify.allowance import QUANTIZED, changed_by, moved_by,
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
-from trtsmith.converter.verify.meaning.judging import compared
+from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded

@@ -35,7 +35,7 @@ from trtsmith.converter.model.ort import run  # noqa: E402
 from trtsmith.converter.verify.allowance import Allowance  # noqa: E402
 from trtsmith.converter.verify.compare import Comparison  # noqa: E402
 from trtsmith.converter.verify.engine import onnxruntime_outputs  # noqa: E402
-from trtsmith.converter.verify.meaning.judging import compared  # noqa: E402
+from trtsmith.converter.verify.meaning.compared_outputs import compared  # noqa: E402
 from trtsmith.converter.verify.meaning.selections import watched  # noqa: E402
 from trtsmith.converter.verify.noise import ScaledOutput, bounds  # noqa: E402
 from trtsmith.converter.verify.sets import InputSet  # noqa: E402

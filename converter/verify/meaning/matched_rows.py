@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trtsmith.converter.verify.meaning.decisions import Scores
 from trtsmith.converter.verify.meaning.selections import Selection
+from trtsmith.converter.verify.meaning.ties import Scores
 from trtsmith.converter.verify.noise import SIGMAS
 
 SAME = 0.5
@@ -327,9 +327,14 @@ class Explanation:
         score = self._score(self.expected, image, row)
         if self._at_limit(score):
             return True
+        limit, room = self._limit(image, row), score - 2 * self._room()
+        close = limit + 2 * self._loose(image, row)  # as close to the limit of overlaps as rounding gets
+        everyone = [int(i) for i in actual.filled(image)]
         return any(
-            share >= self._limit(image, row) and self._score(actual, image, other) >= score - 2 * self._room()
-            for other, share in self._near(actual, image, extra, self.expected, row)
+            share >= limit
+            and (other in extra or share <= close)
+            and self._score(actual, image, other) >= room
+            for other, share in self._near(actual, image, everyone, self.expected, row)
         )
 
     def _may_come(self, actual: RowTable, image: int, row: int, lost: list[int]) -> bool:

@@ -16,7 +16,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.engine import onnxruntime_outputs
-from trtsmith.converter.verify.meaning.judging import compared
+from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import find_selections, watched
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances

@@ -11,8 +11,7 @@ import numpy as np
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import Allowance, allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
-from trtsmith.converter.verify.meaning.decisions import Aligned, Scores, decided, in_both
-from trtsmith.converter.verify.meaning.rows import (
+from trtsmith.converter.verify.meaning.matched_rows import (
     Explanation,
     Matching,
     RowTable,
@@ -23,6 +22,7 @@ from trtsmith.converter.verify.meaning.rows import (
     table,
 )
 from trtsmith.converter.verify.meaning.selections import Selection, find_selections
+from trtsmith.converter.verify.meaning.ties import Aligned, Scores, decided, in_both
 from trtsmith.converter.verify.noise import Noise, ScaledOutput, bounds
 from trtsmith.converter.verify.tolerances import Tolerances
 
