@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify.allowance import Allowance, allowance
+from trtsmith.converter.verify.allowance import Allowance, allowance, type_of
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.meaning.matched_rows import (
     Explanation,
@@ -66,7 +66,12 @@ def compared(
     measured = allowance(own, small, precision, model.proto, at_least, changes)
     found = places.of(actual, measured.noise)
     alike = {} if narrow is None else places.of(narrow, measured.noise).told
-    doubtful = dict(measured.doubtful)
+    doubtful, ill_conditioned = dict(measured.doubtful), dict(measured.ill_conditioned)
+    for names in places.rows():
+        one = alike.get(names[0])
+        if one is not None and one.matched < _HALF * one.of:  # too few rows tell what rounding changes
+            why = f"is not comparable: of the reference and what rounding to {type_of(precision)} alone makes of it {one.told}"
+            ill_conditioned |= {name: f"output {name!r} {why}" for name in names}
     for name, one in found.told.items():
         if not one.wrong and one.matched < _HALF * one.of:
             doubtful[name] = f"output {name!r} is not comparable: {one.told}"
@@ -76,9 +81,8 @@ def compared(
             )
             found.told[name] = replace(one, wrong="")
     comparisons = compare(wanted, found.arrays, tolerances, measured.allowed, at, measured.noise)
-    return replace(measured, doubtful=doubtful), tuple(
-        _with_told(c, found.told.get(c.output)) for c in comparisons
-    )
+    measured = replace(measured, doubtful=doubtful, ill_conditioned=ill_conditioned)
+    return measured, tuple(_with_told(c, found.told.get(c.output)) for c in comparisons)
 
 
 def _bound(value: np.ndarray, noise: Noise | None) -> np.ndarray:
@@ -139,6 +143,10 @@ class _Places:
         for group in self._groups:
             group.place(arrays, noise or {}, placed)
         return placed
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Outputs whose rows are matched together."""
+        return [group.names for group in self._groups]
 
     def _row_groups(self) -> Iterator[_RowGroup]:
         groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
