@@ -70,7 +70,7 @@ def compared(
     for names in places.rows():
         one = alike.get(names[0])
         if one is not None and one.matched < _HALF * one.of:  # too few rows tell what rounding changes
-            why = f"is not comparable: of the reference and what rounding to {type_of(precision)} alone makes of it {one.told}"
+            why = f"is not comparable: when values alone are rounded to {type_of(precision)}, {one.told}"
             ill_conditioned |= {name: f"output {name!r} {why}" for name in names}
     for name, one in found.told.items():
         if not one.wrong and one.matched < _HALF * one.of:

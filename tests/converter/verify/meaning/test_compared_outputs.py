@@ -238,6 +238,16 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
         parse_tolerances(compare=["w=rows"]).check_outputs(["y"])
 
 
+def test_rows_of_which_rounding_leaves_too_few_are_not_compared(tmp_path: Path) -> None:
+    """What rounding changes of a row is known only where it matches: else right runs would disagree."""
+    judged = Judged(
+        tmp_path, TOP, scores=np.linspace(1, 0, 50)[None], features=RNG.standard_normal((1, 50, 20))
+    )
+    judged.narrow["queries"] = RNG.standard_normal((1, 8, 20)).astype(np.float32)
+    measured, _ = compared(judged.model, judged.plain, judged.of(), judged.plain, judged.narrow, "fp16")
+    assert "of 8 rows match" in measured.excluded(None)["queries"]
+
+
 def test_an_output_far_from_a_selection_keeps_its_places(tmp_path: Path) -> None:
     """A selection on the way proves nothing of an output whose rows it did not choose."""
     text = (
