@@ -292,6 +292,7 @@ class OpDef:
     work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
     workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
     float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
+    selects:         what its outputs are, if it selects (trtsmith.converter.verify.tolerances.KINDS); "" for all others.
     by_expansion:    whether it has no kernel, so that TensorRT computes its expansion. Ours all have one.
     expansion_opset: the first opset that has the operators of `expand`.
     """
@@ -322,6 +323,7 @@ class OpDef:
     work: Callable[[Fields, Shapes], Work] | None = None
     workspace: bool = False
     float32_only: str = ""
+    selects: str = ""
     by_expansion: bool = False
     expansion_opset: int = 11
 

@@ -55,6 +55,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/api.py",
         "trtsmith/py.typed",
         "trtsmith/converter/convert/report.schema.json",
+        "trtsmith/converter/verify/input_generation/pictures.npz",
         "trtsmith/converter/pages/assets/frame.js",
         *SDK,
     ]

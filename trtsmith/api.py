@@ -94,6 +94,7 @@ def convert(
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     not_compared: Texts = (),
+    compare: Mapping[str, str] | None = None,
     verify: str | None = "auto",
     html: StrPath | None = None,
     ops: Paths = (),
@@ -151,6 +152,8 @@ def convert(
     refused:      the file for these nodes as a model; None: beside the output.
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
     not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
+    compare:      by output, what it is compared as where its graph does not show it: "rows", "detections", "ranking",
+        "classes", "set", or "values" for element by element.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
     html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
@@ -213,7 +216,7 @@ def convert(
         prefer_stock=prefer_stock,
         inputs=arrays_of(inputs, "inputs"),
         expected=arrays_of(expected, "expected"),
-        tolerances=tolerances_of(rtol, atol, not_compared),
+        tolerances=tolerances_of(rtol, atol, not_compared, compare),
         references=references_of(reference),
         verify=verify,
         precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),
@@ -254,6 +257,7 @@ def verify(
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     not_compared: Texts = (),
+    compare: Mapping[str, str] | None = None,
     precision: str = "",
     plugins: Paths = (),
     flavour: str = "auto",
@@ -279,6 +283,8 @@ def verify(
     shapes:    of made-up inputs, by name: one shape, or three.
     rtol, atol: a tolerance for all outputs, or tolerances by the name of the output.
     not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
+    compare:      by output, what it is compared as where its graph does not show it: "rows", "detections", "ranking",
+        "classes", "set", or "values" for element by element.
     precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "fp16-sums"
         (its products are summed in float16, too), "bf16", "int8" or "fp8"; "": what its manifest says, and tf32 for fp32.
     plugins:   libraries that no manifest names. They run code of their own.
@@ -307,7 +313,7 @@ def verify(
         save_inputs=path_of(save_inputs),
         save_outputs=path_of(save_outputs),
         shapes=parse_shapes(ranges_of(shapes, "x", "{}")),
-        tolerances=tolerances_of(rtol, atol, not_compared),
+        tolerances=tolerances_of(rtol, atol, not_compared, compare),
         references=references_of(reference),
         precision=precision,
         plugins=paths_of(plugins),

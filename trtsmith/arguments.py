@@ -254,9 +254,15 @@ def precision_of(
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
 
 
-def tolerances_of(rtol: Tolerance | None, atol: Tolerance | None, not_compared: Texts = ()) -> Tolerances:
-    """Reads tolerances: one for all outputs, or by the name of the output."""
-    return parse_tolerances(_tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared))
+def tolerances_of(
+    rtol: Tolerance | None,
+    atol: Tolerance | None,
+    not_compared: Texts = (),
+    compare: Mapping[str, str] | None = None,
+) -> Tolerances:
+    """Reads tolerances: one for all outputs, or by the name of the output; and what outputs are compared as."""
+    kinds = [f"{name}={kind}" for name, kind in (compare or {}).items()]
+    return parse_tolerances(_tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), kinds)
 
 
 def _tolerance_texts(given: Tolerance | None) -> list[str]:

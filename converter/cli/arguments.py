@@ -18,6 +18,7 @@ from trtsmith.converter.model.option_values import EXPECTED, is_count, is_second
 from trtsmith.converter.model.options.gpu_names import parse_targets
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
+from trtsmith.converter.verify.tolerances import KINDS
 from trtsmith.importers.problem import Problem
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
@@ -215,14 +216,21 @@ def add_tolerances(parser: Any) -> None:
     parser.add_argument("--atol", action="append", default=[], metavar="[OUT:]X", help="absolute tolerance")
 
 
-def add_not_compared(parser: Any) -> None:
-    """--not-compared."""
+def add_outputs_compared(parser: Any) -> None:
+    """--not-compared and --compare (trtsmith.converter.verify.tolerances)."""
     parser.add_argument(
         "--not-compared",
         action="append",
         default=[],
         metavar="OUT",
         help="an output that may be left out of the comparison, if it cannot be compared; may be repeated",
+    )
+    parser.add_argument(
+        "--compare",
+        action="append",
+        default=[],
+        metavar="OUT=KIND",
+        help=f"what an output is compared as, where its graph does not show it: {', '.join(KINDS)}; may be repeated",
     )
 
 

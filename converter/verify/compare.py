@@ -33,6 +33,7 @@ class Comparison:
         nothing was compared, or nothing may differ and something does.
     beyond:           elements further off than rounding explains (trtsmith.converter.verify.noise).
     slice:            (axis, position) of the slice that is furthest beyond; () where none is.
+    meaning:          of an output that a selection makes, how much of it is the same, in words; "" of others.
     nothing:          why agreement says nothing, as "it is zero everywhere"; "" where it says something.
     """
 
@@ -55,6 +56,7 @@ class Comparison:
     beyond: int = 0
     slice: tuple[int, ...] = ()
     nothing: str = ""
+    meaning: str = ""
 
 
 def compare(

@@ -48,7 +48,8 @@ def unchanging_outputs(
     is done once, and up to DRAWS times where an output has not changed. Outputs that the graph proves constant change never.
     """
     constant = constant_outputs(generation.model, generation.fixed)
-    left = {name: array for name, array in outputs.items() if name not in constant}
+    own = {value.name for value in generation.model.proto.graph.output}
+    left = {name: array for name, array in outputs.items() if name in own and name not in constant}
     for draw in range(1, DRAWS + 1):
         other = generation.at(end, SEED + draw).arrays
         if not left or all(_same(array, other[name]) for name, array in feeds.items()):

@@ -26,6 +26,7 @@ from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, 
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import computing, graphs_at_ends, verify_graphs
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
@@ -134,7 +135,7 @@ class ConversionCheck:
         """Outputs to compare with; and those of which agreement proves nothing, and why."""
         doubtful = outputs_behind_branches(self.original, self.fixed, self._sets())
         if self.generation is None:
-            return self.expected or run(reference(self.original), self.feeds), doubtful
+            return self.expected or run(reference(watched(self.original)), self.feeds), doubtful
         compute = computing(self.original, self.references)
         expected = self.expected or self.plain or compute(self.feeds)
         return expected, doubtful | unchanging_outputs(self.generation, "opt", self.feeds, expected, compute)
@@ -264,7 +265,7 @@ def prepare(
 def _with_functions(original: Model, feeds: Arrays) -> Arrays | None:
     """The original's outputs, before the build: a mistake in a function is not found after it. None if it cannot be run."""
     with suppress(ConversionError):
-        return run(reference(original), feeds)
+        return run(reference(watched(original)), feeds)
     return None
 
 

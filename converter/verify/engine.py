@@ -15,9 +15,11 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
-from trtsmith.converter.verify.allowance import QUANTIZED, allowance, in_words
-from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.allowance import QUANTIZED, in_words
+from trtsmith.converter.verify.compare import Arrays, Comparison
 from trtsmith.converter.verify.constant_outputs import constant_outputs
+from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import rounded
@@ -70,7 +72,7 @@ def verify_engine(
     feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
     try:
         if plain is None or narrow is None:
-            plain, narrow = onnxruntime_outputs(model, sets, precision, say, plain, exact)
+            plain, narrow = onnxruntime_outputs(watched(model), sets, precision, say, plain, exact)
     except ConversionError as error:
         if expected is None and wanted_by is None:
             if keep is not None:
@@ -104,7 +106,7 @@ def verify_engine(
         return verdict
     if verdict.status == DISAGREE:
         say("looking how much the original's outputs change with the last bits of its inputs")
-        original = reference(model)
+        original = reference(watched(model))
         session = open_session(original)
         verdict = with_sensitivity(verdict, sets, plain, partial(run_session, session, original))
     return with_own_definitions(model, verdict)
@@ -132,19 +134,22 @@ def _judged(
     comparisons: list[Comparison] = []
     for index, (one, actual) in enumerate(zip(sets, outputs, strict=True)):
         wanted = expected[index] if expected is not None else {}
-        measured = allowance(
-            plain[index] if plain is not None else wanted,
+        measured, found = compared(
+            model,
+            wanted,
+            actual,
+            plain[index] if plain is not None else None,
             narrow[index] if narrow is not None else None,
             precision,
-            model.proto,
+            tolerances,
+            one.at,
             at_least,
             changes,
         )
         left = measured.excluded(tolerances) | left
         doubtful |= measured.unproven(tolerances)
         amplified |= measured.amplified
-        compared = {n: v for n, v in wanted.items() if n not in left}
-        comparisons += compare(compared, actual, tolerances, measured.allowed, one.at, measured.noise)
+        comparisons += found
     return judge(
         tuple(c for c in comparisons if c.output not in left),
         inputs,

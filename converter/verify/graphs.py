@@ -22,6 +22,8 @@ from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.constant_outputs import constant_outputs
+from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.references import References
 from trtsmith.converter.verify.rounding import rounded
@@ -54,7 +56,7 @@ def verify_graphs(
     given = expected is not None
     if expected is None:
         try:
-            expected = run(reference(original), feeds)
+            expected = run(reference(watched(original)), feeds)
         except ConversionError as error:
             return not_comparable("original", error, inputs, "nothing")
     try:
@@ -64,9 +66,9 @@ def verify_graphs(
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
     random = random_outputs(original)
-    compared = {name: value for name, value in expected.items() if name not in random}
+    found = compared_graphs(original, feeds, expected, actual, tolerances)
     return judge(
-        compared_graphs(original, feeds, compared, actual, tolerances),
+        tuple(c for c in found if c.output not in random),
         inputs,
         engine_run=False,
         excluded=random,
@@ -85,17 +87,16 @@ def compared_graphs(
     at: str = "",
 ) -> tuple[Comparison, ...]:
     """The comparisons; what rounding changes is measured where an element or a slice is off by more than float32 usually."""
-    known = allowance(expected, None, "fp32", original.proto)
-    found = compare(expected, actual, tolerances, known.allowed, at, known.noise)
-    if not any(c.beyond or c.slice for c in found):
+    _, found = compared(original, expected, actual, expected, None, "fp32", tolerances, at)
+    if not any(c.beyond or c.slice or (c.meaning and not c.agrees) for c in found):
         return found
     try:
-        changed = run(expand(rounded(lowered(original), "fp32")), feeds, optimise=False, in_order=True)
+        rounding = expand(rounded(lowered(watched(original)), "fp32"))
+        changed = run(rounding, feeds, optimise=False, in_order=True)
     except ConversionError:  # it is the norm that decides
+        known = allowance(expected, None, "fp32", original.proto)
         return compare(expected, actual, tolerances, known.allowed, at)
-    moved = {n: v for n, v in expected.items() if n in changed and changed[n].shape == v.shape}
-    noise = allowance(moved, changed, "fp32", original.proto).noise
-    return compare(expected, actual, tolerances, known.allowed, at, noise)
+    return compared(original, expected, actual, expected, changed, "fp32", tolerances, at)[1]
 
 
 _ASSERTION = re.compile(r"^/\S+:\d+ .*? was false\. ")
@@ -130,7 +131,7 @@ def graphs_at_ends(
         return OtherSizes(unknown={"": f"no other sizes were tried: {error.problems[0].what}"})
     failed: dict[str, str] = {}
     unknown: dict[str, str] = {}
-    compared: list[Comparison] = []
+    found: list[Comparison] = []
     for end in ends:
         where = f"the {ENDS[end]} size, {generation.words(end)}"
         step(f"comparing at {where}")
@@ -154,10 +155,10 @@ def graphs_at_ends(
             failed[end] = f"at {where}, {_failure(which, error)}"
             continue
         wanted = {n: v for n, v in expected.items() if n not in random}
-        compared += compared_graphs(generation.model, feeds, wanted, actual, tolerances, end)
+        found += compared_graphs(generation.model, feeds, wanted, actual, tolerances, end)
     low, high = ("opt" if end in failed or end in unknown else end for end in ("min", "max"))
     fix = f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
-    return OtherSizes("", tuple(compared), failed, fix, unknown)
+    return OtherSizes("", tuple(found), failed, fix, unknown)
 
 
 def computing(
@@ -166,7 +167,7 @@ def computing(
     """What computes a model's outputs: the user's function for all of it, or onnxruntime. ConversionError if neither can."""
     if references.whole is not None:
         return lambda feeds: references.outputs(model, feeds) or {}
-    original = reference(model)
+    original = reference(watched(model))
     return partial(run_session, open_session(original, optimise=optimise), original)
 
 

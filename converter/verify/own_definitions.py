@@ -16,15 +16,16 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
     told = []
     if names:
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        one = names[0].rpartition(":")[2]
         told.append(
             f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides rest on the same definition of it; "
-            f"--reference {names[0].rpartition(':')[2]}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
+            f"--reference {one}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
         )
     fused = sorted(n for d, n in quantised(model.proto) if d == "com.microsoft" and "QuantizeLinear" not in n)
     if fused:
         told.append(
-            f"onnxruntime fuses quantised operators into {', '.join(fused)}: the reference has its roundings, as there is no run "
-            "without the fusion; --expected FILE.npz compares with your framework's"
+            f"onnxruntime fuses quantised operators into {', '.join(fused)}: the reference has its roundings, as there is "
+            "no run without the fusion; --expected FILE.npz compares with your framework's"
         )
     if not verdict.comparisons or not told:
         return verdict

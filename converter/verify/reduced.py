@@ -15,10 +15,12 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import QUANTIZED, allowance, changed_by, moved_by, type_of
-from trtsmith.converter.verify.compare import Arrays, compare
+from trtsmith.converter.verify.allowance import QUANTIZED, changed_by, moved_by, type_of
+from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
 from trtsmith.converter.verify.sets import InputSet
@@ -48,7 +50,9 @@ def verify_reduced(
     """
     try:
         sets = (InputSet("", feeds),)
-        plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)
+        plain, narrow = onnxruntime_outputs(
+            watched(original), sets, precision, lambda text: None, exact=exact
+        )
     except ConversionError as error:
         return not_comparable("original", error, inputs, "nothing")
     try:
@@ -56,12 +60,11 @@ def verify_reduced(
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "original")
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
-    measured = allowance(plain[0], other, precision, original.proto)
+    wanted = plain[0] if expected is None else expected
+    measured, found = compared(original, wanted, actual, plain[0], other, precision, tolerances)
     excluded = measured.excluded(tolerances) | random_outputs(original)
-    wanted = {n: v for n, v in (plain[0] if expected is None else expected).items() if n not in excluded}
-    comparisons = compare(wanted, actual, tolerances, measured.allowed, noise=measured.noise)
     verdict = judge(
-        comparisons,
+        tuple(c for c in found if c.output not in excluded),
         inputs,
         engine_run=False,
         excluded=excluded,
@@ -128,6 +131,7 @@ def run_quantized(
     ConversionError if the graph cannot be run; if only its rounding to TF32 cannot, that is taken to change nothing.
     """
     found = run_reduced(model, feeds, io_types)
+    expected = {name: value for name, value in expected.items() if name in found}  # and no value that decides
     moved = moved_by(expected, found, precision)
     plain = {name: value for name, value in found.items() if name not in moved}
     try:

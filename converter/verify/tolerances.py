@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
@@ -22,16 +22,22 @@ roundings. float64 is judged as float32, in which TensorRT computes it. Integers
 """
 
 
+KINDS = ("rows", "detections", "ranking", "classes", "set", "values")
+"""What an output may be compared as (trtsmith.converter.verify.meaning); "values": element by element."""
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|.
 
     not_compared: outputs of which the user accepts that they cannot be compared (--not-compared).
+    kinds: what outputs are compared as, by name: one of KINDS (--compare).
     """
 
     rtol: Mapping[str, float]
     atol: Mapping[str, float]
     not_compared: frozenset[str] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether the user gave any number."""
@@ -51,6 +57,7 @@ class Tolerances:
             if name
         ]
         named += [(name, f"--not-compared {name}") for name in sorted(self.not_compared)]
+        named += [(name, f"--compare {name}={kind}") for name, kind in self.kinds.items()]
         problems = [
             Problem(
                 f"the model has no output {name!r}",
@@ -66,9 +73,12 @@ class Tolerances:
 
 
 def parse_tolerances(
-    rtol: Sequence[str] = (), atol: Sequence[str] = (), not_compared: Sequence[str] = ()
+    rtol: Sequence[str] = (),
+    atol: Sequence[str] = (),
+    not_compared: Sequence[str] = (),
+    compare: Sequence[str] = (),
 ) -> Tolerances:
-    """UsageError for what is not a non-negative number."""
+    """UsageError for what is not a non-negative number, or nothing that an output may be compared as."""
     tables = []
     for flag, texts in (("--rtol", rtol), ("--atol", atol)):
         table = {}
@@ -89,4 +99,12 @@ def parse_tolerances(
                 )
             table[name] = value
         tables.append(table)
-    return Tolerances(tables[0], tables[1], frozenset(not_compared))
+    kinds = {}
+    for text in compare:
+        name, _, kind = text.rpartition("=")
+        if not name or kind not in KINDS:
+            expected = f"OUTPUT=KIND, where KIND is one of: {', '.join(KINDS)}"
+            what = f"{text!r} does not say what an output is compared as"
+            raise UsageError(Problem(what, "--compare", expected, "--compare output0=detections"))
+        kinds[name] = kind
+    return Tolerances(tables[0], tables[1], frozenset(not_compared), kinds)

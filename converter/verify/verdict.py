@@ -220,6 +220,12 @@ def _without_errors(verdict: Verdict, amplified: Mapping[str, float]) -> Verdict
             f" in {worst.output!r}, of which rounding alone changes {amplified[worst.output]:.1e}: "
             "the network amplifies it"
         )
+    told = dict.fromkeys(
+        f"; {c.output}{f' at {c.at}' if c.at else ''}: {c.meaning}"
+        for c in verdict.comparisons
+        if c.meaning and c.output in agree
+    )
+    error += "".join(told)
     accepted = len(verdict.outputs) - len(counted)
     error += f"; {accepted} not compared, as accepted" if accepted else ""
     if len(agree) == len(counted):

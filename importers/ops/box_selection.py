@@ -118,6 +118,7 @@ def _with(centers: int = 0, most: int = NO_LIMIT) -> dict[str, int]:
 
 BOX_SELECTION = OpDef(
     name="BoxSelection",
+    selects="detections",
     onnx="NonMaxSuppression",
     doc="Of the boxes of each class those that overlap no better one, the best first, and their number.",
     inputs=(

@@ -88,6 +88,7 @@ def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 NON_ZERO_POSITIONS = OpDef(
     name="NonZeroPositions",
+    selects="set",
     onnx="NonZero",
     doc="The positions of the elements that are not zero, in row-major order, and their number. A NaN is not zero.",
     inputs=(Port("x", "V", None, "[...], one dimension at least"),),

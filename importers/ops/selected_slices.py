@@ -88,6 +88,7 @@ def _huge(side: int, device: str) -> Huge:
 
 SELECTED_SLICES = OpDef(
     name="SelectedSlices",
+    selects="rows",
     onnx="Compress",
     doc="The slices of x along an axis at which the condition holds, and their number.",
     inputs=(

@@ -111,6 +111,7 @@ def _huge(side: int, device: str) -> Huge:
 
 UNIQUE_SLICES = OpDef(
     name="UniqueSlices",
+    selects="set",
     onnx="Unique",
     doc="The different slices of x along an axis, where they are, and how many of each. NaNs are equal and come last.",
     inputs=(Port("x", "E", None, "[...], one dimension at least"),),

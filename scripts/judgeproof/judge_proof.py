@@ -32,9 +32,11 @@ from judgeproof.proof_networks import HELD_OUT, TUNED, UNIT, Net, build, names  
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.model import Model  # noqa: E402
 from trtsmith.converter.model.ort import run  # noqa: E402
-from trtsmith.converter.verify.allowance import Allowance, allowance  # noqa: E402
-from trtsmith.converter.verify.compare import compare  # noqa: E402
+from trtsmith.converter.verify.allowance import Allowance  # noqa: E402
+from trtsmith.converter.verify.compare import Comparison  # noqa: E402
 from trtsmith.converter.verify.engine import onnxruntime_outputs  # noqa: E402
+from trtsmith.converter.verify.meaning.compared_outputs import compared  # noqa: E402
+from trtsmith.converter.verify.meaning.selections import watched  # noqa: E402
 from trtsmith.converter.verify.noise import ScaledOutput, bounds  # noqa: E402
 from trtsmith.converter.verify.sets import InputSet  # noqa: E402
 
@@ -106,12 +108,12 @@ class Case:
         original = build(name, start)
         self.feeds = original.feeds
         model = self._saved(original)
-        sets = (InputSet("", self.feeds),)
-        plain, narrow = onnxruntime_outputs(model, sets, precision, lambda text: None, exact=())
-        self.plain = plain[0]
-        self.measured: Allowance = allowance(
-            self.plain, narrow[0] if narrow else None, precision, model.proto
+        plain, narrow = onnxruntime_outputs(
+            watched(model), (InputSet("", self.feeds),), precision, lambda text: None, exact=()
         )
+        self.model, self.seen, self.narrow = model, plain[0], narrow[0] if narrow else None
+        self.plain = {one.name: plain[0][one.name] for one in original.outputs}
+        self.measured, _ = self._compared(self.plain)
         exact = build(name, start, wide=True)
         wide = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in self.feeds.items()}
         outputs = ReferenceEvaluator(exact.model()).run(None, wide)
@@ -134,11 +136,13 @@ class Case:
         found = np.max([np.abs(one[output] - self.exact[output]) for one in self.runs], axis=0)
         return np.asarray(np.maximum(found, np.min(found[found > 0], initial=np.inf) if found.any() else 0))
 
+    def _compared(self, outputs: Arrays) -> tuple[Allowance, tuple[Comparison, ...]]:
+        return compared(self.model, self.plain, outputs, self.seen, self.narrow, self.precision)
+
     def _share(self, outputs: Arrays, output: str) -> float:
         """The share of what is allowed that an output takes; above 1 where it disagrees."""
-        (found,) = compare(
-            {output: self.plain[output]}, outputs, None, self.measured.allowed, noise=self.measured.noise
-        )
+        _, comparisons = self._compared({**self.plain, output: outputs[output]})
+        found = next(c for c in comparisons if c.output == output)
         share = found.used if found.used is not None else np.inf
         return float(max(share, 1.01) if not found.agrees else min(share, 1.0))
 

@@ -310,6 +310,7 @@ GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
     "trtsmith/api.py",
     "trtsmith/py.typed",
     "trtsmith/converter/convert/report.schema.json",
+    "trtsmith/converter/verify/input_generation/pictures.npz",
     "trtsmith/converter/pages/assets/frame.js",
     *SDK,
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",

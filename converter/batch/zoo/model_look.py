@@ -25,7 +25,7 @@ from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
 _SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
-_READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol", "not-compared")
+_READ = (*_SHAPES, "freeze", "values", "inputs", "rtol", "atol", "not-compared", "compare")
 """The options that are looked at."""
 
 
@@ -88,10 +88,12 @@ class ModelLook:
                 value_profile(left, frozenset(), parse_values(options.values), {})
             except UsageError as error:
                 self._take(error, checker.place(layer, ("values",), keys))
-        judged = ("rtol", "atol", "not-compared")
+        judged = ("rtol", "atol", "not-compared", "compare")
         if not checked.wrong & set(judged):
             try:
-                tolerances = parse_tolerances(options.rtol, options.atol, options.not_compared)
+                tolerances = parse_tolerances(
+                    options.rtol, options.atol, options.not_compared, options.compare
+                )
                 tolerances.check_outputs(outputs)
             except UsageError as error:
                 self._take(error, checker.place(layer, judged, keys))

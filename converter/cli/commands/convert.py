@@ -10,8 +10,8 @@ from trtsmith.converter.cli.arguments import (
     add_flavour,
     add_freezing,
     add_model,
-    add_not_compared,
     add_operators,
+    add_outputs_compared,
     add_plugins,
     add_prefer_stock,
     add_references,
@@ -109,7 +109,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_references(verify)
     add_tolerances(verify)
-    add_not_compared(verify)
+    add_outputs_compared(verify)
     which = verify.add_mutually_exclusive_group()
     which.add_argument(
         "--verify",
@@ -148,7 +148,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         prefer_stock=options.prefer_stock,
         inputs=options.inputs,
         expected=options.expected,
-        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared),
+        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared, options.compare),
         references=parse_references(options.reference),
         verify=None if options.no_verify else options.verify,
         precision=precision_of(options),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.cli.arguments import (
-    add_not_compared,
     add_operators,
+    add_outputs_compared,
     add_references,
     add_running,
     add_tolerances,
@@ -77,7 +77,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_polygraphy(parser)
     judged = parser.add_argument_group("what is allowed")
     add_tolerances(judged)
-    add_not_compared(judged)
+    add_outputs_compared(judged)
     judged.add_argument(
         "--precision",
         choices=PRECISIONS,
@@ -184,7 +184,7 @@ def verify_options(options: argparse.Namespace) -> VerifyOptions:
         save_inputs=options.save_inputs,
         save_outputs=options.save_outputs,
         shapes=parse_shapes(options.shapes),
-        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared),
+        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared, options.compare),
         references=parse_references(options.reference),
         precision=options.precision or "",
         plugins=tuple(options.plugins),

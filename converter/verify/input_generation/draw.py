@@ -9,6 +9,7 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
+from trtsmith.converter.verify.input_generation.pictures import channel_axis, cut_outs
 
 _OFF = -10000.0
 """What a mask adds to the scores of keys that do not count: every float type holds it, and exp() of it is 0."""
@@ -43,6 +44,12 @@ def _both_signs(values: np.ndarray) -> np.ndarray:
 
 def _range(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
     return rng.uniform(meaning.low, meaning.high, shape)
+
+
+def _photographs(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
+    if channel_axis(shape) is None:
+        return _range(rng, shape, meaning)
+    return np.asarray(meaning.low + (meaning.high - meaning.low) * cut_outs(rng, shape))
 
 
 def _whole(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
@@ -161,6 +168,7 @@ def levels(rows: int, count: int) -> list[tuple[int, int]]:
 
 _DRAWN: Mapping[ValueKind, Callable[[np.random.Generator, Shape, InputValues], np.ndarray]] = {
     ValueKind.PIXELS: _range,
+    ValueKind.PICTURES: _photographs,
     ValueKind.RANGE: _range,
     ValueKind.APART_FROM_ZERO: _apart,
     ValueKind.INVERTIBLE: _invertible,

@@ -10,17 +10,18 @@ class ValueKind(IntEnum):
     """Kinds of values. Where several nodes read an input, the larger kind holds: it is the narrower one."""
 
     PIXELS = 1  # numbers of an image: low to high
-    RANGE = 2  # numbers from low to high
-    APART_FROM_ZERO = 3  # magnitudes from low to high, of both signs
-    INVERTIBLE = 4  # square matrices
-    WEIGHTS = 5  # from 0 to 1, with the sum 1 over the last two dimensions
-    ADDED_MASK = 6  # 0 where a key counts, -10000 where it does not
-    MASK = 7  # 0 and 1; each row has an element that counts
-    CENTRES = 8  # boxes (x, y, width, height)
-    CORNERS = 9  # boxes (x1, y1, x2, y2), or y before x
-    INDEX = 10  # whole numbers from low to high, or of each coordinate from 0 to its bound
-    LEVEL_SIZES = 11
-    LEVEL_STARTS = 12
+    PICTURES = 2  # cut-outs of photographs: low to high
+    RANGE = 3  # numbers from low to high
+    APART_FROM_ZERO = 4  # magnitudes from low to high, of both signs
+    INVERTIBLE = 5  # square matrices
+    WEIGHTS = 6  # from 0 to 1, with the sum 1 over the last two dimensions
+    ADDED_MASK = 7  # 0 where a key counts, -10000 where it does not
+    MASK = 8  # 0 and 1; each row has an element that counts
+    CENTRES = 9  # boxes (x, y, width, height)
+    CORNERS = 10  # boxes (x1, y1, x2, y2), or y before x
+    INDEX = 11  # whole numbers from low to high, or of each coordinate from 0 to its bound
+    LEVEL_SIZES = 12
+    LEVEL_STARTS = 13
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class InputValues:
         once = f", none twice along axis {self.distinct}" if self.distinct is not None else ""
         return {
             ValueKind.PIXELS: f"pixels from {low} to {high}",
+            ValueKind.PICTURES: f"cut-outs of photographs (a cat, a cup, a rocket), {low} to {high}",
             ValueKind.RANGE: f"{low} to {high}",
             ValueKind.APART_FROM_ZERO: f"{low} to {high} of both signs",
             ValueKind.INVERTIBLE: "matrices near a multiple of the identity",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from trtsmith.converter.verify.input_generation import indices, masks
 from trtsmith.converter.verify.input_generation.flow_view import InputOperand
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
+from trtsmith.converter.verify.input_generation.pictures import channel_axis
 from trtsmith.importers.generation import Meaning as PortMeaning
 from trtsmith.importers.registry import find_aliases
 
@@ -92,18 +93,21 @@ def _cut_outs(operand: InputOperand) -> InputValues | None:
 
 
 def _pixels(operand: InputOperand) -> InputValues | None:
-    """Images whose normalisation is in the model: the first factors and means tell 0 to 255 from 0 to 1."""
+    """Images. A normalisation in the model tells 0 to 255 from 0 to 1, by its first factors and means.
+
+    Without one a photograph is from 0 to 1; and of what may be no image nothing is known.
+    """
     flow, shape = operand.flow, operand.known.shapes.get(operand.flow.source, ())
     if not flow.alone or len(shape) not in (3, 4) or not {1, 3, 4} & {shape[-1], shape[-3]}:
         return None
+    kind = ValueKind.PIXELS if channel_axis(shape) is None else ValueKind.PICTURES
+    because = operand.reads("an image whose normalisation is in the model")
     bytes_ = operand.known.dtypes.get(flow.source) == "uint8"
     if bytes_ or abs(flow.scale) <= 0.05 or abs(flow.shift / flow.scale) >= 20:
-        return InputValues(
-            ValueKind.PIXELS, operand.reads("an image whose normalisation is in the model"), 0, 255
-        )
-    if flow.plain:
-        return None
-    return InputValues(ValueKind.PIXELS, operand.reads("an image whose normalisation is in the model"), 0, 1)
+        return InputValues(kind, because, 0, 255)
+    if not flow.plain:
+        return InputValues(kind, because, 0, 1)
+    return InputValues(kind, operand.reads("an image"), 0, 1) if kind is ValueKind.PICTURES else None
 
 
 _PORTS: Mapping[PortMeaning, ValueKind] = {

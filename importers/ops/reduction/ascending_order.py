@@ -84,6 +84,7 @@ BENCHMARKS = (
 
 ASCENDING_ORDER = OpDef(
     name="AscendingOrder",
+    selects="ranking",
     doc="The positions of the elements, the smallest element's first. Equal elements keep their order; NaNs come last.",
     inputs=(Port("x", "E", 1, "[n]"),),
     outputs=(Port("order", "N", 1, "[n]"),),

@@ -188,6 +188,7 @@ def _flag(name: str, doc: str) -> Field:
 
 DETECTION_SELECTION = OpDef(
     name="DetectionSelection",
+    selects="detections",
     doc=(
         "Of the boxes of every image those that overlap no better one, the best first, in a fixed number of rows. "
         "Candidates are not limited in number; of equal scores the first wins. Decisions are those of float32."

@@ -135,6 +135,7 @@ def _with(
 
 ROTATED_BOX_SELECTION = OpDef(
     name="RotatedBoxSelection",
+    selects="detections",
     doc=(
         "Of the rotated boxes of each class those that overlap no better one, the best first, and their number. Of equal "
         "scores the first wins. A box overlaps nothing of which a number is not finite or width times height is below "

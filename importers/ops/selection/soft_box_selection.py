@@ -164,6 +164,7 @@ def _guard(node: AliasedNode) -> Refusal | None:
 
 SOFT_BOX_SELECTION = OpDef(
     name="SoftBoxSelection",
+    selects="detections",
     doc=(
         "Boxes in falling order of their scores, which every better one that overlaps them lowers; those whose score falls "
         "below min_score drop out. Of equal scores the first wins. The best box stays whatever its score is."

@@ -116,6 +116,7 @@ def _work(_fields: Fields, shapes: Shapes) -> Work:
 
 TOP_ELEMENTS = OpDef(
     name="TopElements",
+    selects="ranking",
     onnx="TopK",
     doc=(
         "The largest or smallest elements along an axis, in order, and where they are. Of equal elements the one with the "

@@ -1,0 +1,284 @@
+"""Compares outputs, those that a selection makes as what they are: in the places that they have in the reference."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify.allowance import Allowance, allowance, type_of
+from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.meaning.matched_rows import (
+    Explanation,
+    Matching,
+    RowTable,
+    columns_of,
+    corners,
+    in_place,
+    match,
+    table,
+)
+from trtsmith.converter.verify.meaning.selections import Selection, find_selections
+from trtsmith.converter.verify.meaning.ties import Aligned, Scores, decided, in_both
+from trtsmith.converter.verify.noise import Noise, ScaledOutput, bounds
+from trtsmith.converter.verify.tolerances import Tolerances
+
+_HALF = 0.5
+"""The least share of rows or positions that has to match: where fewer do, agreement proves nothing."""
+
+_SHOWN = 3
+"""Rows that a reason names."""
+
+
+def compared(
+    model: Model,
+    wanted: Arrays,
+    actual: Arrays,
+    plain: Arrays | None,
+    narrow: Arrays | None,
+    precision: str,
+    tolerances: Tolerances | None = None,
+    at: str = "",
+    at_least: Mapping[str, float] | None = None,
+    changes: Arrays | None = None,
+) -> tuple[Allowance, tuple[Comparison, ...]]:
+    """What outputs may differ by, and their comparisons; of those too that the allowance excludes.
+
+    wanted: the outputs to compare with. plain, narrow: the original's outputs in onnxruntime and what rounding makes of
+    them, as of `allowance`, with the values that decide selections (`selections.watched`) where these are known.
+    """
+    outputs = {value.name for value in model.proto.graph.output}
+    wanted = {name: value for name, value in wanted.items() if name in outputs}
+    plain = wanted if plain is None else plain
+    deciding = {n: v for n, v in plain.items() if n not in outputs and (narrow is None or n in narrow)}
+    of_deciding = None if narrow is None else {n: v for n, v in narrow.items() if n in deciding}
+    known = allowance(deciding, of_deciding, precision, model.proto).noise
+    scores = {
+        n: Scores(v, _bound(v, known.get(n))) for n, v in deciding.items() if v.dtype.kind == "f" and v.size
+    }
+    places = _Places(find_selections(model, tolerances), wanted, scores)
+    own = {n: v for n, v in plain.items() if n in outputs}
+    own, rounded = places.of(own).arrays, None if narrow is None else places.of(narrow)
+    small = None if rounded is None else {n: v for n, v in rounded.arrays.items() if n in own}
+    measured = allowance(own, small, precision, model.proto, at_least, changes)
+    found = places.of(actual, measured.noise)
+    alike = {} if narrow is None else places.of(narrow, measured.noise).told
+    doubtful, ill_conditioned = dict(measured.doubtful), dict(measured.ill_conditioned)
+    for names in places.rows():
+        one = alike.get(names[0])
+        if one is not None and one.matched < _HALF * one.of:  # too few rows tell what rounding changes
+            why = f"is not comparable: when values alone are rounded to {type_of(precision)}, {one.told}"
+            ill_conditioned |= {name: f"output {name!r} {why}" for name in names}
+    for name, one in found.told.items():
+        if not one.wrong and one.matched < _HALF * one.of:
+            doubtful[name] = f"output {name!r} is not comparable: {one.told}"
+        elif one.wrong and name in alike and alike[name].wrong:
+            doubtful[name] = (
+                f"output {name!r} is not comparable: {one.wrong}; rounding alone does the like: {alike[name].wrong}"
+            )
+            found.told[name] = replace(one, wrong="")
+    comparisons = compare(wanted, found.arrays, tolerances, measured.allowed, at, measured.noise)
+    measured = replace(measured, doubtful=doubtful, ill_conditioned=ill_conditioned)
+    return measured, tuple(_with_told(c, found.told.get(c.output)) for c in comparisons)
+
+
+def _bound(value: np.ndarray, noise: Noise | None) -> np.ndarray:
+    """What each element may be off by; nothing where nothing is known."""
+    if noise is None or not value.size or not value.ndim:
+        return np.zeros(value.shape)
+    output = ScaledOutput(np.nan_to_num(value.astype(np.float64), posinf=0, neginf=0), noise)
+    return np.asarray(bounds(output)[0] * output.top, np.float64)
+
+
+def _with_told(one: Comparison, found: Aligned | None) -> Comparison:
+    if found is None:
+        return one
+    nothing = (
+        "it is without a detection" if not found.of else one.nothing if found.of == found.matched else ""
+    )
+    told = replace(one, meaning=found.told, nothing=nothing)
+    if not found.wrong:
+        return told
+    return replace(
+        told, agrees=False, reason="; ".join([found.wrong, *([one.reason] if not one.agrees else [])])
+    )
+
+
+@dataclass
+class _Placed:
+    """Outputs as they are compared element by element, and what is said of those that a selection makes."""
+
+    arrays: dict[str, np.ndarray]
+    told: dict[str, Aligned] = field(default_factory=dict)
+
+
+class _Places:
+    """Gives outputs the places of what is expected."""
+
+    def __init__(self, found: Mapping[str, Selection], wanted: Arrays, scores: Mapping[str, Scores]) -> None:
+        self._found = {name: one for name, one in found.items() if name in wanted}
+        self._wanted, self._scores = wanted, scores
+        self._groups = list(self._row_groups())
+
+    def of(self, arrays: Arrays, noise: Mapping[str, Noise] | None = None) -> _Placed:
+        """noise: of the outputs, by which rows are judged; without it only the places change."""
+        placed = _Placed(dict(arrays))
+        for name, one in self._found.items():
+            have = arrays.get(name)
+            if have is None or have.dtype != self._wanted[name].dtype:
+                continue
+            same = have.shape == self._wanted[name].shape and have.dtype.kind in "iu" and have.size
+            scores = self._scores.get(one.scores)
+            if one.kind in ("classes", "ranking") and same:
+                placed.told[name] = decided(one, self._wanted[name], have, scores)
+            elif one.kind == "set":
+                placed.told[name] = in_both(
+                    one, self._wanted[name], have, scores, self._scores.get(one.against)
+                )
+            if name in placed.told:
+                placed.arrays[name] = placed.told[name].array
+        for group in self._groups:
+            group.place(arrays, noise or {}, placed)
+        return placed
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Outputs whose rows are matched together."""
+        return [group.names for group in self._groups]
+
+    def _row_groups(self) -> Iterator[_RowGroup]:
+        groups: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        for name, one in self._found.items():
+            if one.kind in ("rows", "detections"):
+                groups[one.order, one.boxes, one.scores].append(name)
+        for (order, _, _), names in groups.items():
+            group = _RowGroup.of(
+                self._found[names[0]], names, self._wanted, self._scores, self._scores.get(order)
+            )
+            if group is not None:
+                yield group
+
+
+@dataclass(frozen=True)
+class _RowGroup:
+    """Outputs whose rows one selection chose. counts: those that say how many rows there are."""
+
+    one: Selection
+    names: tuple[str, ...]
+    counts: tuple[str, ...]
+    rank: int
+    wanted: Arrays
+    rows: RowTable
+    order: Scores | None
+    scores: Mapping[str, Scores]
+
+    @staticmethod
+    def of(
+        one: Selection, names: list[str], wanted: Arrays, scores: Mapping[str, Scores], order: Scores | None
+    ) -> _RowGroup | None:
+        """None where the rows are nothing that is known: a selection far away whose order the output has not."""
+        base = next((n for n in names if wanted[n].ndim > 1 and wanted[n].dtype.kind == "f"), names[0])
+        prefix = wanted[base].shape[:-1] if wanted[base].ndim > 1 else wanted[base].shape
+        if not prefix or not np.prod(prefix):
+            return None
+        members = tuple(n for n in names if wanted[n].shape[: len(prefix)] == prefix)
+        found = table(wanted, members, prefix)
+        if found is None:
+            return None
+        found = replace(found, columns=columns_of(found, {n: wanted[n].dtype.kind in "iub" for n in members}))
+        if order is not None:
+            shape = found.values.shape[:2]
+            if order.values.size != shape[0] * shape[1] or order.values.shape[-1] != shape[1]:
+                order = None
+            else:
+                order = Scores(order.values.reshape(shape), order.bound.reshape(shape))
+        if (
+            found.columns is None
+            and order is None
+            and one.kind == "rows"
+            and (one.scores or one.limits or one.boxes)
+        ):
+            return None
+        counts = tuple(n for n in names if n not in members and wanted[n].size == len(found.values))
+        return _RowGroup(one, members, counts, len(prefix), wanted, found, order, scores)
+
+    def place(self, arrays: Arrays, noise: Mapping[str, Noise], placed: _Placed) -> None:
+        if any(n not in arrays or arrays[n].dtype != self.wanted[n].dtype for n in self.names):
+            return
+        if any(arrays[n].shape[self.rank :] != self.wanted[n].shape[self.rank :] for n in self.names):
+            return
+        has = table(arrays, self.names, (0,) * self.rank)
+        if has is None or has.values.shape[0] != self.rows.values.shape[0]:
+            return
+        has = replace(has, columns=self.rows.columns)
+        found = match(self.rows, has)
+        explanation = self._explanation(noise)
+        found = explanation.without_swapped(has, found) if noise else explanation.without_outliers(has, found)
+        wrong, highest = explanation.unexplained(has, found)
+        for name in self.names:
+            placed.arrays[name] = in_place(self.wanted[name], arrays[name], self.rows.values.shape[:2], found)
+        for name in self.counts:
+            sides = [
+                np.array([len(side.filled(i)) for i in range(len(side.values))]) for side in (self.rows, has)
+            ]
+            if all(
+                (a.ravel() == n).all() for a, n in zip((self.wanted[name], arrays[name]), sides, strict=True)
+            ):
+                placed.arrays[name] = self.wanted[name]
+        placed.told[self.names[0]] = self._told(has, found, wrong, highest)
+
+    def _told(self, has: RowTable, found: Matching, wrong: list[str], highest: float) -> Aligned:
+        noun = "rows" if self.rows.columns is None else "detections"
+        lost, extra, pairs = len(found.lost), len(found.extra), len(found.pairs)
+        told = f"{pairs} of {pairs + lost} {noun} match"
+        if self.rows.columns is not None and pairs:
+            told += self._errors(has, found)
+        if lost or extra:
+            told += f", unmatched: {lost} of the reference, {extra} of the result"
+            if not wrong:
+                told += ", all as rounding decides"
+            if highest:
+                told += f", with scores of at most {highest:.3g}"
+        said = "; ".join(wrong[:_SHOWN]) + (
+            f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        )
+        words = f"{told}; rounding does not explain: {said}" if wrong else ""
+        return Aligned(self.wanted[self.names[0]], told, words, pairs, pairs + max(lost, extra))
+
+    def _errors(self, has: RowTable, found: Matching) -> str:
+        columns = self.rows.columns
+        assert columns is not None
+        image, want, have = np.transpose(found.pairs)
+        off = np.abs(self.rows.values[image, want] - has.values[image, have])
+        return (
+            f" (boxes within {off[:, columns.box : columns.box + 4].max():.2g}, scores within "
+            f"{off[:, columns.score].max():.2g})"
+        )
+
+    def _explanation(self, noise: Mapping[str, Noise]) -> Explanation:
+        blocks = [
+            _bound(self.wanted[n], noise.get(n)).reshape(*self.rows.values.shape[:2], -1) for n in self.names
+        ]
+        pool = self.scores.get(self.one.scores)
+        images = len(self.rows.values)
+        candidates = None
+        boxes = self.scores.get(self.one.boxes)
+        if boxes is not None and pool is not None:
+            flat = corners(boxes.values.reshape(-1, 4).astype(np.float64), self.one.centres)
+            # [images, classes, boxes]: the boxes of an image are those of each of its classes
+            each = flat.reshape(boxes.values.shape[0], 1, -1, 4)
+            shape = (*pool.values.shape[:2], each.shape[2], 4)
+            candidates = (
+                np.broadcast_to(each, shape).reshape(-1, 4),
+                Scores(pool.values.ravel(), pool.bound.ravel()),
+            )
+        return Explanation(
+            self.one,
+            self.rows,
+            np.concatenate(blocks, axis=2),
+            candidates,
+            self.order,
+            pool.values.reshape(images, -1) if pool is not None and pool.values.size % images == 0 else None,
+        )

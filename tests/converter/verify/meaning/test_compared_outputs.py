@@ -1,0 +1,273 @@
+"""What a selection makes is compared as what it is: ties within rounding are no errors, and planted errors are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.selections import find_selections, watched
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.tolerances import parse_tolerances
+
+Arrays = dict[str, np.ndarray]
+RNG = np.random.default_rng(7)
+
+NMS = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,60,4] boxes, float[1,3,60] scores) => (float[1,K,6] dets)
+<int64[1] most = {20}, float[1] overlap = {0.5}, float[1] floor = {0.25}, int64[1] one = {1}, int64[1] zero = {0},
+ int64[2] pick = {1, 2}, int64[1] two = {2}, int64[1] three = {3}, int64[3] flat = {1, -1, 6}> {
+ b = Identity (boxes) s = Identity (scores)
+ chosen = NonMaxSuppression (b, s, most, overlap, floor)
+ class = Slice (chosen, one, two, one) box = Slice (chosen, two, three, one)
+ image = Slice (chosen, zero, one, one)
+ at = Concat <axis = 1> (image, box) which = Concat <axis = 1> (image, class, box)
+ rows = GatherND (b, at) values = GatherND (s, which) value = Unsqueeze (values, one) label = Cast <to = 1> (class)
+ whole = Concat <axis = 1> (rows, value, label) dets = Reshape (whole, flat) }"""
+
+TOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,50] scores, float[1,50,20] features) => (float[1,8,20] queries)
+<int64[1] k = {8}, int64[1] last = {-1}, int64[3] wide = {1, 1, 20}> {
+ s = Identity (scores) values, places = TopK (s, k) at = Unsqueeze (places, last) all = Expand (at, wide)
+ queries = GatherElements <axis = 1> (features, all) }"""
+
+CLASSES = """<ir_version: 8, opset_import: ["" : 17]> g (float[64,10] scores) => (int64[64] best) {
+ s = Identity (scores) best = ArgMax <axis = 1, keepdims = 0> (s) }"""
+
+RANKING = """<ir_version: 8, opset_import: ["" : 17]> g (float[4,50] scores) => (float[4,8] values, int64[4,8] places)
+<int64[1] k = {8}> { s = Identity (scores) values, places = TopK (s, k) }"""
+
+PLACES = """<ir_version: 8, opset_import: ["" : 17]> g (float[8,9] x) => (int64[2,K] places) <float limit = {0.5}> {
+ s = Identity (x) over = Greater (s, limit) places = NonZero (over) }"""
+
+
+def a_model(folder: Path, text: str) -> Model:
+    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
+    return load_model(folder / "m.onnx")
+
+
+class Judged:
+    """A network with its inputs; `by` compares what it makes of others, as an engine in float16 would."""
+
+    def __init__(self, folder: Path, text: str, **feeds: np.ndarray) -> None:
+        self.model, self.feeds = a_model(folder, text), {n: v.astype(np.float32) for n, v in feeds.items()}
+        sets = (InputSet("", self.feeds),)
+        plain, narrow = onnxruntime_outputs(watched(self.model), sets, "fp16", lambda text: None)
+        assert narrow is not None
+        self.plain, self.narrow = plain[0], narrow[0]
+
+    def of(self, **feeds: np.ndarray) -> Arrays:
+        """The outputs for other inputs, as an engine has them: those of the model alone."""
+        return run(self.model, self.feeds | {n: v.astype(np.float32) for n, v in feeds.items()})
+
+    def by(self, outputs: Arrays, *kinds: str) -> Comparison:
+        """The last output's comparison."""
+        told = parse_tolerances(compare=kinds)
+        measured, found = compared(self.model, self.plain, outputs, self.plain, self.narrow, "fp16", told)
+        assert not measured.moved and not measured.doubtful
+        return found[-1]
+
+
+@pytest.fixture
+def detector(tmp_path: Path) -> Judged:
+    """Twenty objects with three boxes each of nearly one score, of which one remains."""
+    centres = RNG.uniform(50, 550, (20, 1, 2)) + RNG.uniform(-3, 3, (20, 3, 2))
+    sizes = RNG.uniform(40, 60, (20, 1, 2)) * np.ones((20, 3, 1))
+    boxes = np.concatenate([centres - sizes / 2, centres + sizes / 2], axis=2).reshape(1, 60, 4)
+    scores = np.zeros((1, 3, 60))
+    for i, top in enumerate(np.linspace(0.35, 0.95, 20)):
+        scores[0, i % 3, 3 * i : 3 * i + 3] = top, top - 0.02, top - 0.04
+    scores[0, 0, 1], scores[0, 0, 0] = scores[0, 0, 0] - 1e-5, scores[0, 0, 0]  # a tie
+    return Judged(tmp_path, NMS, boxes=boxes, scores=scores)
+
+
+def test_detections_are_matched_and_counted(detector: Judged) -> None:
+    found = detector.by(detector.of())
+    count = detector.plain["dets"].shape[1]
+    assert found.agrees and found.meaning.startswith(
+        f"{count} of {count} detections match (boxes within 0, scores"
+    )
+    turned = {"dets": detector.plain["dets"][:, ::-1].copy()}
+    assert detector.by(
+        turned
+    ).agrees  # of the three classes; each class's rows are in order, all together are not
+
+
+def test_a_box_that_ties_with_another_may_take_its_place(detector: Judged) -> None:
+    scores = detector.feeds["scores"].copy()
+    scores[0, 0, [0, 1]] = scores[0, 0, [1, 0]]
+    found = detector.by(detector.of(scores=scores))
+    assert (
+        found.agrees
+        and "unmatched: 1 of the reference, 1 of the result, all as rounding decides" in found.meaning
+    )
+
+
+def test_a_detection_at_the_threshold_may_go(tmp_path: Path, detector: Judged) -> None:
+    scores = detector.feeds["scores"].copy()
+    scores[0, 0, :3] = 0.2501, 0.1, 0.1
+    near = Judged(tmp_path, NMS, boxes=detector.feeds["boxes"], scores=scores)
+    scores[0, 0, 0] = 0.2499
+    found = near.by(near.of(scores=scores))
+    assert found.agrees and "unmatched: 1 of the reference, 0 of the result" in found.meaning
+
+
+def _shifted(dets: np.ndarray) -> np.ndarray:
+    dets[0, 3, :4] += 6
+    return dets
+
+
+def _far(dets: np.ndarray) -> np.ndarray:
+    dets[0, 3, :4] += 300
+    return dets
+
+
+def _other_class(dets: np.ndarray) -> np.ndarray:
+    dets[0, 3, 5] = (dets[0, 3, 5] + 1) % 3
+    return dets
+
+
+def _dropped(dets: np.ndarray) -> np.ndarray:
+    return np.delete(dets, int(dets[0, :, 4].argmax()), axis=1)
+
+
+def _added(dets: np.ndarray) -> np.ndarray:
+    return np.concatenate([dets, dets[:, :1]], axis=1)
+
+
+def _zero(dets: np.ndarray) -> np.ndarray:
+    return np.zeros_like(dets)
+
+
+def _nan(dets: np.ndarray) -> np.ndarray:
+    dets[0, 2, 1] = np.nan
+    return dets
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        (_shifted, "further off than rounding explains"),
+        (_far, "is lost (score"),
+        (_other_class, "is lost (score"),
+        (_dropped, "is lost (score 0.95"),
+        (_added, "has no counterpart (score"),
+        (_zero, "is lost"),
+        (_nan, "is lost"),
+    ],
+)
+def test_an_error_in_detections_is_found(
+    detector: Judged, plant: Callable[[np.ndarray], np.ndarray], words: str
+) -> None:
+    found = detector.by({"dets": plant(detector.of()["dets"].copy())})
+    assert not found.agrees and words in found.reason, found.reason
+
+
+def test_a_tie_at_the_cut_may_bring_another_row(tmp_path: Path) -> None:
+    scores = np.linspace(1, 0, 50)[None].copy()
+    scores[0, 8] = scores[0, 7] - 1e-5
+    features = RNG.standard_normal((1, 50, 20))
+    judged = Judged(tmp_path, TOP, scores=scores, features=features)
+    scores[0, [7, 8]] = scores[0, [8, 7]]
+    scores[0, [2, 3]] = scores[0, [3, 2]]  # no tie
+    swapped = scores.copy()
+    swapped[0, [2, 3]] = judged.feeds["scores"][0, [2, 3]]
+    found = judged.by(judged.of(scores=swapped))
+    assert (
+        found.agrees and "7 of 8 rows match, unmatched: 1 of the reference, 1 of the result" in found.meaning
+    )
+    found = judged.by(judged.of(scores=scores))
+    assert not found.agrees and "stands behind" in found.reason
+    lost = judged.of()["queries"].copy()
+    lost[0, 2] = RNG.standard_normal(20)
+    assert "row 2 is lost" in judged.by({"queries": lost}).reason
+
+
+@pytest.mark.parametrize(("text", "output"), [(CLASSES, "best"), (RANKING, "places")])
+def test_indices_differ_where_scores_tie_and_nowhere_else(tmp_path: Path, text: str, output: str) -> None:
+    shape = (64, 10) if text is CLASSES else (4, 50)
+    scores = np.tile(np.linspace(1, 0, shape[1]), (shape[0], 1))
+    scores[1, 1] = scores[1, 0] - 1e-5
+    judged = Judged(tmp_path, text, scores=scores)
+    scores[1, [0, 1]] = scores[1, [1, 0]]
+    found = judged.by(judged.of(scores=scores))
+    assert found.agrees and "are ties within rounding: margins of at most 1.0e-05" in found.meaning
+    scores[2, 0] -= 0.15
+    found = judged.by(judged.of(scores=scores))
+    assert not found.agrees and "differ by more than rounding explains, as " in found.reason
+    if text is RANKING:
+        twice = judged.of()
+        twice["places"][1, 1] = twice["places"][1, 0]
+        assert not judged.by(twice).agrees
+
+
+def test_positions_differ_at_the_limit_and_nowhere_else(tmp_path: Path) -> None:
+    x = RNG.uniform(0, 1, (8, 9))
+    x[abs(x - 0.5) < 0.02] = 0.9
+    x[3, 4] = 0.50001
+    judged = Judged(tmp_path, PLACES, x=x)
+    x[3, 4] = 0.49999
+    found = judged.by(judged.of(x=x))
+    assert found.agrees and "1 in one only, at the limit within rounding" in found.meaning
+    x[0, 0] = 1 - x[0, 0]
+    found = judged.by(judged.of(x=x))
+    assert not found.agrees and "no rounding at a limit explains it: 0,0" in found.reason
+
+
+def test_what_the_user_says_counts(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[1,9,5] x) => (float[1,9,5] y) { y = Relu (x) }'
+    judged = Judged(tmp_path, text, x=RNG.uniform(1, 2, (1, 9, 5)))
+    turned = {"y": judged.plain["y"][:, ::-1].copy()}
+    assert not judged.by(turned).agrees
+    found = judged.by(turned, "y=rows")
+    assert found.agrees and found.meaning == "9 of 9 rows match"
+    assert find_selections(judged.model, parse_tolerances(compare=["y=values"])) == {}
+    for wrong in ("y", "y=boxes", "=rows"):
+        with pytest.raises(UsageError, match="does not say what an output is compared as"):
+            parse_tolerances(compare=[wrong])
+    with pytest.raises(UsageError, match="the model has no output 'w'"):
+        parse_tolerances(compare=["w=rows"]).check_outputs(["y"])
+
+
+def test_rows_of_which_rounding_leaves_too_few_are_not_compared(tmp_path: Path) -> None:
+    """What rounding changes of a row is known only where it matches: else right runs would disagree."""
+    judged = Judged(
+        tmp_path, TOP, scores=np.linspace(1, 0, 50)[None], features=RNG.standard_normal((1, 50, 20))
+    )
+    judged.narrow["queries"] = RNG.standard_normal((1, 8, 20)).astype(np.float32)
+    measured, _ = compared(judged.model, judged.plain, judged.of(), judged.plain, judged.narrow, "fp16")
+    assert "of 8 rows match" in measured.excluded(None)["queries"]
+
+
+def test_an_output_far_from_a_selection_keeps_its_places(tmp_path: Path) -> None:
+    """A selection on the way proves nothing of an output whose rows it did not choose."""
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[6,20] x) => (float[6,20] y) <int64[1] k = {3}> {'
+        "v, i = TopK (x, k) m = ReduceMean <axes = [1]> (v) y = Sub (x, m) }"
+    )
+    judged = Judged(tmp_path, text, x=RNG.standard_normal((6, 20)))
+    assert not judged.by({"y": judged.plain["y"][::-1].copy()}).agrees
+
+
+def _kinds(folder: Path, text: str) -> dict[str, Any]:
+    return {name: one.kind for name, one in find_selections(a_model(folder, text)).items()}
+
+
+def test_selections_are_recognised(tmp_path: Path) -> None:
+    kinds = [_kinds(tmp_path, text) for text in (NMS, TOP, CLASSES, RANKING, PLACES)]
+    assert kinds == [
+        {"dets": "rows"},
+        {"queries": "rows"},
+        {"best": "classes"},
+        {"places": "ranking"},
+        {"places": "set"},
+    ]
