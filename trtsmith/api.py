@@ -94,6 +94,7 @@ def convert(
     rtol: Tolerance | None = None,
     atol: Tolerance | None = None,
     not_compared: Texts = (),
+    max_cost: float | None = None,
     verify: str | None = "auto",
     html: StrPath | None = None,
     ops: Paths = (),
@@ -151,6 +152,7 @@ def convert(
     refused:      the file for these nodes as a model; None: beside the output.
     rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
     not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
+    max_cost:     what int8 or fp8 may change of any output of the original; None: anything.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
     html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
@@ -213,7 +215,7 @@ def convert(
         prefer_stock=prefer_stock,
         inputs=arrays_of(inputs, "inputs"),
         expected=arrays_of(expected, "expected"),
-        tolerances=tolerances_of(rtol, atol, not_compared),
+        tolerances=tolerances_of(rtol, atol, not_compared, max_cost),
         references=references_of(reference),
         verify=verify,
         precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),

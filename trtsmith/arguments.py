@@ -254,9 +254,11 @@ def precision_of(
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
 
 
-def tolerances_of(rtol: Tolerance | None, atol: Tolerance | None, not_compared: Texts = ()) -> Tolerances:
+def tolerances_of(
+    rtol: Tolerance | None, atol: Tolerance | None, not_compared: Texts = (), max_cost: float | None = None
+) -> Tolerances:
     """Reads tolerances: one for all outputs, or by the name of the output."""
-    return parse_tolerances(_tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared))
+    return parse_tolerances(_tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), max_cost)
 
 
 def _tolerance_texts(given: Tolerance | None) -> list[str]:

@@ -73,8 +73,10 @@ def zoo_commands() -> ZooCommands:
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
         OptionCheck(("values",), lambda options: parse_values(options.values)),
         OptionCheck(
-            ("rtol", "atol", "not-compared"),
-            lambda options: parse_tolerances(options.rtol, options.atol, options.not_compared),
+            ("rtol", "atol", "not-compared", "max-cost"),
+            lambda options: parse_tolerances(
+                options.rtol, options.atol, options.not_compared, options.max_cost
+            ),
         ),
         OptionCheck(
             ("keep-fp32", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),

@@ -20,10 +20,12 @@ from trtsmith.converter.model.shape_tensors import values_as_input
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.precision.formats import FORMATS
-from trtsmith.converter.rewrite.rewrite import Rewritten, reference
+from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
+from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.both_runs import judged_by_both
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import verify_graphs
@@ -34,7 +36,7 @@ from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict, not_comparable
+from trtsmith.converter.verify.verdict import AGREE, NOT_COMPARABLE, TOO_COSTLY, Verdict, not_comparable
 from trtsmith.importers.problem import Problem
 
 MODES = ("auto", "graph", "engine")
@@ -46,7 +48,8 @@ class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
-    gave, or a function of the user's. plain: the original's own, where they are known already.
+    gave, or a function of the user's. plain: the original's own, where they are known already. samples: sets of inputs of
+    the original with which 8 bits were calibrated.
     """
 
     original: Model
@@ -59,6 +62,7 @@ class ConversionCheck:
     gpu: Gpu | None
     references: References = NO_REFERENCES
     plain: Arrays | None = None
+    samples: Sequence[Arrays] = ()
 
     def run(
         self,
@@ -67,6 +71,54 @@ class ConversionCheck:
         request: RunRequest,
         precision: str,
         progress: Progress,
+        plain: Rewritten | None = None,
+        calibrated: Model | None = None,
+    ) -> Verdict:
+        """What the numbers prove; in 8 bits, which are held to their own graph, what they cost beside it.
+
+        plain: the graph before a precision was chosen. calibrated: the graph as calibration left it.
+        """
+        own = precision in QUANTIZED and not self.tolerances and self.expected is None
+        told = replace(rewritten, typed=calibrated) if own else rewritten
+        verdict = self._judged(told, built, request, precision, progress, plain if own else None)
+        if precision not in QUANTIZED:
+            return verdict
+        return self._with_cost(verdict, rewritten, precision, progress, plain)
+
+    def _with_cost(
+        self,
+        verdict: Verdict,
+        rewritten: Rewritten,
+        precision: str,
+        progress: Progress,
+        plain: Rewritten | None,
+    ) -> Verdict:
+        steps_of(progress)(f"measuring what {precision} costs")
+        most = self.tolerances.max_cost if self.tolerances is not None else None
+        sets = [self.feeds, *self.samples[: SAMPLES - 1]]
+        words = self.inputs + (
+            f" and {len(sets) - 1} of {len(self.samples)} samples of --calibration" if self.samples else ""
+        )
+        try:
+            cost = measured_cost(
+                self.original, rewritten, plain, sets, words, precision, most, self.expected or self.plain
+            )
+        except ConversionError:  # the verdict says which graph cannot be run
+            return verdict if most is None else replace(verdict, status=NOT_COMPARABLE)
+        if not cost.too_high or verdict.status != AGREE:
+            return replace(verdict, cost=cost)
+        worst = max(cost.too_high, key=lambda one: one.error)
+        reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
+        return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
+
+    def _judged(
+        self,
+        rewritten: Rewritten,
+        built: BuildResult,
+        request: RunRequest,
+        precision: str,
+        progress: Progress,
+        plain: Rewritten | None,
     ) -> Verdict:
         """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine."""
         not_run = _why_not(self.mode, self.gpu, built)
@@ -78,8 +130,11 @@ class ConversionCheck:
             verdict = not_comparable("original", error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         step("running the rewritten graph in onnxruntime")
-        graphs = self._graphs(rewritten, expected, precision)
-        if self.expected is None:
+        if plain is not None:
+            graphs = self._eight_bits(rewritten, plain, expected, precision)
+        else:
+            graphs = self._graphs(rewritten, expected, precision)
+        if self.expected is None and plain is None:
             graphs = judged_by_both(
                 self.original,
                 graphs,
@@ -104,6 +159,33 @@ class ConversionCheck:
         return replace(
             verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}", references=tuple(told)
         )
+
+    def _eight_bits(
+        self, rewritten: Rewritten, plain: Rewritten, expected: Arrays, precision: str
+    ) -> Verdict:
+        """The graph before calibration against the original; then the one to build against the calibrated one."""
+        before = verify_graphs(
+            self.original,
+            plain.model,
+            self.feeds,
+            self.inputs,
+            self.tolerances,
+            expected,
+            plain.io_types,
+            optimise=False,
+        )
+        if not before.agrees or rewritten.typed is None:
+            return before
+        engine = to_engine(self.feeds, plain.io_types)
+        names = {value.name for value in rewritten.typed.proto.graph.input}
+        feeds = {name: value for name, value in engine.items() if name in names}
+        own = verify_graphs(
+            runnable(rewritten.typed), rewritten.model, feeds, self.inputs, self.tolerances, optimise=False
+        )
+        said = (
+            f"{own.reason}, in {precision} against the calibrated graph; before calibration: {before.reason}"
+        )
+        return replace(own if not own.agrees else before, reason=said, comparisons=own.comparisons)
 
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
@@ -174,10 +256,12 @@ def prepare(
     tolerances: Tolerances | None,
     mode: str,
     references: References = NO_REFERENCES,
+    samples: Sequence[Arrays] = (),
 ) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
-    The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
+    samples: those of --calibration. The original is fed the frozen values too; what was generated for a shape tensor are
+    its usual values.
     UsageError: files that do not fit the model, or mode "engine" without a GPU.
     """
     gpu = find_gpu() if mode != "graph" else None
@@ -215,6 +299,7 @@ def prepare(
         gpu,
         references,
         _with_functions(original, fed) if references.nodes else None,
+        [{**one, **frozen} for one in samples],
     )
 
 

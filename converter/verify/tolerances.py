@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.option_values import check_values, is_cost
 from trtsmith.importers.problem import Problem
 
 TOLERANCE: Mapping[str, float] = {
@@ -27,11 +28,13 @@ class Tolerances:
     """What --rtol and --atol say, each `VALUE` or `OUTPUT:VALUE`: |result - reference| <= atol + rtol * |reference|.
 
     not_compared: outputs of which the user accepts that they cannot be compared (--not-compared).
+    max_cost: what int8 and fp8 may change of an output of the original (--max-cost); None: anything.
     """
 
     rtol: Mapping[str, float]
     atol: Mapping[str, float]
     not_compared: frozenset[str] = frozenset()
+    max_cost: float | None = None
 
     def __bool__(self) -> bool:
         """Whether the user gave any number."""
@@ -66,9 +69,13 @@ class Tolerances:
 
 
 def parse_tolerances(
-    rtol: Sequence[str] = (), atol: Sequence[str] = (), not_compared: Sequence[str] = ()
+    rtol: Sequence[str] = (),
+    atol: Sequence[str] = (),
+    not_compared: Sequence[str] = (),
+    max_cost: float | None = None,
 ) -> Tolerances:
     """UsageError for what is not a non-negative number."""
+    check_values(("--max-cost", max_cost, is_cost))
     tables = []
     for flag, texts in (("--rtol", rtol), ("--atol", atol)):
         table = {}
@@ -89,4 +96,4 @@ def parse_tolerances(
                 )
             table[name] = value
         tables.append(table)
-    return Tolerances(tables[0], tables[1], frozenset(not_compared))
+    return Tolerances(tables[0], tables[1], frozenset(not_compared), max_cost)
