@@ -10,6 +10,7 @@ import onnx
 
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.constants.moves import MOVES
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
 from trtsmith.converter.rewrite.types import to_engine, to_model
@@ -97,7 +98,7 @@ class QuantizedLayers:
             known = {at: value for at, value in wide.items() if value is not None}
             if known:
                 self._wide[node.name], self._nodes[node.name] = known, node
-        self.names = tuple(self._wide)
+        self.names = tuple(name for name, node in self._nodes.items() if node.op_type not in MOVES)
 
     def op_type(self, name: str) -> str:
         return str(self._nodes[name].op_type)
