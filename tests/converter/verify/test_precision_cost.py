@@ -15,8 +15,10 @@ from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ConversionCheck
+from trtsmith.converter.verify.cost import measured
 from trtsmith.converter.verify.cost.measured import QuantizedLayers, measured_cost
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -107,7 +109,7 @@ def test_a_graph_that_was_wrong_before_calibration_disagrees(tmp_path: Path) -> 
     assert verdict.status == "disagree" and verdict.cost is not None
 
 
-def test_each_layer_alone_costs_what_numpy_says(tmp_path: Path) -> None:
+def test_each_layer_alone_costs_what_numpy_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, original = in_8_bits(tmp_path / "q", 0.3, 3.0), graph(tmp_path / "original", FLOAT)
     layers = QuantizedLayers(model, original)
     assert layers.names == ("first", "last")
@@ -116,5 +118,11 @@ def test_each_layer_alone_costs_what_numpy_says(tmp_path: Path) -> None:
     exact = X.astype(np.float64) @ WEIGHTS["v"] @ WEIGHTS["w"]
     steps = np.clip(np.rint(X / np.float32(0.3)), -128, 127) * np.float32(0.3)
     alone = float(np.linalg.norm(steps @ WEIGHTS["v"] @ WEIGHTS["w"] - exact) / np.linalg.norm(exact))
+    changes = run(layers.side_by_side(), {"x": X})
+    first = float(np.linalg.norm(steps @ WEIGHTS["v"] - X @ WEIGHTS["v"]) / np.linalg.norm(X @ WEIGHTS["v"]))
+    assert changes[layers.change_of("first")] == pytest.approx(first, rel=1e-3)
+    monkeypatch.setattr(measured, "LAYERS", 1)
+    fewer = measured_cost(original, replace(plain, model=model), plain, [{"x": X}], "given", "int8", None)
+    assert [one.node for one in fewer.layers] == ["last"] and (fewer.tried, fewer.quantized) == (1, 2)
     found = {one.node: one.error for one in cost.layers}
     assert found["first"] == pytest.approx(alone, rel=1e-3) and cost.tried == cost.quantized == 2
