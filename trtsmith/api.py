@@ -95,6 +95,7 @@ def convert(
     atol: Tolerance | None = None,
     not_compared: Texts = (),
     compare: Mapping[str, str] | None = None,
+    max_cost: float | None = None,
     verify: str | None = "auto",
     html: StrPath | None = None,
     ops: Paths = (),
@@ -154,6 +155,7 @@ def convert(
     not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
     compare:      by output, what it is compared as where its graph does not show it: "rows", "detections", "ranking",
         "classes", "set", or "values" for element by element.
+    max_cost:     what int8 or fp8 may change of any output of the original; None: anything.
     verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
         machine's GPU is one that it is built for; None: nothing.
     html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
@@ -216,7 +218,7 @@ def convert(
         prefer_stock=prefer_stock,
         inputs=arrays_of(inputs, "inputs"),
         expected=arrays_of(expected, "expected"),
-        tolerances=tolerances_of(rtol, atol, not_compared, compare),
+        tolerances=tolerances_of(rtol, atol, not_compared, compare, max_cost),
         references=references_of(reference),
         verify=verify,
         precision=precision_of(precision, keep_fp32, accumulate, float_lstm, io_precision, calibration),

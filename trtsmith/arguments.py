@@ -259,10 +259,13 @@ def tolerances_of(
     atol: Tolerance | None,
     not_compared: Texts = (),
     compare: Mapping[str, str] | None = None,
+    max_cost: float | None = None,
 ) -> Tolerances:
     """Reads tolerances: one for all outputs, or by the name of the output; and what outputs are compared as."""
     kinds = [f"{name}={kind}" for name, kind in (compare or {}).items()]
-    return parse_tolerances(_tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), kinds)
+    return parse_tolerances(
+        _tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), kinds, max_cost
+    )
 
 
 def _tolerance_texts(given: Tolerance | None) -> list[str]:

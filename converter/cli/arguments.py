@@ -14,7 +14,7 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     source_of_text,
 )
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.option_values import EXPECTED, is_count, is_seconds
+from trtsmith.converter.model.option_values import EXPECTED, is_cost, is_count, is_seconds
 from trtsmith.converter.model.options.gpu_names import parse_targets
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
@@ -43,6 +43,17 @@ def positive_seconds(text: str) -> float:
         value = 0.0
     if not is_seconds(value):
         raise ArgumentTypeError(f"{text!r} is not {EXPECTED[is_seconds]}")
+    return value
+
+
+def cost(text: str) -> float:
+    """What the precision may change of an output."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not is_cost(value):
+        raise ArgumentTypeError(f"{text!r} is not {EXPECTED[is_cost]}")
     return value
 
 
@@ -231,6 +242,16 @@ def add_outputs_compared(parser: Any) -> None:
         default=[],
         metavar="OUT=KIND",
         help=f"what an output is compared as, where its graph does not show it: {', '.join(KINDS)}; may be repeated",
+    )
+
+
+def add_max_cost(parser: Any) -> None:
+    """--max-cost."""
+    parser.add_argument(
+        "--max-cost",
+        type=cost,
+        metavar="X",
+        help="what int8 or fp8 may change of any output of the original, as 0.05; more ends with exit code 3",
     )
 
 

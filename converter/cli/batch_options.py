@@ -73,9 +73,9 @@ def zoo_commands() -> ZooCommands:
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
         OptionCheck(("values",), lambda options: parse_values(options.values)),
         OptionCheck(
-            ("rtol", "atol", "not-compared", "compare"),
+            ("rtol", "atol", "not-compared", "compare", "max-cost"),
             lambda options: parse_tolerances(
-                options.rtol, options.atol, options.not_compared, options.compare
+                options.rtol, options.atol, options.not_compared, options.compare, options.max_cost
             ),
         ),
         OptionCheck(

@@ -32,6 +32,7 @@ from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
+from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
     OPTIMIZATION_LEVELS,
@@ -208,7 +209,8 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
                 _run_request(options, rewritten, built, loaded),
                 _precision_to_judge_by(options, rewritten),
                 progress,
-                own=None if rewritten.precision is None else analysis.plain,
+                analysis.plain,
+                analysis.rewritten.typed,
             )
             clock.ended(then="bundle")
         warnings = (
@@ -402,6 +404,7 @@ class _Preparation:
                 tolerances=options.tolerances,
                 mode=options.verify,
                 references=options.references,
+                samples=load_samples(options.precision.calibration, specs),
             )
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:

@@ -20,6 +20,11 @@ def is_seconds(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < _END
 
 
+def is_cost(value: object) -> bool:
+    """Whether it is what an output may change by: a number from 0 on."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
+
+
 def is_target(value: object) -> bool:
     """Whether it is of the form sm86. Which of them can be built for is TensorRT's to say."""
     return isinstance(value, str) and value[:2] == "sm" and value[2:].isascii() and value[2:].isdigit()
@@ -27,6 +32,7 @@ def is_target(value: object) -> bool:
 
 EXPECTED: dict[Callable[[object], bool], str] = {
     is_count: f"a whole number from 1 to {_END - 1}",
+    is_cost: "a number >= 0, as 0.05",
     is_seconds: "a positive number of seconds",
     is_target: "GPUs such as sm86,sm89",
 }

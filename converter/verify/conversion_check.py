@@ -19,10 +19,12 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.precision.formats import FORMATS
-from trtsmith.converter.rewrite.rewrite import Rewritten, reference
+from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
+from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
+from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import computing, graphs_at_ends, verify_graphs
@@ -34,8 +36,10 @@ from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
+    AGREE,
     DISAGREE,
     NOT_COMPARABLE,
+    TOO_COSTLY,
     Verdict,
     not_comparable,
     with_other_sizes,
@@ -52,7 +56,8 @@ class ConversionCheck:
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
     gave, or a function of the user's. plain: the original's own, where they are known already. generation: of the inputs,
-    where the user gave none. fixed: inputs whose values the profile has.
+    where the user gave none. fixed: inputs whose values the profile has. samples: sets of inputs of the original with which
+    8 bits were calibrated.
     """
 
     original: Model
@@ -67,6 +72,7 @@ class ConversionCheck:
     plain: Arrays | None = None
     generation: Generation | None = None
     fixed: frozenset[str] = frozenset()
+    samples: Sequence[Arrays] = ()
 
     def run(
         self,
@@ -75,19 +81,68 @@ class ConversionCheck:
         request: RunRequest,
         precision: str,
         progress: Progress,
-        *,
-        own: Rewritten | None = None,
+        plain: Rewritten | None = None,
+        calibrated: Model | None = None,
+    ) -> Verdict:
+        """What the numbers prove; in 8 bits, which are held to their own graph, what they cost beside it.
+
+        plain: the graph before a precision was chosen. calibrated: the graph as calibration left it.
+        """
+        own = precision in QUANTIZED and not self.tolerances and self.expected is None
+        told = replace(rewritten, typed=calibrated) if own else rewritten
+        verdict = self._judged(told, built, request, precision, progress, plain, own)
+        if precision not in QUANTIZED:
+            return verdict
+        return self._with_cost(verdict, rewritten, precision, progress, plain)
+
+    def _with_cost(
+        self,
+        verdict: Verdict,
+        rewritten: Rewritten,
+        precision: str,
+        progress: Progress,
+        plain: Rewritten | None,
+    ) -> Verdict:
+        steps_of(progress)(f"measuring what {precision} costs")
+        most = self.tolerances.max_cost if self.tolerances is not None else None
+        sets = [self.feeds, *self.samples[: SAMPLES - 1]]
+        words = self.inputs + (
+            f" and {len(sets) - 1} of {len(self.samples)} samples of --calibration" if self.samples else ""
+        )
+        try:
+            cost = measured_cost(
+                self.original, rewritten, plain, sets, words, precision, most, self.expected or self.plain
+            )
+        except ConversionError:  # the verdict says which graph cannot be run
+            return verdict if most is None else replace(verdict, status=NOT_COMPARABLE)
+        if not cost.too_high or verdict.status != AGREE:
+            return replace(verdict, cost=cost)
+        worst = max(cost.too_high, key=lambda one: one.error)
+        reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
+        return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
+
+    def _judged(
+        self,
+        rewritten: Rewritten,
+        built: BuildResult,
+        request: RunRequest,
+        precision: str,
+        progress: Progress,
+        plain: Rewritten | None,
+        own: bool,
     ) -> Verdict:
         """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine.
 
-        own: the rewritten graph in the model's own precision, where it has another: at the ends of the profile it stands for
-        both, as the precision pass does the same at all sizes.
+        plain: the rewritten graph in the model's own precision: at the ends of the profile it stands for a chosen one, too,
+        as the precision pass does the same at all sizes. own: whether a graph in 8 bits is held to itself.
         """
-        verdict = self._usual(rewritten, built, request, precision, progress)
+        verdict = self._usual(rewritten, built, request, precision, progress, plain if own else None)
         if self.generation is None or verdict.status == DISAGREE or verdict.ran != "graphs":
             return verdict
-        sizes = graphs_at_ends(self.generation, own or rewritten, self.references, self.tolerances, progress)
-        words = "" if own is None else " in the model's own precision"
+        chosen = plain is not None and rewritten.precision is not None
+        graphs = plain if plain is not None and chosen else rewritten
+        sizes = graphs_at_ends(self.generation, graphs, self.references, self.tolerances, progress)
+        words = " in the model's own precision" if chosen else ""
         accepted = () if self.tolerances is None else self.tolerances.not_compared
         return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
 
@@ -98,6 +153,7 @@ class ConversionCheck:
         request: RunRequest,
         precision: str,
         progress: Progress,
+        plain: Rewritten | None,
     ) -> Verdict:
         """The verdict on the inputs that were given, or on those of usual sizes."""
         not_run = _why_not(self.mode, self.gpu, built)
@@ -111,7 +167,10 @@ class ConversionCheck:
             verdict = not_comparable(which, error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         step("running the rewritten graph in onnxruntime")
-        graphs = self._graphs(rewritten, expected, doubtful, precision)
+        if plain is not None:
+            graphs = self._eight_bits(rewritten, plain, expected, doubtful, precision)
+        else:
+            graphs = self._graphs(rewritten, expected, doubtful, precision)
         if self.expected is None:
             graphs = with_own_definitions(self.original, graphs)
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
@@ -144,6 +203,36 @@ class ConversionCheck:
         yield self.feeds
         if self.generation is not None:
             yield from (self.generation.at(end).arrays for end in ("min", "max"))
+
+    def _eight_bits(
+        self,
+        rewritten: Rewritten,
+        plain: Rewritten,
+        expected: Arrays,
+        doubtful: Mapping[str, str],
+        precision: str,
+    ) -> Verdict:
+        """The graph before calibration against the original; then the one to build against the calibrated one."""
+        before = verify_graphs(
+            self.original,
+            plain.model,
+            self.feeds,
+            self.inputs,
+            self.tolerances,
+            expected,
+            plain.io_types,
+            doubtful=doubtful,
+        )
+        if not before.agrees or rewritten.typed is None:
+            return before
+        engine = to_engine(self.feeds, plain.io_types)
+        names = {value.name for value in rewritten.typed.proto.graph.input}
+        feeds = {name: value for name, value in engine.items() if name in names}
+        own = verify_graphs(runnable(rewritten.typed), rewritten.model, feeds, self.inputs, self.tolerances)
+        said = (
+            f"{own.reason}, in {precision} against the calibrated graph; before calibration: {before.reason}"
+        )
+        return replace(own if not own.agrees else before, reason=said, comparisons=own.comparisons)
 
     def _told(self, graphs: Verdict) -> Verdict:
         """Of plugins that a function of the user stood for, that they were not run."""
@@ -218,10 +307,12 @@ def prepare(
     tolerances: Tolerances | None,
     mode: str,
     references: References = NO_REFERENCES,
+    samples: Sequence[Arrays] = (),
 ) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
-    The original is fed the frozen values too; what was generated for a shape tensor are its usual values.
+    samples: those of --calibration. The original is fed the frozen values too; what was generated for a shape tensor are
+    its usual values.
     UsageError: files that do not fit the model, or mode "engine" without a GPU.
     """
     gpu = find_gpu() if mode != "graph" else None
@@ -259,6 +350,7 @@ def prepare(
         _with_functions(original, fed) if references.nodes else None,
         generation if inputs is None else None,
         generation.fixed,
+        [{**one, **frozen} for one in samples],
     )
 
 

@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import QUANTIZED, changed_by, moved_by, type_of
+from trtsmith.converter.verify.allowance import PROVES, QUANTIZED, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
@@ -105,7 +105,8 @@ def run_reduced(
 
 STEPS = 0.5
 """An engine in 8 bits may differ from its graph in onnxruntime by so much of what 8 bits change in the network. Values near
-the middle between two steps may go to either: if one in 48 does, that is the square root of 12 / 48 of rounding to steps."""
+the middle between two steps may go to either: if one in 48 does, that is the square root of 12 / 48 of rounding to steps.
+Never by more than PROVES, however much 8 bits change."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,11 @@ def run_quantized(
         narrow = run_reduced(rounded(expand(model), "tf32"), feeds, io_types)
     except ConversionError:
         narrow = plain
-    allowed = {name: STEPS * changed_by(expected[name], value) for name, value in plain.items()}
+    changed = {name: changed_by(expected[name], value) for name, value in plain.items()}
+    allowed = {name: min(STEPS * share, PROVES) for name, share in changed.items()}
     changes = {
         name: np.abs(value.astype(np.float32) - expected[name].astype(np.float32))
+        * min(1.0, PROVES / (STEPS * changed[name] or PROVES))
         for name, value in plain.items()
         if value.dtype.kind not in "iub"
     }

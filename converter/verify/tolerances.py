@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.option_values import check_values, is_cost
 from trtsmith.importers.problem import Problem
 
 TOLERANCE: Mapping[str, float] = {
@@ -32,12 +33,14 @@ class Tolerances:
 
     not_compared: outputs of which the user accepts that they cannot be compared (--not-compared).
     kinds: what outputs are compared as, by name: one of KINDS (--compare).
+    max_cost: what int8 and fp8 may change of an output of the original (--max-cost); None: anything.
     """
 
     rtol: Mapping[str, float]
     atol: Mapping[str, float]
     not_compared: frozenset[str] = frozenset()
     kinds: Mapping[str, str] = field(default_factory=dict)
+    max_cost: float | None = None
 
     def __bool__(self) -> bool:
         """Whether the user gave any number."""
@@ -77,8 +80,10 @@ def parse_tolerances(
     atol: Sequence[str] = (),
     not_compared: Sequence[str] = (),
     compare: Sequence[str] = (),
+    max_cost: float | None = None,
 ) -> Tolerances:
     """UsageError for what is not a non-negative number, or nothing that an output may be compared as."""
+    check_values(("--max-cost", max_cost, is_cost))
     tables = []
     for flag, texts in (("--rtol", rtol), ("--atol", atol)):
         table = {}
@@ -107,4 +112,4 @@ def parse_tolerances(
             what = f"{text!r} does not say what an output is compared as"
             raise UsageError(Problem(what, "--compare", expected, "--compare output0=detections"))
         kinds[name] = kind
-    return Tolerances(tables[0], tables[1], frozenset(not_compared), kinds)
+    return Tolerances(tables[0], tables[1], frozenset(not_compared), kinds, max_cost)

@@ -9,6 +9,7 @@ from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
 from trtsmith.converter.verify.sets import ENDS
 from trtsmith.converter.verify.tolerances import Tolerances
 
@@ -16,8 +17,10 @@ RAN = ("graphs", "original", "nothing")
 """The graph from which the engine is built, and where it is compared with it the original; that alone; neither."""
 
 AGREE, IN_PART, NOT_COMPARABLE, DISAGREE = "agree", "agrees in part", "not comparable", "disagree"
-STATUSES = (AGREE, IN_PART, NOT_COMPARABLE, DISAGREE)
-"""Of a verdict: only the first is a pass. IN_PART: some outputs agree, and others were not compared."""
+TOO_COSTLY = "costs too much"
+STATUSES = (AGREE, IN_PART, TOO_COSTLY, NOT_COMPARABLE, DISAGREE)
+"""Of a verdict: only the first is a pass. IN_PART: some outputs agree, and others were not compared. TOO_COSTLY: every
+output agrees with the graph in 8 bits, which changes one of the original by more than --max-cost."""
 
 NOT_COMPARED = "not compared"
 """The status of an output that could not be compared, where the user accepts that."""
@@ -52,6 +55,7 @@ class Verdict:
     ran:        what was run of the two graphs: one of RAN.
     references: what is to be known of the reference, one sentence each: which of onnxruntime's two runs it is, and of which
         operators our own definition stands for onnxruntime's.
+    cost:       what int8 or fp8 changes against the original; None in other precisions.
     """
 
     status: str
@@ -66,6 +70,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
     ran: str = "graphs"
     references: tuple[str, ...] = ()
+    cost: PrecisionCost | None = None
 
     @property
     def passed(self) -> bool:
@@ -75,7 +80,7 @@ class Verdict:
     @property
     def agrees(self) -> bool:
         """Whether something was compared, and all of it agrees."""
-        return self.status in (AGREE, IN_PART)
+        return self.status in (AGREE, IN_PART, TOO_COSTLY)
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -92,6 +97,8 @@ class Verdict:
                 value = comparison[name]
                 if value is not None and not math.isfinite(value):
                     comparison[name] = None if name == "relative" else str(value)
+        for one in (document["cost"] or {}).get("outputs", ()):
+            one["error"] = one["error"] if math.isfinite(one["error"]) else None
         return document | {"outputs": self.outputs}
 
     @staticmethod
@@ -102,6 +109,7 @@ class Verdict:
         values["left_out"] = tuple(LeftOut(**one) for one in values["left_out"])
         for name in ("meanings", "warnings", "references"):
             values[name] = tuple(values.get(name, ()))
+        values["cost"] = cost_from_json(values["cost"]) if values.get("cost") else None
         return Verdict(**values)
 
 

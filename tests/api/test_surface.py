@@ -39,8 +39,8 @@ SIGNATURES = {
     "io_precision=False, calibration=(), target=(), flavour='auto', plugins=(), prefer_stock=False, "
     "embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, layer_details=False, "
     "timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, rtol=None, "
-    "atol=None, not_compared=(), compare=None, verify='auto', html=None, ops=(), plugins_from_packages=True, verbose=False, "
-    "progress=None) -> Conversion",
+    "atol=None, not_compared=(), compare=None, max_cost=None, verify='auto', html=None, ops=(), "
+    "plugins_from_packages=True, verbose=False, progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, reference=None, load_inputs=(), "
     "load_outputs=None, save_inputs=None, save_outputs=None, shapes=None, rtol=None, atol=None, not_compared=(), "
     "compare=None, precision='', plugins=(), "

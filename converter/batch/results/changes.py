@@ -61,7 +61,7 @@ def task_changes(old: TaskResult, new: TaskResult) -> tuple[Change, ...]:
     return tuple(change for rule in rules for change in rule(old, new))
 
 
-_RANKED = ("disagree", "not comparable", "agrees in part", "agree")
+_RANKED = ("disagree", "not comparable", "costs too much", "agrees in part", "agree")
 
 
 def _status(old: TaskResult, new: TaskResult) -> Iterator[Change]:

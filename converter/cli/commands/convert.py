@@ -9,6 +9,7 @@ from typing import Any
 from trtsmith.converter.cli.arguments import (
     add_flavour,
     add_freezing,
+    add_max_cost,
     add_model,
     add_operators,
     add_outputs_compared,
@@ -110,6 +111,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_references(verify)
     add_tolerances(verify)
     add_outputs_compared(verify)
+    add_max_cost(verify)
     which = verify.add_mutually_exclusive_group()
     which.add_argument(
         "--verify",
@@ -148,7 +150,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         prefer_stock=options.prefer_stock,
         inputs=options.inputs,
         expected=options.expected,
-        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared, options.compare),
+        tolerances=parse_tolerances(
+            options.rtol, options.atol, options.not_compared, options.compare, options.max_cost
+        ),
         references=parse_references(options.reference),
         verify=None if options.no_verify else options.verify,
         precision=precision_of(options),

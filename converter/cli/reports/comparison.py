@@ -36,6 +36,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
     yield from (f"{one_line(one.why)}{'; accepted' if one.accepted else ''}" for one in verdict.left_out)
     yield from map(one_line, verdict.references)
+    yield from map(one_line, verdict.cost.lines() if verdict.cost is not None else ())
     if verdict.precision:
         yield verdict.precision
     if not verdict.engine_run:

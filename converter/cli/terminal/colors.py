@@ -17,6 +17,7 @@ _OF_WORDS = {
     "agree": _GREEN,
     "disagree": _RED,
     "agrees in part": _YELLOW,
+    "costs too much": _YELLOW,
     "not comparable": _YELLOW,
     "convertible": _GREEN,
     "not convertible": _RED,
@@ -30,7 +31,7 @@ _OF_WORDS = {
 
 _SAID = re.compile(r"(error|warning|note|fail)(?=:)")
 _VERDICT = re.compile(
-    r"(?<=^verdict: )(?:(agree|agrees in part|disagree|not comparable)(?=:)|(every value agrees)$)",
+    r"(?<=^verdict: )(?:(agree|agrees in part|costs too much|disagree|not comparable)(?=:)|(every value agrees)$)",
     re.MULTILINE,
 )
 _OUTCOME = re.compile(r"(?<=; )(not convertible|convertible)(?=:)")

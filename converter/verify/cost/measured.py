@@ -1,0 +1,186 @@
+"""Measures what 8 bits cost a network against the original: by output, and by the layers that cost the most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.constants.moves import MOVES
+from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
+from trtsmith.converter.rewrite.types import to_engine, to_model
+from trtsmith.converter.verify.allowance import changed_by
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.cost.precision_cost import LayerCost, OutputCost, PrecisionCost
+
+SAMPLES = 8
+"""Sets of inputs on which the cost of outputs is measured, at most."""
+
+LAYERS = 24
+"""Layers that are tried in 8 bits alone, at most: as many runs of the network. Of more, those are tried whose own results
+8 bits change the most, which one run says of all."""
+
+NAMED = 3
+"""The costliest layers that are named."""
+
+FROM = 1e-2
+"""Layers are looked at where an output costs more than this."""
+
+
+def measured_cost(
+    original: Model,
+    rewritten: Rewritten,
+    plain: Rewritten | None,
+    sets: Sequence[Arrays],
+    samples: str,
+    precision: str,
+    most: float | None,
+    expected: Arrays | None = None,
+) -> PrecisionCost:
+    """The original against the graph in 8 bits, on `sets`: inputs of the original. ConversionError: one cannot be run.
+
+    plain: the graph before it was quantized, which says what layers read in float32; None: no layer is tried.
+    expected: what the original gives for the first set, where it is known.
+    """
+    source, graph = reference(original), emulated(runnable(rewritten.model))
+    wanted = [
+        dict(expected) if expected is not None and not index else run(source, one)
+        for index, one in enumerate(sets)
+    ]
+    found = [_outputs(graph, one, rewritten) for one in sets]
+    outputs = tuple(_cost(name, [w[name] for w in wanted], [f[name] for f in found]) for name in wanted[0])
+    cost = PrecisionCost(precision, samples, outputs, most)
+    if plain is None or (max((one.error for one in outputs), default=0.0) <= FROM and not cost.too_high):
+        return cost
+    layers = QuantizedLayers(rewritten.model, plain.model)
+    names = layers.names
+    if len(names) > LAYERS:
+        changed = _outputs(emulated(runnable(layers.side_by_side())), sets[0], rewritten)
+        shares = {name: float(changed[layers.change_of(name)]) for name in names}
+        names = tuple(sorted(names, key=lambda name: -shares[name])[:LAYERS])
+    tried = []
+    for name in names:
+        alone = _outputs(emulated(runnable(layers.alone(name))), sets[0], rewritten)
+        worst = max(_error([wanted[0][n]], [alone[n]]) for n in wanted[0])
+        tried.append(LayerCost(name, layers.op_type(name), worst))
+    costliest = sorted(tried, key=lambda one: -one.error)[:NAMED]
+    return replace(cost, layers=tuple(costliest), tried=len(tried), quantized=len(layers.names))
+
+
+class QuantizedLayers:
+    """The nodes of a calibrated graph that read what a DequantizeLinear makes, each to be left alone in 8 bits.
+
+    names: those whose inputs in float32 are known: what QuantizeLinear reads, and weights of the graph before.
+    """
+
+    def __init__(self, model: Model, plain: Model) -> None:
+        self._model = model
+        nodes = model.proto.graph.node
+        made = {name: node for node in nodes for name in node.output}
+        before = {node.name: node for node in plain.proto.graph.node if node.name}
+        self._weights = {tensor.name: tensor for tensor in plain.proto.graph.initializer}
+        self._plain = plain
+        self._wide: dict[str, dict[int, str]] = {}
+        self._nodes = {}
+        for node in nodes:
+            wide: dict[int, str | None] = {}
+            for position, value in enumerate(node.input):
+                source = made.get(value)
+                if source is None or source.op_type != "DequantizeLinear" or node.op_type == "QuantizeLinear":
+                    continue
+                quantizer, old = made.get(source.input[0]), before.get(node.name)
+                if quantizer is not None and quantizer.op_type == "QuantizeLinear":
+                    wide[position] = quantizer.input[0]
+                elif old is not None and len(old.input) > position and old.input[position] in self._weights:
+                    wide[position] = old.input[position]
+                else:
+                    wide[position] = None
+            known = {at: value for at, value in wide.items() if value is not None}
+            if known:
+                self._wide[node.name], self._nodes[node.name] = known, node
+        self.names = tuple(name for name, node in self._nodes.items() if node.op_type not in MOVES)
+
+    def op_type(self, name: str) -> str:
+        return str(self._nodes[name].op_type)
+
+    def change_of(self, name: str) -> str:
+        """The output of `side_by_side` that says what 8 bits change of this layer."""
+        return f"{self._nodes[name].output[0]}/change"
+
+    def side_by_side(self) -> Model:
+        """The graph in float32, and each layer again in 8 bits; an output for each has the ratio of norms of the change."""
+        model = self.alone("")
+        nodes = list(model.proto.graph.node)
+        model.proto.graph.ClearField("node")
+        model.proto.graph.ClearField("output")
+        for node in nodes:
+            model.proto.graph.node.append(node)
+            if node.name not in self.names:
+                continue
+            wide, change = node.output[0], self.change_of(node.name)
+            other, less, top, size = (f"{change}/{part}" for part in ("narrow", "less", "top", "size"))
+            twin = model.proto.graph.node.add()
+            twin.CopyFrom(self._nodes[node.name])
+            twin.name = change
+            twin.output[:] = [other, *(f"{other}{place}" for place in range(1, len(node.output)))]
+            for op_type, inputs, output in (
+                ("Sub", [other, wide], less),
+                ("ReduceL2", [less], top),
+                ("ReduceL2", [wide], size),
+                ("Div", [top, size], change),
+            ):
+                added = model.proto.graph.node.add()
+                added.CopyFrom(onnx.helper.make_node(op_type, inputs, [output]))
+                if op_type == "ReduceL2":
+                    added.attribute.append(onnx.helper.make_attribute("keepdims", 0))
+            model.proto.graph.output.append(
+                onnx.helper.make_tensor_value_info(change, onnx.TensorProto.FLOAT, [])
+            )
+        return model
+
+    def alone(self, name: str) -> Model:
+        """The graph with all layers but this one in float32; Q/DQ that nobody reads any more stay. "": with all of them."""
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self._model.proto)
+        held = {tensor.name for tensor in proto.graph.initializer}
+        for node in proto.graph.node:
+            if node.name == name:
+                continue
+            for position, value in self._wide.get(node.name, {}).items():
+                if value in self._weights and value not in held:
+                    tensor = onnx.numpy_helper.from_array(self._plain.array(self._weights[value]), value)
+                    proto.graph.initializer.append(tensor)
+                    held.add(value)
+                node.input[position] = value
+        return self._model.with_proto(proto)
+
+
+def _outputs(graph: Model, feeds: Arrays, rewritten: Rewritten) -> dict[str, np.ndarray]:
+    wanted = {value.name for value in rewritten.model.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, rewritten.io_types)
+    return to_model(run(graph, given, optimise=False, in_order=True), rewritten.io_types)
+
+
+def _cost(name: str, wanted: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> OutputCost:
+    error = _error(wanted, found)
+    if (
+        wanted[0].dtype.kind in "iub"
+        or wanted[0].ndim != 2
+        or wanted[0].shape[1] < 2
+        or not np.isfinite(error)
+    ):
+        return OutputCost(name, error)
+    first = [(w.argmax(1) != f.argmax(1)) for w, f in zip(wanted, found, strict=True)]
+    return OutputCost(name, error, sum(map(len, first)), int(sum(map(np.count_nonzero, first))))
+
+
+def _error(wanted: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> float:
+    """Over all samples; infinite for another shape."""
+    if any(w.shape != f.shape for w, f in zip(wanted, found, strict=True)):
+        return float("inf")
+    return changed_by(np.concatenate([w.ravel() for w in wanted]), np.concatenate([f.ravel() for f in found]))

@@ -1,0 +1,79 @@
+"""Says what 8 bits cost a network against the original, for the verdict, its report and the screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
+
+
+@dataclass(frozen=True)
+class OutputCost:
+    """What the precision changes of an output, over all samples.
+
+    error: ratio of norms, or share of whole numbers. rows, flipped: of scores [N, C] the rows, and those whose largest is
+    another one; 0 of other outputs.
+    """
+
+    output: str
+    error: float
+    rows: int = 0
+    flipped: int = 0
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """What one layer in 8 bits costs the worst output, with all others in float32, on the first sample."""
+
+    node: str
+    op_type: str
+    error: float
+
+
+@dataclass(frozen=True)
+class PrecisionCost:
+    """What a precision costs.
+
+    samples: which inputs it was measured on. most: what --max-cost allows; None: anything.
+    layers: the costliest first, of `tried` that were run out of `quantized`; () where none was.
+    """
+
+    precision: str
+    samples: str
+    outputs: tuple[OutputCost, ...]
+    most: float | None = None
+    layers: tuple[LayerCost, ...] = ()
+    tried: int = 0
+    quantized: int = 0
+
+    @property
+    def too_high(self) -> tuple[OutputCost, ...]:
+        """Outputs that cost more than is allowed; one that is not finite does."""
+        return tuple(o for o in self.outputs if self.most is not None and not o.error <= self.most)
+
+    def lines(self) -> Iterator[str]:
+        """What a user is told, a line for each output, and one for the layers."""
+        for one in self.outputs:
+            flips = f"; another class is first in {one.flipped} of {one.rows} rows" if one.rows else ""
+            over = f"; --max-cost allows {self.most:g}" if one in self.too_high else ""
+            yield f"cost of {self.precision}: {one.output!r} changes by {one.error:.1e}{flips} (on {self.samples}){over}"
+        if self.layers:
+            told = ", ".join(f"{one.node!r} ({one.op_type}) {one.error:.1e}" for one in self.layers)
+            flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
+            yield f"costliest of {self.tried} layers tried alone, of {self.quantized}: {told}; {flags} keeps them"
+
+
+def cost_from_json(document: Mapping[str, Any]) -> PrecisionCost:
+    """The cost that a verdict's document has, in which an infinite error is null."""
+    outputs = [
+        one | {"error": math.inf if one["error"] is None else one["error"]} for one in document["outputs"]
+    ]
+    return PrecisionCost(
+        **{
+            **document,
+            "outputs": tuple(OutputCost(**one) for one in outputs),
+            "layers": tuple(LayerCost(**one) for one in document["layers"]),
+        }
+    )
