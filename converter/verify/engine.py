@@ -87,7 +87,7 @@ def verify_engine(
 
     def judged(own: Outputs | None) -> Verdict:
         told = expected if expected is not None else own
-        found = _judged(
+        found = judge_outputs(
             model,
             sets,
             inputs,
@@ -119,7 +119,7 @@ def verify_engine(
     return with_own_definitions(model, verdict)
 
 
-def _judged(
+def judge_outputs(
     model: Model,
     sets: Sequence[InputSet],
     inputs: str,
@@ -128,12 +128,12 @@ def _judged(
     narrow: Outputs | None,
     outputs: Sequence[Arrays],
     precision: str,
-    tolerances: Tolerances | None,
-    at_least: Mapping[str, float] | None,
-    changes: Mapping[str, np.ndarray] | None,
-    excluded: Mapping[str, str] | None,
+    tolerances: Tolerances | None = None,
+    at_least: Mapping[str, float] | None = None,
+    changes: Mapping[str, np.ndarray] | None = None,
+    excluded: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict on the engine's outputs for every set of inputs; arguments as of `verify_engine`."""
+    """The verdict on an engine's outputs for every set of inputs; arguments as of `verify_engine`."""
     left = dict(excluded or {}) | random_outputs(model)
     doubtful: dict[str, str] = {}
     amplified: dict[str, float] = {}
