@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
-from models.layers import init_weights, scale_weight_, seeded, zero_mean_kaiming_
+from models.layers import init_offsets_, init_weights, seeded, zero_mean_kaiming_
 from models.photo import photo_batch, photo_features
 
 
@@ -63,7 +63,9 @@ class SecondOrderDeformableAlignment(nn.Module):
     def reset_parameters(self) -> None:
         """Residual offsets of about three pixels; training starts at zero, which would hide errors."""
         init_weights(self)
-        scale_weight_(self.conv_offset[-1], 0.25)
+        last = self.conv_offset[-1]
+        assert isinstance(last, nn.Conv2d)
+        init_offsets_(last, 2 * self.taps * self.deform_groups, 3 / self.max_residue)
         zero_mean_kaiming_(self.weight)
         self.weight.mul_(2.0)  # makes up for the mask and for the smoothing of bilinear samples
         nn.init.normal_(self.bias, std=0.05)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
-from models.layers import BasicBlock, ResNet, init_weights, seeded, zero_mean_kaiming_
+from models.layers import BasicBlock, ResNet, init_offsets_, init_weights, seeded, zero_mean_kaiming_
 
 
 class DCN(nn.Module):
@@ -26,8 +26,8 @@ class DCN(nn.Module):
         zero_mean_kaiming_(self.weight)
         self.weight.mul_(2.5)  # makes up for the mask and for the smoothing of bilinear samples
         nn.init.normal_(self.bias, std=0.05)
-        nn.init.kaiming_normal_(self.conv_offset_mask.weight, nonlinearity="linear")
-        self.conv_offset_mask.weight.mul_(1.5)
+        taps = self.weight.shape[2] * self.weight.shape[3]
+        init_offsets_(self.conv_offset_mask, 2 * taps, 1.0)
 
     def forward(self, x: Tensor) -> Tensor:
         o1, o2, mask = torch.chunk(self.conv_offset_mask(x), 3, dim=1)

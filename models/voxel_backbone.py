@@ -133,7 +133,9 @@ def lidar_inputs(
 ) -> dict[str, Tensor]:
     """What a sensor with so many beams measures in so many directions: flat ground 1.8 m below, and a wavy wall around.
 
-    Every frame has fewer points than the one before, and rows of zeros behind them.
+    Every frame has fewer points than the one before, and rows of zeros behind them. Coordinates are odd multiples of
+    1 / 32 m, which float16 holds up to 64 m and no side of a voxel lies at: a type that moved points to other voxels would
+    be judged by where they lie, and not by what the network computes.
     """
     frames, counts = [], []
     for i in range(batch):
@@ -144,7 +146,8 @@ def lidar_inputs(
         away = torch.where(pitch < 0, torch.minimum(wall, 1.8 / (-pitch).clamp(min=1e-3).tan()), wall)
         away = away + 0.03 * torch.randn(len(yaw), generator=generator)
         bright = torch.rand(len(yaw), generator=generator)
-        points = torch.stack((away * yaw.cos(), away * yaw.sin(), away * pitch.tan(), bright), dim=1)
+        places = torch.stack((away * yaw.cos(), away * yaw.sin(), away * pitch.tan()), dim=1)
+        points = torch.cat((((16 * places).floor() + 0.5) / 16, bright[:, None]), dim=1)
         points = points[torch.rand(len(yaw), generator=generator).argsort()][
             : capacity - capacity // 8 * (i % 4)
         ]

@@ -64,7 +64,7 @@ ENGINE_STEPS = (
     Step("runner", 60, "the runner's overhead"),
     Step("stress", 560, "many sessions of several engines at once, in processes and threads"),
     Step("planted", 560, "planted errors, each of which has to be found"),
-    Step("networks", 560, "networks against PyTorch's error, at all ends of their shapes"),
+    Step("networks", 560, "networks at all ends of their shapes, judged by references of the bundle"),
     Step("operators", 560, "every operator's cases inside engines, by every route"),
     Step("engine-sanitizer", 560, "compute-sanitizer's memcheck on all small cases inside engines"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
@@ -155,7 +155,7 @@ def run_all(arguments: argparse.Namespace) -> int:
         return error.exit_code
     head = describe(ROOT, libraries, arguments.commit)
     record = "engines.json" if arguments.engines else "check.json"
-    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / record
+    output = arguments.output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / record
     head["command"] = _command(arguments)
     steps = chosen_steps(arguments)
     gpus = visible_gpus(os.environ)
@@ -195,7 +195,14 @@ def _boxed(step: Step, clock: Clock, folder: Path, arguments: argparse.Namespace
     command += [f"CUDA_VISIBLE_DEVICES={gpu}"]
     command += [sys.executable, str(Path(__file__).resolve()), "--step", step.name, "--notes", str(notes)]
     # The step's own children end before it does, so that it can still say what they found.
-    command += ["--folder", str(folder), "--limit", str(max(limit_s - 10, 1))]
+    command += [
+        "--folder",
+        str(folder),
+        "--limit",
+        str(max(limit_s - 10, 1)),
+        "--output",
+        str(arguments.output),
+    ]
     if arguments.bundle is not None:
         command += ["--bundle", str(arguments.bundle)]
     for flag, names in (("--operators", arguments.operators), ("--networks", arguments.networks)):
@@ -296,7 +303,8 @@ def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[O
     elif name == "networks":
         from gpucheck.networks import check as check_networks
 
-        check_networks(folder, bundle and model_folder(bundle), limit_s, notes, arguments.networks)
+        kept = arguments.output.with_name(f"{arguments.output.stem}_outputs")
+        check_networks(folder, bundle and model_folder(bundle), limit_s, notes, arguments.networks, kept)
     elif name == "engine-pytest":
         _pytest(["tests/gpu/engines"], limit_s, notes)
     else:

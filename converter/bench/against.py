@@ -76,7 +76,7 @@ def time_baseline(
         return {"name": request.name, "unavailable": error.problems[0].what}
     except ChildDied as death:
         return {"name": request.name, "unavailable": f"its process {death}"}
-    verdict = judge.verdict(read_arrays(request.outputs), engine_outputs)
+    verdict = judge.verdict(engine_outputs, read_arrays(request.outputs))
     return {
         "name": request.name,
         **found,

@@ -52,7 +52,7 @@ def side(subject: Subject, timed: Timed, judge: ExpectedOutputs) -> dict[str, An
     run = timed.plain_run()
     if run is None:
         return {"unavailable": timed.runs[0]["unavailable"]}
-    verdict = judge.verdict(judge.expected or {}, timed.outputs)
+    verdict = judge.verdict(timed.outputs)
     known = (c.relative if c.compared or c.agrees else math.inf for c in verdict.comparisons)
     worst = max(known, default=math.inf)
     return {

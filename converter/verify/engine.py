@@ -85,7 +85,7 @@ def verify_engine(
     result = run_engine(request, feeds, progress)
     if keep is not None:
         keep(result.outputs)
-    verdict = _judged(
+    verdict = judge_outputs(
         model,
         sets,
         inputs,
@@ -112,7 +112,7 @@ def verify_engine(
     return with_own_definitions(model, verdict)
 
 
-def _judged(
+def judge_outputs(
     model: Model,
     sets: Sequence[InputSet],
     inputs: str,
@@ -121,13 +121,13 @@ def _judged(
     narrow: Outputs | None,
     outputs: Sequence[Arrays],
     precision: str,
-    tolerances: Tolerances | None,
-    at_least: Mapping[str, float] | None,
-    changes: Mapping[str, np.ndarray] | None,
-    excluded: Mapping[str, str] | None,
-    unproven: Mapping[str, str] | None,
+    tolerances: Tolerances | None = None,
+    at_least: Mapping[str, float] | None = None,
+    changes: Mapping[str, np.ndarray] | None = None,
+    excluded: Mapping[str, str] | None = None,
+    unproven: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """The verdict on the engine's outputs for every set of inputs; arguments as of `verify_engine`."""
+    """The verdict on an engine's outputs for every set of inputs; arguments as of `verify_engine`."""
     left = dict(excluded or {}) | random_outputs(model)
     doubtful = dict(unproven or {})
     amplified: dict[str, float] = {}

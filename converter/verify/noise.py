@@ -87,6 +87,10 @@ def excess(expected: np.ndarray, difference: np.ndarray, noise: Noise) -> Excess
 
     difference: of result and reference, its absolute value.
     """
+    if not expected.ndim:  # numpy makes numbers of arrays without axes, and these cannot be written to
+        change = None if noise.change is None else noise.change.reshape(1)
+        found = excess(expected.reshape(1), difference.reshape(1), replace(noise, change=change))
+        return replace(found, worst=())
     output = ScaledOutput(expected, noise)
     with np.errstate(over="ignore"):
         off = (difference / output.top).astype(np.float32)

@@ -9,7 +9,7 @@ from docpages.evidence import ENGINES_RECORDS, read
 from docpages.marks import markdown_table
 from gpucheck import engine_tables
 
-HEADER = ("network", "commit", "precision", "error of the engine", "of PyTorch", "verdict")
+HEADER = ("network", "commit", "precision", "error of the engine", "of what is allowed", "verdict")
 
 
 def networks() -> str:

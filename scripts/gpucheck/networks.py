@@ -1,22 +1,18 @@
-"""Runs whole networks on the GPU, plugins inside: engines in every precision and at every end of their dynamic shapes.
+"""Runs whole networks on the GPU, plugins inside, in every precision and at every end of their dynamic shapes.
 
-An engine may be at most twice as far from the exact outputs as PyTorch's own run of the network in that precision on the
-same GPU. Exact is PyTorch in float64; onnxruntime's run in float32 has to agree with it as well.
-
-fp32 means products in TF32. With TF32 allowed PyTorch still computes what is small in float32, which TensorRT-RTX does not:
-so it runs a second time with every factor rounded, and the larger of the two errors counts.
-
-fp16 means products that are summed in float16, where the nodes are not kept in float32. PyTorch sums in float32: it runs a
-second time with the error of such sums, emulated, and the larger of the two errors counts.
+The judge is that of `trtsmith verify`. What it needs is computed beforehand, by onnxruntime on a CPU, and travels in the
+bundle: outputs of the original, as they are and with values rounded to each precision. The GPU runs engines alone.
+Their outputs stay beside the record, so that another judge needs no GPU (`judge_outputs.py`). Of a large output that is a
+part of each axis, with the places of the largest and the smallest element, and what these two are in each run.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +20,6 @@ import numpy as np
 
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
-from gpucheck.float16_sums import FP16_SUMS
-from gpucheck.metrics import TF32, allowed_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import Sizes
 from onnxcoverage.jobs import run_jobs
@@ -34,33 +28,49 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.custom_ops import PASSES
-from trtsmith.converter.rewrite.rewrite import Rewritten, reference, rewrite
+from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
+from trtsmith.converter.verify.engine import judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.rounding import FP16_SUMS
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.verdict import AGREE, DISAGREE
 
 SIZES = ("min", "opt", "max")
 
-REFERENCE_SIZES = ("min", "opt")
-"""At which onnxruntime runs on the CPU: it takes minutes for eight images of 800x1333."""
+PRECISIONS = {
+    "fp32": "tf32",
+    "fp16": FP16_SUMS,
+    "bf16": "bf16",
+    "fp16 --accumulate fp16": FP16_SUMS,
+    "fp16 --accumulate fp32": "fp16",
+}
+"""What an engine of each form computes in (trtsmith.converter.verify.rounding)."""
 
-DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+MOST = 2**14
+"""Elements that are kept of an output for one set of inputs."""
 
-Arrays = Mapping[str, np.ndarray]
-Errors = dict[str, float]
+EXTREMES = ": extremes"
+REFERENCES = ".references.npz"
+WHY = "why"
+"""Of kept outputs, the name under which stands why there are none of a form."""
 
-YARDSTICK = {"fp32": TF32, "fp16": FP16_SUMS, "fp16 --accumulate fp16": FP16_SUMS}
-"""By form, PyTorch's second run: its arithmetic is nearer to the engine's."""
+Arrays = dict[str, np.ndarray]
 
 AT_ONCE = 7
-"""Networks at a time. The largest takes about 30 GB of GPU memory in float64, most take 1."""
+"""Networks at a time."""
 
 
 def check(
-    folder: Path, bundle: Path | None, limit_s: float, notes: Notes, names: Sequence[str] | None = None
+    folder: Path,
+    bundle: Path | None,
+    limit_s: float,
+    notes: Notes,
+    names: Sequence[str] | None = None,
+    kept: Path | None = None,
 ) -> None:
-    """The step. A row for each network, precision, size and output. names: the networks; default: all."""
+    """The step. A row for each network, form, size and output. names: the networks; default: all. kept: for the outputs."""
     if bundle is None:
         notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
         notes.summary("no networks on this machine")
@@ -68,189 +78,185 @@ def check(
     end = time.monotonic() + limit_s
     from gpucheck.network_list import NAMES
 
-    done = agreed = 0
-    findings = run_jobs(__name__, deque(names or NAMES), AT_ONCE, limit_s, folder, end, bundle=str(bundle))
-    for name, finding in findings:
-        rows, failures = finding.found.get("rows", []), finding.found.get("failures", [])
-        for row in rows:
-            notes.row(**{key: value if _is_json(value) else None for key, value in row.items()})
-        for text in [*failures, *([f"{name}: {finding.died}"] if finding.died else [])]:
-            notes.failure(text)
-        done += 1
-        agreed += bool(rows) and not failures
-    notes.summary(f"{agreed} of {done} networks within twice PyTorch's error, in {', '.join(FORMS)}")
+    kept = kept or folder
+    kept.mkdir(parents=True, exist_ok=True)
+    options = {"bundle": str(bundle), "kept": str(kept)}
+    rows = {}
+    for name, finding in run_jobs(__name__, deque(names or NAMES), AT_ONCE, limit_s, folder, end, **options):
+        rows[name] = finding.found.get("rows", [])
+        if finding.died:
+            notes.failure(f"{name}: {finding.died}")
+    conclude(rows, notes)
 
 
-def work(job: str, folder: Path, bundle: str) -> dict[str, Any]:
-    """Checks one network, by name, in a worker."""
+def conclude(rows: Mapping[str, Sequence[Mapping[str, Any]]], notes: Notes) -> None:
+    """Writes the rows of each network, its failures, and how many agree."""
+    statuses: Counter[str] = Counter()
+    for mine in rows.values():
+        for row in mine:
+            notes.row(**row)
+            if row["precision"] in FORMS and row["status"] == DISAGREE:
+                where = " ".join(
+                    str(row[key]) for key in ("network", "precision", "size", "output") if key in row
+                )
+                notes.failure(f"{where}: {row['said']}")
+        found = {row["status"] for row in mine if row["precision"] in FORMS}
+        statuses[next(iter(found)) if len(found) == 1 else DISAGREE if DISAGREE in found else "in part"] += 1
+    told = ", ".join(f"{count} {status}" for status, count in statuses.items() if status != AGREE)
+    summary = f"{statuses[AGREE]} of {len(rows)} networks agree, in {', '.join(FORMS)}"
+    notes.summary(f"{summary} ({told})" if told else summary)
+
+
+def work(job: str, folder: Path, bundle: str, kept: str) -> dict[str, Any]:
+    """Runs the engines of one network, by name, in a worker, keeps their outputs, and judges these."""
     from gpucheck.network_list import network
 
-    rows, failures = [], []
-    for row in judge_network(network(job, Path(bundle)), (*FORMS, *COMPARED), folder, open_engine):
-        rows.append(row)
-        failures += [] if row["passed"] or row["precision"] in COMPARED else [failure_text(row)]
-    return {"rows": rows, "failures": failures}
+    one, references = network(job, Path(bundle)), dict(np.load(Path(bundle) / f"{job}{REFERENCES}"))
+    outputs = run_network(one, references, folder, open_engine)
+    np.savez_compressed(Path(kept) / f"{job}.npz", **outputs)  # type: ignore[arg-type]
+    return {"rows": list(judged(job, load_model(one.write(folder)), references, outputs))}
 
 
-def _is_json(value: Any) -> bool:
-    """Infinity and NaN are Python's own additions to JSON."""
-    return not isinstance(value, float) or bool(np.isfinite(value))
+def write_references(name: str, bundle: Path) -> Path:
+    """Computes what the judge needs of a network whose file is in the folder, and puts it there. No GPU is needed.
+
+    Images are run one by one, so that a batch takes no more memory than an image.
+    """
+    from gpucheck.network_list import network
+
+    one, found = network(name, bundle), Arrays()
+    with tempfile.TemporaryDirectory() as folder:
+        model = load_model(one.write(Path(folder)))
+        result = rewrite(model, RTX, passes=PASSES if one.plugins else ())
+        for number, size in enumerate(SIZES):
+            sets = one.feeds(number)
+            images = [InputSet("", {n: a[i : i + 1] for n, a in s.items()}) for s in sets for i in _batch(s)]
+            plain = None
+            for form, precision in PRECISIONS.items():
+                report = in_form(result, form, one.feeds(0)[0]).precision
+                wide = frozenset(node.node for node in report.kept) if report is not None else frozenset()
+                plain, narrow = onnxruntime_outputs(model, images, precision, lambda text: None, plain, wide)
+                for run, outputs in (("plain", plain), (form, narrow)):
+                    for index, whole in enumerate(_together(outputs, [len(_batch(s)) for s in sets])):
+                        for output, array in whole.items():
+                            if run == "plain":
+                                for axis, at in enumerate(places(array)):
+                                    found[f"at|{size}|{index}|{output}|{axis}"] = at
+                            for part, values in part_of(found, size, index, output, array).items():
+                                found[f"{run}|{size}|{index}|{part}"] = values
+    path = bundle / f"{name}{REFERENCES}"
+    np.savez_compressed(path, **found)  # type: ignore[arg-type]
+    return path
 
 
-def failure_text(row: Mapping[str, Any]) -> str:
-    where = " ".join(str(row[key]) for key in ("network", "precision", "size", "output") if key in row)
-    if row.get("reason"):
-        return f"{where}: {row['reason']}"
-    return (
-        f"{where}: error {row['engine']:.3g}, allowed {row['allowed']:.3g}; onnxruntime {row['onnxruntime']}"
+def _batch(arrays: Mapping[str, np.ndarray]) -> range:
+    return range(len(next(iter(arrays.values()))))
+
+
+def _together(images: Sequence[Arrays] | None, batches: Sequence[int]) -> Iterator[Arrays]:
+    """The outputs of each batch; none where there are none of the images."""
+    waiting = iter(images or ())
+    for count in batches if images else ():
+        some = [next(waiting) for _ in range(count)]
+        yield {name: np.concatenate([one[name] for one in some]) for name in some[0]}
+
+
+def places(array: np.ndarray) -> tuple[np.ndarray, ...]:
+    """What is kept of an output, by axis: indices that are evenly spread, and those of its largest and smallest element."""
+    sizes = list(array.shape)
+    while prod(sizes) > MOST:
+        longest = sizes.index(max(sizes))
+        sizes[longest] = (sizes[longest] + 1) // 2
+    ends = [np.unravel_index(of(array), array.shape) for of in (np.argmin, np.argmax)] if array.size else []
+    return tuple(
+        np.unique([*np.linspace(0, whole - 1, size, dtype=int), *(end[axis] for end in ends)]).astype(
+            np.int32
+        )
+        for axis, (whole, size) in enumerate(zip(array.shape, sizes, strict=True))
     )
 
 
-def judge_network(
-    network: Any, forms: Sequence[str], folder: Path, opener: Opener
-) -> Iterator[dict[str, Any]]:
-    """A row for each form, size and output; or one with `reason` where there is no engine or no run.
+def part_of(references: Arrays, size: str, index: int, output: str, array: np.ndarray) -> Arrays:
+    """What is kept of one output: the part that the references are of and the extremes; all of one of another shape."""
+    indices = [references.get(f"at|{size}|{index}|{output}|{axis}") for axis in range(array.ndim)]
+    if any(at is None or (at.size and at[-1] >= n) for at, n in zip(indices, array.shape, strict=True)):
+        return {output: array}
+    part = np.ascontiguousarray(array[np.ix_(*(at for at in indices if at is not None))])
+    if part.size == array.size:
+        return {output: part}
+    return {output: part, output + EXTREMES: np.array([array.min(), array.max()], array.dtype)}
 
-    forms: of FORMS and COMPARED. Errors are those of all inputs of a size together: where a network decides between two
-    readings, one of them alone is a matter of luck.
-    """
-    model = load_model(network.write(folder))
-    feeds = [network.feeds(size) for size in range(len(SIZES))]
-    exact = [Exact(network.framework(sets, "float64")) for sets in feeds]
 
-    @cache
-    def framework(precision: str, size: int) -> Errors:
-        return exact[size].errors(network.framework(feeds[size], precision))
-
-    @cache
-    def rounding(precision: str, size: int) -> Errors:
-        return exact[size].errors(_rounded(exact[size].sets, precision))
-
-    plain = [
-        _onnxruntime(model, sets, right) if size in REFERENCE_SIZES else {}
-        for size, sets, right in zip(SIZES, feeds, exact, strict=True)
-    ]
-    passes = PASSES if network.plugins else ()
-    result = rewrite(model, RTX, passes=passes)
-    for form in forms:
-        head = {"network": network.name, "precision": form}
-        precision = form.partition(" ")[0]
-        second = YARDSTICK.get(form)
+def run_network(network: Any, references: Arrays, folder: Path, opener: Opener) -> Arrays:
+    """What is kept of the outputs of the network's engines, by "form|size|index of the set|output"."""
+    result = rewrite(load_model(network.write(folder)), RTX, passes=PASSES if network.plugins else ())
+    sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
+    found = Arrays()
+    for form in (*FORMS, *COMPARED):
+        path = folder / f"{network.name}.{form.replace(' ', '')}.trt.onnx"
         try:
-            reduced = _reduced(result, form, feeds[0][0])
-            found = _run_engine(network, reduced, form, feeds, exact, folder, opener)
+            reduced = in_form(result, form, network.feeds(0)[0])
+            save_model(reduced.model, path)
+            engine = opener(path, sizes, reduced.io_types)
+            try:
+                for number, size in enumerate(SIZES):
+                    for index, feeds in enumerate(network.feeds(number)):
+                        for output, array in engine.run(feeds).items():
+                            for name, part in part_of(references, size, index, output, array).items():
+                                found[f"{form}|{size}|{index}|{name}"] = part
+            finally:
+                engine.close()
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
-            yield {**head, "passed": False, "reason": how + str(error).splitlines()[0]}
-            continue
-        for size, right in enumerate(exact):
-            everywhere = framework(second, size) if second else {}
-            for name in right.squares:
-                row = compare(
-                    {
-                        "framework": framework(precision, size)[name],
-                        **({"yardstick": everywhere[name]} if everywhere else {}),
-                        "engine": found[size][name],
-                    },
-                    plain[size].get(name),
-                    rounding(precision, size)[name],
-                    sum(outputs[name].size for outputs in right.sets),
-                    precision,
-                )
-                yield {**head, "size": SIZES[size], "output": name, **row}
+            found[f"{form}|{WHY}"] = np.array(how + str(error).splitlines()[0])
+    return found
 
 
-@dataclass(frozen=True)
-class Exact:
-    """The right outputs of each set of inputs, which are finite."""
-
-    sets: Sequence[Arrays]
-
-    @cached_property
-    def squares(self) -> dict[str, float]:
-        """||x||² of each output, over all sets."""
-        sums = {name: sum(_square(right[name]) for right in self.sets) for name in self.sets[0]}
-        assert all(sums.values()), "outputs that are all zeros show no error"
-        return sums
-
-    def errors(self, runs: Iterable[Arrays]) -> Errors:
-        """||y - x|| / ||x|| of each output, over all sets.
-
-        Infinite where any set lacks the output, gives it another shape, or is not finite. runs: outputs of each set.
-        """
-        off = dict.fromkeys(self.squares, 0.0)
-        for found, right in zip(runs, self.sets, strict=True):
-            for name, wanted in right.items():
-                got = found.get(name)
-                if got is None or got.shape != wanted.shape:
-                    off[name] = np.inf
-                else:
-                    off[name] += _square(got.astype(np.float64) - wanted)
-        return {
-            name: float(np.sqrt(square / self.squares[name])) if np.isfinite(square) else np.inf
-            for name, square in off.items()
-        }
-
-
-def _square(array: np.ndarray) -> float:
-    flat = array.reshape(-1)
-    return float(flat @ flat)
-
-
-def compare(
-    found: Mapping[str, float], onnxruntime: float | None, rounding: float, elements: int, precision: str
-) -> dict[str, Any]:
-    """What is allowed to the engine, and whether it keeps to that.
-
-    found: relative errors of the engine, the framework and, where it has one, the `yardstick`: PyTorch's second run.
-    onnxruntime: that of the original model, which has to be as near. rounding: that of the exact output in the precision.
-    elements: of the output.
-    """
-    # A framework whose numbers are not finite excuses nothing.
-    finite = [found[run] for run in ("framework", "yardstick") if np.isfinite(found.get(run, np.inf))]
-    dtype = TF32 if precision == "fp32" else DTYPE[precision]
-    allowed = allowed_error(max(finite, default=None), rounding, elements, dtype)
-    passed = found["engine"] <= allowed and (onnxruntime is None or onnxruntime <= allowed)
-    return {**found, "allowed": allowed, "onnxruntime": onnxruntime, "passed": bool(passed)}
-
-
-def _rounded(exact: Sequence[Arrays], precision: str) -> Iterator[Arrays]:
-    dtype = np.dtype(DTYPE[precision])
-    return ({name: array.astype(dtype) for name, array in outputs.items()} for outputs in exact)
-
-
-def _onnxruntime(model: Model, sets: Sequence[Arrays], exact: Exact) -> Errors:
-    """onnxruntime's errors with the original graph, its custom operators expanded."""
-    expanded = reference(model)
-    session = open_session(expanded)
-    return exact.errors(run_session(session, expanded, arrays) for arrays in sets)
-
-
-def _reduced(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
+def in_form(result: Rewritten, form: str, feeds: Mapping[str, np.ndarray]) -> Rewritten:
     """The graph in one form. feeds: show ranges as well; onnxruntime runs them on the CPU."""
     precision, *flags = form.split()
-    request = PrecisionRequest(precision, accumulate=flags[-1] if flags else "")
-    return in_precision(result, request, feeds)
+    return in_precision(result, PrecisionRequest(precision, accumulate=flags[-1] if flags else ""), feeds)
 
 
-def _run_engine(
-    network: Any,
-    result: Rewritten,
-    form: str,
-    feeds: Sequence[Sequence[Arrays]],
-    exact: Sequence[Exact],
-    folder: Path,
-    opener: Opener,
-) -> list[Errors]:
-    """The engine's errors at each size."""
-    path = folder / f"{network.name}.{form.replace(' ', '')}.trt.onnx"
-    save_model(result.model, path)
-    sizes = {name: Sizes((r.min, r.opt, r.max)) for name, r in network.ranges.items()}
-    engine = opener(path, sizes, result.io_types)
-    try:
-        return [
-            right.errors(engine.run(arrays) for arrays in sets)
-            for sets, right in zip(feeds, exact, strict=True)
-        ]
-    finally:
-        engine.close()
+def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iterator[dict[str, Any]]:
+    """A row for each form, size and output; or one with `reason` where there is no engine, or no run.
+
+    engine: the error as a ratio of norms, of the set of inputs that is nearest to what it may be off by. used: the share of
+    that. status: of the output, as in a verdict. said: what is wrong.
+    """
+    for form, precision in PRECISIONS.items():
+        head = {"network": name, "precision": form}
+        if f"{form}|{WHY}" in outputs:
+            why = str(outputs[f"{form}|{WHY}"])
+            yield {**head, "passed": False, "status": DISAGREE, "reason": why, "said": why}
+            continue
+        for size in SIZES:
+            plain = _sets(references, f"plain|{size}")
+            narrow = _sets(references, f"{form}|{size}") or None
+            sets = [InputSet(str(index), {}) for index in range(len(plain))]
+            actual = _sets(outputs, f"{form}|{size}")
+            actual += [{}] * (len(plain) - len(actual))
+            verdict = judge_outputs(model, sets, "", plain, plain, narrow, actual, precision)
+            why_not = {one.output: one.why for one in verdict.left_out}
+            for output, status in verdict.outputs.items():
+                mine = [c for c in verdict.comparisons if c.output == output]
+                worst = max(mine, key=lambda c: (not c.agrees, c.used or 0.0), default=None)
+                finite = worst is not None and np.isfinite(worst.relative)
+                row = {
+                    "engine": worst.relative if worst is not None and finite else None,
+                    "used": worst.used if worst is not None else None,
+                    "status": status,
+                    "passed": status == AGREE,
+                }
+                said = why_not.get(output) or (worst.reason if worst is not None and not worst.agrees else "")
+                yield {**head, "size": size, "output": output, **row, **({"said": said} if said else {})}
+
+
+def _sets(arrays: Arrays, start: str) -> list[Arrays]:
+    """The outputs that are kept under "start|index|output", by output, of each set."""
+    found: dict[int, Arrays] = {}
+    for key, array in arrays.items():
+        if key.startswith(f"{start}|"):
+            index, output = key[len(start) + 1 :].split("|", 1)
+            found.setdefault(int(index), {})[output] = array
+    return [found[index] for index in sorted(found)]

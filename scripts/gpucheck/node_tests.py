@@ -16,7 +16,6 @@ import onnx
 
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
-from gpucheck.metrics import allowed_error, relative_error
 from gpucheck.record import Notes
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
@@ -28,6 +27,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import has_plugin_nodes
 from trtsmith.converter.rewrite.types import IoType, to_engine
+from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.rounding import has_products, rounded
 
 LEAST_MATCHED = 500
@@ -136,7 +137,7 @@ def judge_form(case: CoverageCase, form: Form | None, opener: Opener) -> dict[st
     """What came of one form of a case.
 
     verdict: one of MATCHED, "wrong", NOT_BUILT, DOES_NOT_RUN, or UNCHANGED where there is no such form.
-    form: its name. reason: what is wrong. error, allowed: relative, where the suite's tolerance is not met.
+    form: its name. reason: what is wrong. error: relative, where the suite's tolerance, which is ONNX's, is not met.
     """
     if form is None:
         return {
@@ -162,11 +163,10 @@ def _verdict(case: CoverageCase, form: Form, outputs: Mapping[str, np.ndarray]) 
     fault = _other_type(case, outputs) or faults(outputs, case)
     if not fault:
         return {"verdict": "shapes" if case.random else "exact", "reason": ""}
-    error = _error(outputs, case)
-    allowed = _tf32_allowed(case, form)
-    if allowed is not None and error <= allowed:
-        return {"verdict": "tf32", "reason": fault, "error": error, "allowed": allowed}
-    return {"verdict": "wrong", "reason": fault, "error": error if np.isfinite(error) else None}
+    found = _in_tf32(case, form, outputs)
+    error = max((c.relative for c in found), default=np.inf)
+    verdict = "tf32" if found and all(c.agrees for c in found) else "wrong"
+    return {"verdict": verdict, "reason": fault, "error": error if np.isfinite(error) else None}
 
 
 def _other_type(case: CoverageCase, outputs: Mapping[str, np.ndarray]) -> str:
@@ -177,26 +177,17 @@ def _other_type(case: CoverageCase, outputs: Mapping[str, np.ndarray]) -> str:
     return ""
 
 
-def _error(outputs: Mapping[str, Any], case: CoverageCase) -> float:
-    """The largest relative error of an output, ||found - expected|| / ||expected||."""
-    return max(
-        relative_error(np.asarray(outputs[name]), np.asarray(expected))
-        if name in outputs and np.asarray(outputs[name]).dtype == np.asarray(expected).dtype
-        else np.inf
-        for name, expected in case.outputs.items()
-    )
-
-
-def _tf32_allowed(case: CoverageCase, form: Form) -> float | None:
-    """Twice the error of the same graph with factors rounded to TF32; None where it has no products in float32."""
+def _in_tf32(case: CoverageCase, form: Form, outputs: Mapping[str, np.ndarray]) -> tuple[Comparison, ...]:
+    """The outputs, judged by what TF32 changes of the same graph; () where it has no products in float32."""
     if not has_products(form.model):
-        return None
+        return ()
     values = {value.name: value.type for value in form.model.proto.graph.input}
     feeds = {n: as_type(case.inputs[n], type_) for n, type_ in values.items() if n in case.inputs}
     try:
-        outputs = run_onnxruntime(rounded(form.model, "tf32"), feeds)
+        narrow = run_onnxruntime(rounded(form.model, "tf32"), feeds)
     except TrtsmithError:
-        return None
-    error = _error({n: a.astype(np.asarray(case.outputs[n]).dtype) for n, a in outputs.items()}, case)
-    elements = sum(np.asarray(expected).size for expected in case.outputs.values())
-    return allowed_error(error, 0.0, elements, "tf32") if np.isfinite(error) else None
+        return ()
+    plain = {n: np.asarray(expected) for n, expected in case.outputs.items()}
+    typed = {n: narrow[n].astype(expected.dtype) for n, expected in plain.items()}
+    measured = allowance(plain, typed, "tf32", form.model.proto)
+    return compare(plain, outputs, allowed=measured.allowed, noise=measured.noise)

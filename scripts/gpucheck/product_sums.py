@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
@@ -96,17 +97,12 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, Any]:
     """The row of one layer in "fp16" or "bf16"."""
-    import torch
-
-    from gpucheck.torch_graph import TorchGraph
-
     fmt = FORMATS[flag]
     proto, x = model_of(layer, fmt.elem)
     path = folder / f"{layer.name} {flag}.onnx".replace(" ", "_")
     onnx.save(proto, path)
     row: dict[str, Any] = {"layer": layer.op, "products": layer.products, "precision": flag}
-    (exact,) = TorchGraph(proto, "cpu", torch.float64)({"x": x.astype(np.float64)}).values()
-    right = exact.numpy()
+    (right,) = ReferenceEvaluator(in_float64(proto)).run(None, {"x": x.astype(np.float64)})
     rounding = relative_error(right.astype(x.dtype), right)
     try:
         engine = opener(path, {"x": Sizes((layer.x,) * 3)}, ())
@@ -138,6 +134,19 @@ def model_of(layer: Layer, elem: int) -> tuple[onnx.ModelProto, np.ndarray]:
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return onnx.shape_inference.infer_shapes(proto), rng.standard_normal(layer.x).astype(dtype)
+
+
+def in_float64(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The layer with weights and values of float64."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(proto)
+    for tensor in wide.graph.initializer:
+        tensor.CopyFrom(
+            numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name)
+        )
+    for value in (*wide.graph.input, *wide.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    return wide
 
 
 def _problem(layer: Layer, flag: str, error: float, rounding: float) -> str:

@@ -23,7 +23,6 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from gpucheck.engines import check_built
-from gpucheck.metrics import relative_error
 from gpucheck.plugin_engines import built
 from gpucheck.plugin_trials import Arrays, TrialComparison, groups, trials_of
 from gpucheck.record import Notes
@@ -33,11 +32,13 @@ from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.ort import run as run_onnxruntime
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.plugin.cases import type_choices
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
+from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.sets import InputSet
 from trtsmith.importers.registry import OPS, by_name
 
 CONVERTED = "as trtsmith converts it"
@@ -59,8 +60,8 @@ MOST_CASES = 4
 """Of an operator. Each size costs every session a compilation."""
 
 BATCHES = (1, 2, 4)
-LIMIT = 1e-2
-"""Of an image's relative error: TF32 makes 1e-3, a wrong kernel 3e-1 and more."""
+PRECISION = "tf32"
+SETS = (InputSet("", {}),)
 
 TIMEOUT_S = 280.0
 
@@ -208,7 +209,8 @@ def subjects_of(form: str, folder: Path) -> Iterator[StressEngine]:
     cases = []
     for batch in BATCHES:
         feeds = _images(batch)
-        cases.append(StressCase(feeds, partial(_image_fault, run_onnxruntime(model, feeds)["y"])))
+        wanted = onnxruntime_outputs(model, (InputSet("", feeds),), PRECISION, lambda text: None)
+        cases.append(StressCase(feeds, partial(_image_fault, model, *wanted)))
     yield StressEngine("convolutions, ranging sizes", _plan(folder, form, "ranging"), cases)
     yield StressEngine("convolutions, static sizes", _plan(folder, form, "static"), cases[1:2])
     for name in OPERATORS:
@@ -231,15 +233,10 @@ def _images(batch: int) -> Arrays:
     return {"x": np.random.default_rng(batch).standard_normal((batch, 16, 24, 24)).astype(np.float32)}
 
 
-def _image_fault(wanted: np.ndarray, outputs: Arrays) -> str:
-    """What is wrong with images of one batch, each by itself."""
-    errors = [relative_error(got, right) for got, right in zip(outputs["y"], wanted, strict=True)]
-    worst = max(errors)
-    return (
-        ""
-        if worst <= LIMIT
-        else f"relative error {worst:.2g} of image {errors.index(worst)} of {len(errors)}"
-    )
+def _image_fault(model: Model, plain: Outputs, narrow: Outputs | None, outputs: Arrays) -> str:
+    """What is wrong with the images of one batch."""
+    verdict = judge_outputs(model, SETS, "", plain, plain, narrow, [outputs], PRECISION)
+    return "" if verdict.passed else verdict.reason
 
 
 def depthwise_network() -> onnx.ModelProto:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from gpucheck.network_list import DEVICE, EXACT, Network, ours, products
+from gpucheck.network_list import Network, ours
 from models import MODELS
 from networkbench.graphs import GRID_SAMPLE, WAYS, rewritten
 from networkbench.timing import medians
-from networkbench.ways import Way, engine_way, reduced, torch_ways
+from networkbench.ways import DEVICE, Way, engine_way, multiply_as_tensorrt, reduced, torch_ways
 
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")  # there are as many jobs as cores
 
@@ -45,31 +45,31 @@ def work(
     feeds = _inputs(name, int(batch))
     stream = torch.cuda.Stream()
     torch.cuda.set_stream(stream)
+    multiply_as_tensorrt()
     made: dict[str, Way] = {}
     missing: dict[str, str] = {}
     try:
-        with products(precision):
-            place = folder / job.replace(":", "_")
-            makers = _makers(network, precision, feeds, place, stream, Path(bundle), decisions.get(name, {}))
-            for way in ways:
-                make = makers.get(way)
-                if make is None:
-                    continue
-                if time.monotonic() > began + making_s:
-                    missing[way] = "no time was left to make it"
-                    continue
-                try:
-                    made[way] = make()
-                except Exception as error:  # a way that fails is a finding of its own
-                    missing[way] = f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
-                    traceback.print_exc()
+        place = folder / job.replace(":", "_")
+        makers = _makers(network, precision, feeds, place, stream, Path(bundle), decisions.get(name, {}))
+        for way in ways:
+            make = makers.get(way)
+            if make is None:
+                continue
+            if time.monotonic() > began + making_s:
+                missing[way] = "no time was left to make it"
+                continue
+            try:
+                made[way] = make()
+            except Exception as error:  # a way that fails is a finding of its own
+                missing[way] = f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
+                traceback.print_exc()
     finally:
         (folder / f"{job}.made").touch()
     rows: dict[str, Any] = {way: {"unavailable": reason} for way, reason in missing.items()}
     ready = time.monotonic()
-    with _alone(folder, count, gate, began + making_s), products(precision):
+    with _alone(folder, count, gate, began + making_s):
         alone = time.monotonic()
-        exact = _exact(network, feeds, folder / f"{name}.{batch}.npz")
+        exact = _exact(name, feeds, folder / f"{name}.{batch}.npz")
         for way, figures in medians({way: it.run for way, it in made.items()}).items():
             rows[way] = {**figures, **made[way].told, "errors": _errors(made[way].outputs(), exact)}
             layers = made[way].layers
@@ -109,11 +109,16 @@ def _inputs(name: str, batch: int) -> dict[str, np.ndarray]:
     return {key: tensor.numpy() for key, tensor in MODELS[name].make(batch=batch)[1].items()}
 
 
-def _exact(network: Network, feeds: Mapping[str, np.ndarray], kept: Path) -> Mapping[str, np.ndarray]:
+def _exact(name: str, feeds: Mapping[str, np.ndarray], kept: Path) -> Mapping[str, np.ndarray]:
     """The outputs in float64, by name. kept: the file that has them for the jobs of other precisions."""
     if not kept.exists():
-        outputs: dict[str, Any] = network.framework([feeds], EXACT)[0]
-        np.savez(kept, **outputs)
+        given = [torch.from_numpy(array).to(DEVICE) for array in feeds.values()]
+        module = MODELS[name].make(batch=1)[0].to(DEVICE, torch.float64)
+        with torch.inference_mode():
+            found = module(*(x.double() if x.is_floating_point() else x for x in given))
+        outputs = found if isinstance(found, tuple) else (found,)
+        arrays = zip(MODELS[name].output_names, (x.cpu().numpy() for x in outputs), strict=True)
+        np.savez(kept, **dict(arrays))
     return dict(np.load(kept))
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from gpucheck.engines import check_built
-from gpucheck.network_list import DEVICE, PRECISIONS
 from models.ms_deform_attn import LevelTables, ms_deform_attn_grid_sample
 from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
 from trtsmith.converter.bench.layers import nodes_of, parse_inspector, profile
@@ -25,6 +24,9 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 Tensors = Mapping[str, torch.Tensor]
+
+DEVICE = "cuda"
+TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 PROFILED, WARM = 20, 3
 """Inferences that are profiled by layer, and those before them."""
@@ -42,6 +44,13 @@ class Way:
     outputs: Callable[[], Tensors]
     told: dict[str, Any] = field(default_factory=dict)
     layers: Callable[[], dict[str, Any]] | None = None
+
+
+def multiply_as_tensorrt() -> None:
+    """Has PyTorch multiply float32 in TF32, where it takes that, and sum products of 16 bits in float32."""
+    matmul = torch.backends.cuda.matmul
+    torch.backends.cudnn.allow_tf32 = matmul.allow_tf32 = True
+    matmul.allow_fp16_reduced_precision_reduction = matmul.allow_bf16_reduced_precision_reduction = False
 
 
 def reduced(result: Rewritten, precision: str, kept: Mapping[str, str]) -> Rewritten:
@@ -110,7 +119,7 @@ def torch_ways(
     Under autocast where the module does not run in the type by itself.
     """
     LevelTables.attend = _attend  # type: ignore[method-assign, assignment]
-    dtype = PRECISIONS[precision]
+    dtype = TYPES[precision]
     tensors = [torch.from_numpy(array).to(DEVICE) for array in feeds.values()]
     plain = copy.deepcopy(module).to(DEVICE, dtype)
     given = [x.to(dtype) for x in tensors]

@@ -20,12 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-import numpy as np  # noqa: E402
-
 from trtsmith.converter.compile.package_folder import find_package  # noqa: E402
 from trtsmith.converter.operators.loading import load_package  # noqa: E402
 from trtsmith.converter.operators.sources import OperatorSource  # noqa: E402
 from trtsmith.converter.plugin.cases import compute_reference, in_all_dtypes  # noqa: E402
+from trtsmith.converter.plugin.checks.checks import CheckFailedError  # noqa: E402
+from trtsmith.converter.plugin.checks.checks_gpu import compare  # noqa: E402
 from trtsmith.converter.plugin.contract import GpuCase  # noqa: E402
 from trtsmith.converter.plugin.host.device_memory import MemoryLayout  # noqa: E402
 from trtsmith.converter.plugin.host.enqueue import run_plugin  # noqa: E402
@@ -71,16 +71,11 @@ def wrong(creator: Creator, case: GpuCase, offset: int = 0) -> str:
     """What is wrong with the kernel's outputs, or ""."""
     try:
         with creator.create(field_values(case.fields, creator.fields)) as plugin:
-            found = run_plugin(plugin, case.inputs, layout=MemoryLayout(offset=offset))
+            compare(run_plugin(plugin, case.inputs, layout=MemoryLayout(offset=offset)), case)
     except PluginError as error:
         return str(error.problems[0])
-    for output, right, tolerance in zip(found, case.expected, case.tolerance, strict=True):
-        if output.shape != right.shape:
-            return f"shape {output.shape}, not {right.shape}"
-        distance = float(np.linalg.norm(output.astype(np.float64) - right))
-        size = float(np.linalg.norm(right)) or 1.0
-        if not distance <= tolerance * size:  # nor NaN
-            return f"relative error {distance / size:.3g}, above {tolerance:g}"
+    except CheckFailedError as error:
+        return error.what
     return ""
 
 

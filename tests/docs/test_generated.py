@@ -261,11 +261,11 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
     near = {**far, "engine": 1e-4, "framework": 6e-5, "allowed": 1.2e-4}
     refused = {"network": "m", "precision": "fp16", "passed": False, "reason": "not built: no importer"}
     assert engine_tables.network_rows([far, near, refused]) == [
-        ("n", "fp32", "1.0e-04", "6.0e-05", "agrees"),
+        ("n", "fp32", "1.0e-04", "83%", "agrees"),
         ("m", "fp16", "", "", "not built: no importer"),
     ]
     lost = engine_tables.network_rows([far, {**near, "engine": None, "passed": False}])
-    assert lost == [("n", "fp32", "infinite", "6.0e-05", "disagrees")]
+    assert lost == [("n", "fp32", "infinite", "", "disagrees")]
     assert engine_tables.network_rows([far, {**near, "passed": False}])[0][-1] == "disagrees"
     loose = {**far, "precision": engine_tables.COMPARED[0], "passed": False}
     assert engine_tables.network_rows([loose])[0][-1] == "disagrees"
@@ -300,7 +300,7 @@ def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
 
     newer, older = record("aaaaaaaa", ("one", True)), record("bbbbbbbb", ("one", False), ("two", True))
     page = gpu_networks.render([newer, {**newer, "steps": {}}, older])
-    assert "| one | aaaaaaa | fp32 | 1.0e-01 | 1.0e-01 | agrees |" in page and page.count("| one |") == 1
+    assert "| one | aaaaaaa | fp32 | 1.0e-01 | 50% | agrees |" in page and page.count("| one |") == 1
     assert (
         "| two | bbbbbbb |" in page and "At aaaaaaa 1 of 1 networks agree, in fp32. At bbbbbbb 1 of 1" in page
     )

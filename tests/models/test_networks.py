@@ -22,9 +22,17 @@ from models.foreign import efficient_nms  # noqa: E402
 from models.ms_deform_attn import MSDeformAttn  # noqa: E402
 from models.rotated_detector import decode  # noqa: E402
 from tests.exports import exported  # noqa: E402
+from trtsmith.converter.convert.precision import in_precision  # noqa: E402
+from trtsmith.converter.convert.precision_request import PrecisionRequest  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.ort import open_session, run_session  # noqa: E402
-from trtsmith.converter.rewrite.rewrite import reference  # noqa: E402
+from trtsmith.converter.rewrite.rewrite import reference, rewrite  # noqa: E402
+from trtsmith.converter.rewrite.target import RTX  # noqa: E402
+from trtsmith.converter.verify.allowance import allowance  # noqa: E402
+from trtsmith.converter.verify.engine import onnxruntime_outputs  # noqa: E402
+from trtsmith.converter.verify.reduced import verify_reduced  # noqa: E402
+from trtsmith.converter.verify.sets import InputSet  # noqa: E402
+from trtsmith.converter.verify.verdict import AGREE  # noqa: E402
 
 CUSTOM_NODES = {
     "yolo_nms": {("TRT", "EfficientNMS_TRT")},
@@ -47,6 +55,22 @@ def test_onnxruntime_computes_what_pytorch_does(name: str, tmp_path_factory: pyt
     for output, expected in np.load(files.expected).items():
         assert expected.dtype == found[output].dtype
         np.testing.assert_allclose(found[output], expected, rtol=1e-4, atol=1e-4, err_msg=output)
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model.decides])
+def test_engines_can_be_compared_in_tf32_and_float16(
+    name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Weights that amplify rounding would make every right engine `not comparable`. Detections change their rows."""
+    files = exported(name, tmp_path_factory)
+    model, feeds = load_model(files.model), dict(np.load(files.inputs))
+    (plain,), narrow = onnxruntime_outputs(model, [InputSet("", feeds)], "tf32", lambda text: None)
+    assert narrow is not None
+    measured = allowance(plain, narrow[0], "tf32", model.proto)
+    assert not measured.excluded(None) and not measured.unproven(None)
+    reduced = in_precision(rewrite(model, RTX), PrecisionRequest("fp16"), feeds)
+    verdict = verify_reduced(model, reduced.model, feeds, "", "fp16", io_types=reduced.io_types)
+    assert verdict.status == AGREE, verdict.reason
 
 
 def test_offsets_around_a_box_are_halves_of_it_by_the_number_of_points() -> None:

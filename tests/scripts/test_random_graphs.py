@@ -1,5 +1,6 @@
 """Random graphs of scripts/gpucheck: what is drawn, and how an engine's outputs are judged; onnxruntime is the engine."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from gpucheck.drawn import random_graphs
 from gpucheck.drawn.graph_draw import Draw, NothingFitsError, draw
 from gpucheck.drawn.graph_kinds import KINDS
-from gpucheck.drawn.random_graphs import difference, judge
+from gpucheck.drawn.random_graphs import judge
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, Opener
 from gpucheck.record import Notes, read_notes
 from tests.scripts.engine_doubles import by_onnxruntime, in_workers, refuses
@@ -28,7 +29,7 @@ def test_a_seed_gives_the_same_graph_each_time() -> None:
 
 def test_rewritten_graphs_agree_and_every_kind_is_drawn(tmp_path: Path) -> None:
     drawn_kinds: set[str] = set()
-    verdicts = set()
+    verdicts: Counter[str] = Counter()
     for seed in range(400):
         drawn = draw(seed, KINDS)
         drawn_kinds.update(node.op_type for node in drawn.nodes)
@@ -36,9 +37,9 @@ def test_rewritten_graphs_agree_and_every_kind_is_drawn(tmp_path: Path) -> None:
         if made is not None:
             onnx.checker.check_model(made[0], full_check=True)
         found = judge(draw(seed, KINDS), tmp_path / "g.onnx", by_onnxruntime())
-        assert found["verdict"] in (random_graphs.AGREES, random_graphs.NONE), (seed, found)
-        verdicts.add(found["verdict"])
-    assert random_graphs.AGREES in verdicts
+        assert found["verdict"] in random_graphs.HARMLESS, (seed, found)
+        verdicts[found["verdict"]] += 1
+    assert verdicts[random_graphs.AGREES] > 10 * verdicts[random_graphs.NOT_COMPARABLE]
     assert len(drawn_kinds) > 75
     for kind in KINDS:
         assert any(_comes_to_something(kind, seed) for seed in range(300)), kind.__name__
@@ -75,7 +76,7 @@ def test_verdicts(tmp_path: Path) -> None:
 
     assert judged(by_onnxruntime())["verdict"] == "agrees"
     wrong = judged(first(lambda value: value + np.ones((), value.dtype)))
-    assert wrong["verdict"] == "wrong" and "differ" in wrong["reason"] and wrong["graph"].startswith("<")
+    assert wrong["verdict"] == "wrong" and wrong["reason"] and wrong["graph"].startswith("<")
     assert judged(first(lambda value: value[None]))["verdict"] == "wrong"
     assert judged(first(lambda value: value.astype(np.float64)))["verdict"] == "wrong"
     assert judged(first(lambda value: value * np.array(np.nan, value.dtype)))["verdict"] == "wrong"
@@ -84,18 +85,6 @@ def test_verdicts(tmp_path: Path) -> None:
 
     assert judged(refuses(NOT_BUILT)) == {"verdict": NOT_BUILT, "reason": "because", "retire": False}
     assert judged(refuses(DOES_NOT_RUN)) == {"verdict": DOES_NOT_RUN, "reason": "because", "retire": True}
-
-
-def test_rounding_is_allowed_to_floats_alone() -> None:
-    x = np.array([1.0, 300.0], np.float32)
-    assert difference("y", {"y": x + np.float32(0.8)}, x) == ""
-    assert "0.500 differ" in difference("y", {"y": x + np.array([0, 1.2], np.float32)}, x)
-    whole = np.array([1, 300])
-    assert difference("y", {"y": whole}, whole) == ""
-    assert "differ" in difference("y", {"y": whole + np.array([0, 1])}, whole)
-    zeros = np.zeros(3, np.float32)
-    assert difference("y", {"y": zeros}, zeros) == ""
-    assert difference("y", {"y": zeros + np.float32(1e-4)}, zeros)
 
 
 def test_the_step_fails_for_wrong_numbers_and_counts_the_rest(
@@ -116,4 +105,4 @@ def test_the_step_fails_for_wrong_numbers_and_counts_the_rest(
     assert wrong.verdict == "fail" and len(wrong.failures) == 12
     assert [row["verdict"] for row in wrong.rows] == ["wrong"] * 13
     assert wrong.rows[-1]["graphs"] == 12 and wrong.rows[-1]["reason"].startswith("seed ")
-    assert wrong.failures[0].startswith("seed ") and "no value" in wrong.failures[0]
+    assert wrong.failures[0].startswith("seed ") and "missing" in wrong.failures[0]

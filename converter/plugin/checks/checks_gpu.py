@@ -20,6 +20,8 @@ from trtsmith.converter.plugin.host.device_memory import MemoryLayout
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Plugin, PluginError
 from trtsmith.converter.plugin.host.plugin_values import field_values
+from trtsmith.converter.verify.compare import compare as compare_outputs
+from trtsmith.converter.verify.tolerances import Tolerances
 
 DIRECT = "kernel against its reference"
 RESTORED = "kernel after a serialisation round trip"
@@ -240,38 +242,29 @@ def kernel(session: CreatorUnderTest, case: GpuCase, name: str) -> str | None:
 
 
 def compare(found: list[np.ndarray], case: GpuCase) -> str:
-    """Largest error over tolerance. Raises CheckFailedError naming the output, its error and its worst element."""
+    """Largest error over tolerance. Raises CheckFailedError naming the output, its error and its worst element.
+
+    The ratio of norms alone is judged: a tolerance of an operator's is that of its cases, against float64, and what rounding
+    changes of their elements is not measured.
+    """
     if len(found) != len(case.expected):
         raise CheckFailedError(f"the kernel has {len(found)} outputs", f"{len(case.expected)}")
+    names = [f"output {i}" for i in range(len(found))]
+    wanted, got = (
+        {name: array.astype(np.float64) for name, array in zip(names, arrays, strict=True)}
+        for arrays in (case.expected, found)
+    )
+    allowed = dict(zip(names, case.tolerance, strict=True))
+    finite = {name: array[np.isfinite(array)] for name, array in wanted.items()}
+    zeros = {name: allowed[name] for name in names if not finite[name].any()}
     notes = []
-    for i, (got, wanted, allowed) in enumerate(zip(found, case.expected, case.tolerance, strict=True)):
-        if got.shape != wanted.shape:
-            raise CheckFailedError(f"output {i} has shape {got.shape}", f"{wanted.shape}")
-        if not wanted.size:
-            continue
-        values = got.astype(np.float64)
-        reference = wanted.astype(np.float64)
-        strange = ~np.isfinite(values) & np.isfinite(reference)
-        if strange.any():
-            at = tuple(int(k) for k in np.argwhere(strange)[0])
-            raise CheckFailedError(
-                f"output {i} is {values[at]} at {at} and not finite in {int(strange.sum())} of {values.size} elements",
-                f"{reference[at]} there (elements never written read as NaN)",
-            )
-        finite = np.isfinite(reference)
-        if not np.array_equal(values[~finite], reference[~finite], equal_nan=True):
-            raise CheckFailedError(
-                f"output {i} differs where the reference is not finite", "the same infinities and NaNs"
-            )
-        difference = np.abs(np.where(finite, values - np.where(finite, reference, 0.0), 0.0))
-        norm = float(np.linalg.norm(reference[finite]))
-        error = float(np.linalg.norm(difference)) / norm if norm else float(difference.max())
-        if not error <= allowed:
-            at = tuple(int(k) for k in np.unravel_index(int(difference.argmax()), difference.shape))
-            raise CheckFailedError(
-                f"output {i} has relative error {error:.3g}; its worst element {at} is {values[at]}",
-                f"at most {allowed:.3g}; that element is {reference[at]}",
-                "mend the kernel",
-            )
-        notes.append(f"{error:.2g} of {allowed:.2g}")
+    for c in compare_outputs(wanted, got, Tolerances({}, zeros), allowed):
+        if not c.agrees:
+            what = f"{c.output}: {c.reason}"
+            if c.worst:
+                what += f"; its worst element {c.worst} is {c.actual}"
+            expected = f"{c.expected} there (elements never written read as NaN)" if c.worst else f"{c.shape}"
+            raise CheckFailedError(what, expected, "mend the kernel")
+        if wanted[c.output].size:
+            notes.append(f"{c.max if c.output in zeros else c.relative:.2g} of {allowed[c.output]:.2g}")
     return "relative error " + ", ".join(notes) if notes else "empty outputs"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from gpucheck.drawn.graph_draw import Draw, draw
@@ -25,17 +23,20 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_engine
+from trtsmith.converter.verify.engine import judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.verdict import DISAGREE, NOT_COMPARABLE
 
 GRAPHS = 4000
 GRAPH_S = 30.0
 """For one graph; nearly all take less than 1."""
 
 AGREES, REFUSED, NONE = "agrees", "refused", "no graph"
-HARMLESS = (AGREES, REFUSED, NONE, NOT_BUILT)
+HARMLESS = (AGREES, NOT_COMPARABLE, REFUSED, NONE, NOT_BUILT)
 """Verdicts that say nothing wrong to the user: where there is no engine, there is a message."""
 
-TOLERANCES = {"float32": 3e-3, "float16": 2e-2}
-"""Of the largest number of an output: TF32 has 11 bits as float16 has, and the graphs add up to a few hundred products."""
+PRECISION = "tf32"
+"""In which the engines compute products."""
 
 MOST_TEXT = 2000
 """Characters of a graph that go into the record."""
@@ -79,7 +80,8 @@ def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
     onnx.save(model, path)
     rewritten = path.with_suffix(".trt.onnx")
     try:
-        result = rewrite(load_model(path), RTX)
+        original = load_model(path)
+        result = rewrite(original, RTX)
         problems = plan(result).problems
         if problems:
             return {"verdict": REFUSED, "reason": problems[0].what}
@@ -97,25 +99,10 @@ def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
     finally:
         path.unlink(missing_ok=True)
         rewritten.unlink(missing_ok=True)
-    faults = [fault for name in outputs if (fault := difference(name, found, drawn.values[name]))]
-    if not faults:
-        return {"verdict": AGREES, "reason": ""}
+    sets, expected = (InputSet("", feeds),), {name: drawn.values[name] for name in outputs}
+    plain, narrow = onnxruntime_outputs(original, sets, PRECISION, lambda text: None, [expected])
+    verdict = judge_outputs(original, sets, "", plain, plain, narrow, [found], PRECISION)
+    if verdict.status != DISAGREE:
+        return {"verdict": AGREES if verdict.agrees else NOT_COMPARABLE, "reason": ""}
     text = onnx.printer.to_text(model)[:MOST_TEXT]
-    return {"verdict": "wrong", "reason": "; ".join(faults), "graph": text}
-
-
-def difference(name: str, found: Mapping[str, np.ndarray], expected: np.ndarray) -> str:
-    """What is wrong with an output; "" if nothing is. found: in the model's types."""
-    value = found.get(name)
-    if value is None:
-        return f"output {name!r}: no value"
-    if value.shape != expected.shape or value.dtype != expected.dtype:
-        return (
-            f"output {name!r}: {value.dtype}{list(value.shape)}, not {expected.dtype}{list(expected.shape)}"
-        )
-    a, b = value.astype(np.float64), expected.astype(np.float64)
-    allowed = TOLERANCES.get(str(expected.dtype), 0.0) * max(np.abs(b).max(initial=0.0), 1e-3)
-    bad = ~(np.abs(a - b) <= allowed)
-    if not bad.any():
-        return ""
-    return f"output {name!r}: {bad.mean():.3f} differ, {a[bad][:3].tolist()} not {b[bad][:3].tolist()}"
+    return {"verdict": "wrong", "reason": verdict.reason, "graph": text}

@@ -26,6 +26,7 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.importers.problem import Problem
 
@@ -133,7 +134,8 @@ def test_a_baseline_in_a_process_of_its_own_and_the_verdict_on_its_numbers(
 ) -> None:
     told: list[str] = []
     asked = request("onnxruntime", model, tmp_path)
-    row = time_baseline(asked, 2.0, {"y": RIGHT.astype(np.float32)}, ExpectedOutputs(), tmp_path, told.append)
+    judge = ExpectedOutputs(load_model(model))
+    row = time_baseline(asked, 2.0, {"y": RIGHT.astype(np.float32)}, judge, tmp_path, told.append)
     assert row["agrees"] and row["outputs"][0]["relative"] < 1e-4
     assert row["response_ms"]["count"] == 3
     assert row["ratio"] == pytest.approx(row["response_ms"]["median"] / 2.0, rel=1e-4)
@@ -144,7 +146,8 @@ def test_a_baseline_in_a_process_of_its_own_and_the_verdict_on_its_numbers(
 def test_numbers_that_disagree_are_said_to(model: Path, users: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     asked = request("torch", model, tmp_path, torch="users_code_for_bench:wrong", path=(str(users),))
-    row = time_baseline(asked, 1.0, {"y": RIGHT.astype(np.float32)}, ExpectedOutputs(), tmp_path, print)
+    judge = ExpectedOutputs(load_model(model))
+    row = time_baseline(asked, 1.0, {"y": RIGHT.astype(np.float32)}, judge, tmp_path, print)
     assert not row["agrees"] and "relative error" in row["outputs"][0]["reason"]
 
 

@@ -284,11 +284,11 @@ def test_a_side_that_nothing_can_be_compared_with_neither_agrees_nor_errs(tmp_pa
     ],
 )
 def test_an_error_that_is_no_number_is_not_told(
-    tmp_path: Path, expected: list[float], actual: list[float]
+    model: Path, tmp_path: Path, expected: list[float], actual: list[float]
 ) -> None:
     (tmp_path / "m.plan").write_bytes(b"an engine")
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.array(actual)}, (), "", None, ())
-    judge = ExpectedOutputs(expected={"y": np.array(expected)})
+    judge = ExpectedOutputs(load_model(model), [{"y": np.array(expected)}])
     side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, judge)
     assert side["agrees"] is False and side["error"] is None
 

@@ -74,6 +74,14 @@ def test_zeros_and_shapes_that_do_not_fit() -> None:
     assert excess(Y, at((0, 0), 1.0), infinite).count == 1
 
 
+@pytest.mark.parametrize("change", [None, np.array(1e-3)])
+def test_an_output_without_axes_has_one_element(change: np.ndarray | None) -> None:
+    value = np.array(2.0)
+    assert not excess(value, np.array(1e-4), Noise(UNIT, change=change))
+    far = excess(value, np.array(0.5), Noise(UNIT, change=change))
+    assert (far.count, far.worst) == (1, ())
+
+
 def test_what_was_changed_at_the_element_itself_is_within_its_bound() -> None:
     noise = noise_of()
     assert noise.change is not None

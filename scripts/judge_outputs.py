@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Judges again, without a GPU, what engines of networks computed on one.
+
+    python scripts/judge_outputs.py benchmarks/h200/engines.json --bundle DIR --output judged.json
+
+The outputs lie beside the record, in engines_outputs/, where scripts/gpu_check.py put them. --bundle: what
+scripts/gpu_bundle.py unpacked, of which the models and their references are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from gpubundle.unpack import model_folder  # noqa: E402
+from gpucheck.networks import REFERENCES, conclude, judged  # noqa: E402
+from gpucheck.record import Notes, read_notes, table, write_record  # noqa: E402
+from trtsmith.converter.model.load import load_model  # noqa: E402
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("record", type=Path, help="of the run on the GPU")
+    parser.add_argument("--bundle", type=Path, required=True, metavar="DIR", help="the unpacked bundle")
+    parser.add_argument("--output", type=Path, required=True, help="the new record, of this step alone")
+    arguments = parser.parse_args(argv)
+    from gpucheck.network_list import network
+
+    models = model_folder(arguments.bundle)
+    rows = {}
+    with tempfile.TemporaryDirectory() as work:
+        for path in sorted(arguments.record.with_name(f"{arguments.record.stem}_outputs").glob("*.npz")):
+            model = load_model(network(path.stem, models).write(Path(work)))
+            references = dict(np.load(models / f"{path.stem}{REFERENCES}"))
+            rows[path.stem] = list(judged(path.stem, model, references, dict(np.load(path))))
+        conclude(rows, Notes(Path(work) / "notes"))
+        result = read_notes(Path(work) / "notes", "networks", None)
+    head = json.loads(arguments.record.read_text(encoding="utf-8"))
+    del head["steps"]
+    write_record(arguments.output, head | {"passed": result.verdict == "pass"}, [result])
+    print(table([result]))
+    return 0 if result.verdict == "pass" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
