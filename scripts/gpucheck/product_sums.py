@@ -102,7 +102,8 @@ def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, 
     path = folder / f"{layer.name} {flag}.onnx".replace(" ", "_")
     onnx.save(proto, path)
     row: dict[str, Any] = {"layer": layer.op, "products": layer.products, "precision": flag}
-    (right,) = ReferenceEvaluator(in_float64(proto)).run(None, {"x": x.astype(np.float64)})
+    (found,) = ReferenceEvaluator(in_float64(proto)).run(None, {"x": x.astype(np.float64)})
+    right = np.asarray(found)
     rounding = relative_error(right.astype(x.dtype), right)
     try:
         engine = opener(path, {"x": Sizes((layer.x,) * 3)}, ())
