@@ -116,6 +116,9 @@ class ConvertOptions:
             ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
             ("--timeout", self.timeout_s, is_seconds),
         )
+        self.precision.check_meaning(
+            {"--max-cost": self.tolerances is not None and self.tolerances.max_cost is not None}
+        )
         expected = "" if self.expected is None else named_source("--expected", self.expected)
         check_one_expectation(expected, self.references)
 

@@ -21,7 +21,8 @@ _WITH = {
     "--keep-fp32": ("fp16", "bf16", "int8", "fp8"),
     "--accumulate": ("fp16",),
     "--io-precision": ("fp16", "bf16", "fp32"),
-    "--calibration": ("int8", "fp8"),
+    "--calibration": QUANTIZED,
+    "--max-cost": QUANTIZED,
 }
 """By flag, the precisions with which it means something."""
 
@@ -54,15 +55,21 @@ class PrecisionRequest:
             ("--precision", self.precision, ("", *PRECISIONS)),
             ("--accumulate", self.accumulate, ("", *ACCUMULATE)),
         )
-        given = {
-            "--keep-fp32": self.keep,
-            "--accumulate": self.accumulate,
-            "--io-precision": self.io,
-            "--calibration": self.calibration,
-        }
+        self.check_meaning(
+            {
+                "--keep-fp32": self.keep,
+                "--accumulate": self.accumulate,
+                "--io-precision": self.io,
+                "--calibration": self.calibration,
+            }
+        )
+
+    def check_meaning(self, given: Mapping[str, object]) -> None:
+        """UsageError for flags that were given and mean nothing with this precision. given: their values, by flag."""
         problems = []
-        for flag, meaning in _WITH.items():
-            if given[flag] and self.precision not in meaning:
+        for flag, value in given.items():
+            meaning = _WITH[flag]
+            if value and self.precision not in meaning:
                 beside = f"with --precision {self.precision}" if self.precision else "without --precision"
                 fix = f"add --precision {meaning[0]}, or remove {flag}"
                 expected = f"--precision {', '.join(meaning)} beside it"

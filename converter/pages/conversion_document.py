@@ -5,7 +5,7 @@ kind        "convert", "verify", "locate" or "bench". title: the model's file. c
 status      word, level ("good", "fair", "bad", "") and reason: the verdict in short
 cards       [value, what it is]: the figures that one looks for first
 problems    all that kept it from being done. warnings: sentences
-verdict     as reports have it, or null
+verdict     as reports have it, or null. cost: sentences on what 8 bits cost
 work        what was done to the graph, rewrites of one rule in one way together: rule, what, notes, numerics, ops
             (number by operator), count and nodes (their names, at most 1,000)
 rules       by rule, pass or phase, the sentence that explains it
@@ -32,6 +32,7 @@ from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.pages.explanations import explanations
 from trtsmith.converter.pages.network.pictured import PicturedNetwork
 from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.converter.verify.cost.precision_cost import cost_from_json
 
 FORMAT = 1
 
@@ -63,6 +64,7 @@ class PageContent:
 def conversion_document(known: PageContent) -> dict[str, Any]:
     """The data of the page; the module says what is in it."""
     report, network = known.report, known.network
+    verdict = report.get("verdict") or known.manifest.get("verdict") or {}
     rewritten = network.rewritten if network is not None else None
     layers = (known.bench or {}).get("layers") or {}
     work = rewrites_in_groups(rewritten) if rewritten is not None else []
@@ -77,7 +79,8 @@ def conversion_document(known: PageContent) -> dict[str, Any]:
         "cards": list(_cards(known)),
         "problems": list(report.get("problems", [])),
         "warnings": _warnings(known),
-        "verdict": report.get("verdict") or known.manifest.get("verdict"),
+        "verdict": verdict or None,
+        "cost": list(cost_from_json(verdict["cost"]).lines()) if verdict.get("cost") else [],
         "work": work,
         "rules": explanations(names),
         "declined": declined,

@@ -199,3 +199,16 @@ def test_the_python_functions_write_pages_too(tmp_path: Path) -> None:
     with pytest.raises(ConversionError):
         trtsmith.convert(gate, html=page)
     assert page_data(page)["status"]["level"] == "bad"
+
+
+def test_what_8_bits_cost_is_told() -> None:
+    cost = {
+        "precision": "int8",
+        "samples": "mine",
+        "outputs": [{"output": "y", "error": 0.25, "rows": 8, "flipped": 3}],
+    }
+    verdict = {"status": "agree", "reason": "", "engine_run": False, "cost": {**cost, "layers": []}}
+    page = conversion_document(PageContent("convert", "m.onnx", (), {"verdict": verdict}, {}))
+    assert page["cost"] == [
+        "cost of int8: 'y' changes by 2.5e-01; another class is first in 3 of 8 rows (on mine)"
+    ]
