@@ -72,7 +72,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "real models": real_networks.real_networks,
         "real engines": real_networks.real_engines,
     },
-    "docs/evidence/batch.md": {"batch": batch_figures.batch, "page": batch_figures.page},
+    "docs/evidence/pages.md": {"page": batch_figures.page},
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
         "reductions": batch_figures.reductions,

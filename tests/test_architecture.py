@@ -45,7 +45,7 @@ OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "onnxscript", "torch", "torch
 
 LIBRARIES_OF_EXTRAS = {
     "polygraphy": ({"verify.polygraphy_files"}, {"polygraphy_extension"}),
-    "ray": ({f"batch.fleet.{name}" for name in ("node_facts", "node_task", "ray_connection")}, set[str]()),
+    "ray": ({f"batch.{name}" for name in ("fleet", "ray_connection")}, set[str]()),
 }
 """By library: the modules that import it inside functions, and the packages that may at the top."""
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trtsmith.api import convert, load_report, verify
     from trtsmith.batch_functions import batch
-    from trtsmith.converter.batch.batch_result import BatchResult
+    from trtsmith.converter.batch.driver import BatchResult
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.reports import Report
@@ -107,7 +107,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
     "Analysis": "trtsmith.converter.convert.analysis",
-    "BatchResult": "trtsmith.converter.batch.batch_result",
+    "BatchResult": "trtsmith.converter.batch.driver",
     "batch": "trtsmith.batch_functions",
     "Conversion": "trtsmith.converter.convert.pipeline",
     "LibraryReport": "trtsmith.converter.plugin.contract",

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import Progress, StrPath, Texts, path_of, silent, texts_of
-from trtsmith.converter.batch.batch_request import BatchRequest, run_request
-from trtsmith.converter.batch.batch_result import BatchResult
-from trtsmith.converter.batch.cache.layout import default_folder
+from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
+from trtsmith.converter.batch.store import default_folder
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.cli.batch_progress import ProgressLines
@@ -61,4 +60,4 @@ def batch(
         retry_failed=retry_failed,
     )
     lines = ProgressLines(progress or silent)
-    return run_request(request, lines, lines.warn)
+    return run_batch(request, lines, lines.warn)

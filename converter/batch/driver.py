@@ -3,52 +3,149 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
-from trtsmith.converter.batch.batch_result import BatchResult
-from trtsmith.converter.batch.cache.file_hashes import FileHashes
-from trtsmith.converter.batch.cache.keys import Keys
-from trtsmith.converter.batch.cache.store import Store
-from trtsmith.converter.batch.execution import Event, TaskEnd, TaskExecutor
-from trtsmith.converter.batch.interrupts import Interrupts
+from trtsmith.converter.batch.child import ChildSetup
+from trtsmith.converter.batch.file_hashes import FileHashes
+from trtsmith.converter.batch.keys import Keys
+from trtsmith.converter.batch.local import LocalExecutor
 from trtsmith.converter.batch.output_folder import OutputFolder, cannot_write
-from trtsmith.converter.batch.results.task_row import CACHE, KEPT, RUN, task_row
-from trtsmith.converter.batch.results.write import write_rows
-from trtsmith.converter.batch.run.not_run import cancellation, command_of, record_of
-from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.batch.results.document import CACHE, KEPT, RUN, task_row
+from trtsmith.converter.batch.results.pages import write_rows
+from trtsmith.converter.batch.store import Store
+from trtsmith.converter.batch.task import (
+    RECORD,
+    BatchTask,
+    Event,
+    TaskEnd,
+    TaskExecutor,
+    TaskRecord,
+    TaskStatus,
+    cancelled,
+    record_of,
+)
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK, TrtsmithError, UsageError
+from trtsmith.converter.model.option_values import check_values, is_count
 from trtsmith.importers.problem import Problem
+
+LOCAL = "local"
 
 WRITE_S, WRITE_SHARE = 5.0, 20.0
 """The pages are written again after so many seconds, and after so many times what writing took: 5 % of the time at most."""
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @dataclass(frozen=True)
-class BatchOptions:
-    """How a batch is run.
+class BatchRequest:
+    """What a user asks for.
 
-    folder:       where results go.
-    executor:     makes what runs tasks; gets a folder for all that it writes.
-    store:        the cache; None: without one.
+    tasks:        of the zoo, all of them. only: patterns, of which a task's name or model matches one; () for all.
+    folder:       where results go. title: of its pages.
+    on:           the address of a Ray cluster; "local" for a Ray that is started here; None: processes of this machine.
+    jobs:         tasks at a time on this machine; None: as many as it has cores for.
+    cache:        its folder; None: there is none.
     retry_failed: also tasks are done again that would be refused again.
-    others:       tasks that are left out now; what the folder has of them stays in its pages.
-    title:        of the pages.
-    hashes:       of files, which what runs tasks may share.
+    setup:        of the children that convert.
+    executor:     what runs tasks, given a folder for all that it writes; None: as `on` and `jobs` say.
+    """
+
+    tasks: Sequence[BatchTask]
+    folder: Path
+    title: str = ""
+    only: tuple[str, ...] = ()
+    on: str | None = None
+    jobs: int | None = None
+    cache: Path | None = None
+    retry_failed: bool = False
+    setup: ChildSetup | None = None
+    executor: Callable[[Path], TaskExecutor] | None = None
+
+    def __post_init__(self) -> None:
+        check_values(("--jobs", self.jobs, is_count))
+        if self.on not in (None, LOCAL) and self.jobs is not None:
+            raise UsageError(
+                Problem(
+                    "a cluster runs as many tasks as it has cores for",
+                    f"--jobs {self.jobs}",
+                    f"--jobs without --on, or with --on {LOCAL}",
+                    "leave it out; cpus in the zoo's [needs] says what a task takes",
+                )
+            )
+        if self.cache is not None and os.path.lexists(self.cache) and not self.cache.is_dir():
+            raise UsageError(
+                Problem(
+                    "the cache is no folder",
+                    f"--cache {self.cache}",
+                    "a folder, which is made if it is not there",
+                    "name another, or leave it out with --no-cache",
+                )
+            )
+        for pattern in self.only:
+            if not any(_matches(task, pattern) for task in self.tasks):
+                raise UsageError(
+                    Problem(
+                        "no task has such a name",
+                        f"--only {pattern}",
+                        "the name of a task or a model, or a pattern as 'resnet*' or '*/sm86'",
+                        "trtsmith batch ZOO --list shows all names",
+                    )
+                )
+
+    def chosen(self) -> list[BatchTask]:
+        """The tasks to do."""
+        return [t for t in self.tasks if not self.only or any(_matches(t, one) for one in self.only)]
+
+
+def _matches(task: BatchTask, pattern: str) -> bool:
+    return fnmatchcase(task.name, pattern) or fnmatchcase(task.model, pattern)
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """The tasks of a batch, by their names, in the order of the zoo.
+
+    folder:   with a folder for each task that has ended, results.json, junit.xml and index.html.
+    statuses: how each ended.
+    sources:  where it came from: "run", "cache", or "kept" from an earlier batch.
+    seconds:  that all took together.
+    signal:   the number of the signal that ended it before everything was done; 0 for none.
     """
 
     folder: Path
-    executor: Callable[[Path], TaskExecutor]
-    store: Store | None = None
-    retry_failed: bool = False
-    others: Sequence[BatchTask] = ()
-    title: str = ""
-    hashes: FileHashes = field(default_factory=FileHashes)
+    statuses: Mapping[str, TaskStatus]
+    sources: Mapping[str, str]
+    seconds: float
+    signal: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is an engine of each task that nothing speaks against."""
+        return self.exit_code == EXIT_OK
+
+    @property
+    def exit_code(self) -> int:
+        """0: all passed. 1: one has no engine, or did not end. 3: all have one, and one disagrees. 128 + the signal."""
+        if self.signal:
+            return 128 + self.signal
+        others = {status for status in self.statuses.values() if not status.passed}
+        return EXIT_OK if not others else EXIT_DISAGREE if others == {TaskStatus.DISAGREE} else EXIT_FAILED
+
+    def records(self) -> Iterator[TaskRecord]:
+        """The record of each task that has ended, read from its folder one after another: they can be large."""
+        for name, status in self.statuses.items():
+            if status is not TaskStatus.CANCELLED:
+                yield TaskRecord.from_json((self.folder / name / RECORD).read_bytes())
 
 
 class BatchListener(Protocol):
@@ -64,29 +161,25 @@ class BatchListener(Protocol):
         """A task has ended, and its folder is there, unless it was cancelled. source: run, cache or kept."""
 
 
-def run_batch(tasks: Sequence[BatchTask], options: BatchOptions, listener: BatchListener) -> BatchResult:
+def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[str], None]) -> BatchResult:
     """Do all tasks. A signal ends it in order; so does whatever else, and a second call does what is left.
 
-    UsageError where the folder cannot be written or is in use, and for what no task can be done with, such as a cluster that
-    is not there.
+    warn: gets the cache's warnings, each in four parts. UsageError where the folder cannot be written or is in use, and
+    where no task can be done, such as without the cluster.
     """
-    with (
-        OutputFolder(options.folder, tasks) as output,
-        Interrupts() as interrupts,
-    ):
-        batch = _BatchRun(tasks, options, listener, output, interrupts)
+    chosen = request.chosen()
+    with OutputFolder(request.folder, chosen) as output, _Interrupts() as interrupts:
+        batch = _BatchRun(request, chosen, listener, warn, output, interrupts)
         try:
             batch.run()
             batch.cancel_rest()
             batch.write()
-        except BrokenPipeError:  # whoever reads what the listener prints has gone away
+        except BaseException as error:
             batch.write_quietly()
-            raise
-        except OSError as error:
-            batch.write_quietly()
-            raise cannot_write(output.folder, error) from error
-        except BaseException:
-            batch.write_quietly()
+            if isinstance(error, OSError) and not isinstance(
+                error, BrokenPipeError
+            ):  # of whoever reads our lines
+                raise cannot_write(output.folder, error) from error
             raise
         return batch.result()
 
@@ -96,67 +189,84 @@ class _BatchRun:
 
     def __init__(
         self,
+        request: BatchRequest,
         tasks: Sequence[BatchTask],
-        options: BatchOptions,
         listener: BatchListener,
+        warn: Callable[[str], None],
         output: OutputFolder,
-        interrupts: Interrupts,
+        interrupts: _Interrupts,
     ) -> None:
-        self._tasks, self._options, self._listener = tasks, options, listener
+        self._request, self._tasks, self._listener = request, tasks, listener
         self._output, self._interrupts = output, interrupts
+        self._store = None if request.cache is None else Store(request.cache, warn)
+        self._hashes = FileHashes()
         self._keys: dict[str, str] = {}
         self._rows: dict[str, dict[str, Any]] = {}
-        self._statuses: dict[str, TaskStatus] = {}
-        self._sources: dict[str, str] = {}
+        self._ends: dict[str, tuple[TaskStatus, str]] = {}
         self._began = self._written = time.monotonic()
         self._write_took = 0.0
 
     def run(self) -> None:
         self._listener.planned(len(self._tasks))
-        self._read_others(self._options.others)
-        with self._options.executor(self._output.scratch) as executor:
-            hashes = Keys(executor.machine_of, self._options.hashes)
-            hashes.read(self._tasks)
-            left = []
+        names = {task.name for task in self._tasks}
+        self._read_others([task for task in self._request.tasks if task.name not in names])
+        with self._executor() as executor:
+            keys = Keys(executor.machine_of, self._hashes)
+            keys.read(self._tasks)
+            first: list[BatchTask] = []
+            alike: list[BatchTask] = []
+            seen: set[str] = set()
             for task in self._tasks:
                 if self._interrupts.heard:
                     return
-                self._keys[task.name] = hashes.of(task)
-                if not self._is_kept(task) and not self._is_cached(task):
-                    left.append(task)
-            first, alike = self._once_each(left)
-            self._execute(executor, first, hashes)
+                key = self._keys[task.name] = keys.of(task)
+                if self._is_kept(task) or self._is_cached(task):
+                    continue
+                # the same conversion waits for what the cache then has
+                (alike if key and key in seen and self._store is not None else first).append(task)
+                seen.add(key)
+            self._execute(executor, first, keys)
             again = [task for task in alike if self._interrupts.heard or not self._is_cached(task)]
-            self._execute(executor, again, hashes)
+            self._execute(executor, again, keys)
+
+    def _executor(self) -> TaskExecutor:
+        request, scratch = self._request, self._output.scratch
+        setup = request.setup or ChildSetup(cwd=Path.cwd())
+        if request.executor is not None:
+            return request.executor(scratch)
+        if request.on is None:
+            return LocalExecutor(scratch, setup, jobs=request.jobs)
+        from trtsmith.converter.batch.fleet import RayExecutor
+
+        return RayExecutor(request.on, scratch, setup, self._hashes, jobs=request.jobs)
 
     def result(self) -> BatchResult:
-        return BatchResult(
-            self._output.folder,
-            {task.name: self._statuses[task.name] for task in self._tasks},
-            {task.name: self._sources[task.name] for task in self._tasks},
-            round(time.monotonic() - self._began, 3),
-            self._interrupts.heard,
-        )
+        statuses = {task.name: self._ends[task.name][0] for task in self._tasks}
+        sources = {task.name: self._ends[task.name][1] for task in self._tasks}
+        took = round(time.monotonic() - self._began, 3)
+        return BatchResult(self._output.folder, statuses, sources, took, self._interrupts.heard)
 
     def cancel_rest(self) -> None:
         """Say of each task that has not ended why."""
         for task in self._tasks:
-            if task.name not in self._statuses:
+            if task.name not in self._ends:
                 if self._interrupts.heard:
-                    record = record_of(task, TaskStatus.CANCELLED, cancellation(task))
+                    self._note(record_of(task, TaskStatus.CANCELLED, cancelled(task)), RUN)
                 else:
-                    record = record_of(task, TaskStatus.LOST, _unheard(task))
+                    expected, fix = "a record of how it ended", "run the command again"
+                    lost = Problem("nothing came back of the task", task.name, expected, fix)
+                    record = record_of(task, TaskStatus.LOST, lost)
                     self._output.publish(record, None)
-                self._note(record, RUN)
+                    self._note(record, RUN)
 
     def write(self) -> None:
         """The pages of what there is. OSError where they cannot be written."""
         started = time.monotonic()
-        planned = len(self._tasks) + len(self._rows.keys() - {task.name for task in self._tasks})
+        planned = len(self._rows.keys() | {task.name for task in self._tasks})
         write_rows(
             self._output.folder,
             list(self._rows.values()),
-            title=self._options.title,
+            title=self._request.title,
             planned=planned,
             wall_s=round(started - self._began, 3),
         )
@@ -166,11 +276,10 @@ class _BatchRun:
     def write_quietly(self) -> None:
         """The same, where something else is to be said: what ended, and what the folder has of the other tasks. Where
         nothing has ended the pages stay as they are."""
-        if not self._statuses:
-            return
-        with contextlib.suppress(TrtsmithError, OSError):
-            self._read_others([task for task in self._tasks if task.name not in self._rows])
-            self.write()
+        if self._ends:
+            with contextlib.suppress(TrtsmithError, OSError):
+                self._read_others([task for task in self._tasks if task.name not in self._rows])
+                self.write()
 
     def _read_others(self, tasks: Sequence[BatchTask]) -> None:
         """Show what the folder has of tasks that are not done now."""
@@ -184,52 +293,37 @@ class _BatchRun:
         record = self._output.read(task.name) if key else None
         if record is None or record.key != key or record.name != task.name or not self._is_wanted(record):
             return False
-        if not self._output.is_whole(record):
+        if not self._output.is_whole(record, self._hashes):
             return False
         self._note(record, KEPT)
         return True
 
     def _is_cached(self, task: BatchTask) -> bool:
-        key, store = self._keys[task.name], self._options.store
-        record = store.find(key) if store is not None and key else None
-        if record is None or store is None or not self._is_wanted(record):
+        key = self._keys[task.name]
+        record = self._store.find(key) if self._store is not None and key else None
+        if record is None or self._store is None or not self._is_wanted(record):
             return False
         folder = self._output.new_folder()
-        if not store.place(record, folder):
+        if not self._store.place(record, folder):
             return False
         variant = dict(task.variant)
-        mine = replace(
-            record, name=task.name, model=task.model, variant=variant, command=command_of(task), key=key
-        )
+        mine = replace(record, name=task.name, model=task.model, variant=variant, command=task.command)
         self._output.publish(mine, folder)
         self._note(mine, CACHE)
         return True
 
     def _is_wanted(self, record: TaskRecord) -> bool:
         """Whether what was done before will do."""
-        return record.status.settled and not (
-            self._options.retry_failed and record.status is TaskStatus.REFUSED
-        )
+        again = self._request.retry_failed and record.status is TaskStatus.REFUSED
+        return record.status.settled and not again
 
-    def _once_each(self, tasks: Sequence[BatchTask]) -> tuple[list[BatchTask], list[BatchTask]]:
-        """The tasks to run first, and those that are the same as one of them: they wait for what the cache then has."""
-        first, alike, keys = [], [], set()
-        for task in tasks:
-            key = self._keys[task.name]
-            if key and key in keys and self._options.store is not None:
-                alike.append(task)
-            else:
-                first.append(task)
-                keys.add(key)
-        return first, alike
-
-    def _execute(self, executor: TaskExecutor, tasks: Sequence[BatchTask], hashes: Keys) -> None:
+    def _execute(self, executor: TaskExecutor, tasks: Sequence[BatchTask], keys: Keys) -> None:
         if not tasks or self._interrupts.heard:
             return
         self._interrupts.then(executor.stop)
         try:
             for ended in executor.run(tasks, self._listener.event):
-                self._take(ended, unchanged=hashes.unchanged(ended.task))
+                self._take(ended, unchanged=keys.unchanged(ended.task))
         finally:
             self._interrupts.then(None)
 
@@ -238,29 +332,57 @@ class _BatchRun:
 
         unchanged: whether its files are those that were hashed; else nobody knows of which of them the engine is.
         """
-        record, store = ended.record, self._options.store
+        record = ended.record
         if record.status is TaskStatus.CANCELLED:
             if ended.folder is not None:
                 shutil.rmtree(ended.folder, ignore_errors=True)
-            self._note(record, RUN)
-            return
-        record = replace(record, key=self._keys[record.name] if unchanged else "")
-        self._output.publish(record, ended.folder)
-        if store is not None and record.key and record.status.settled:
-            store.add(record, self._output.folder / record.name)
+        else:
+            record = replace(record, key=self._keys[record.name] if unchanged else "")
+            self._output.publish(record, ended.folder)
+            if self._store is not None and record.key and record.status.settled:
+                self._store.add(record, self._output.folder / record.name)
         self._note(record, RUN)
 
     def _note(self, record: TaskRecord, source: str) -> None:
         self._rows[record.name] = task_row(record, source)
-        self._statuses[record.name] = record.status
-        self._sources[record.name] = source
+        self._ends[record.name] = record.status, source
         self._listener.ended(record, source)
         if time.monotonic() - self._written > max(WRITE_S, WRITE_SHARE * self._write_took):
             self.write()
 
 
-def _unheard(task: BatchTask) -> Problem:
-    """Of a task that what runs tasks has dropped."""
-    return Problem(
-        "nothing came back of the task", task.name, "a record of what came of it", "run the command again"
-    )
+class _Interrupts:
+    """In a with statement the first signal is only noted, and passed on; a second one raises KeyboardInterrupt.
+
+    heard: the signal's number, 0 for none. A signal that is ignored stays so. Where this is not the main thread, signals
+    do what they do.
+    """
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self._then: Callable[[], None] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._hear)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def then(self, stop: Callable[[], None] | None) -> None:
+        """What is done when a signal comes, at once if one has come; it may be called within any line of Python."""
+        self._then = stop
+        if self.heard and stop is not None:
+            stop()
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.heard:
+            raise KeyboardInterrupt
+        self.heard = number
+        if self._then is not None:
+            self._then()

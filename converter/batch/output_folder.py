@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import itertools
 import json
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from trtsmith.converter.batch.folder_lock import FolderLock
-from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.task_record import RECORD, TaskRecord, is_below
-from trtsmith.converter.engine.bundle.bundle import file_digest
+from trtsmith.converter.batch.file_hashes import FileHashes
+from trtsmith.converter.batch.task import RECORD, BatchTask, TaskRecord, is_below
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 
 WORK = ".work"
+LOCK = ".lock"
 
 
 class OutputFolder:
@@ -39,13 +40,12 @@ class OutputFolder:
         self.folder = folder.absolute()
         self._tasks = tuple(tasks)
         self._numbers = itertools.count(1)
-        self._digests: dict[tuple[int, ...], str] = {}
         self.scratch = self.folder / WORK
 
     def __enter__(self) -> OutputFolder:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FolderLock(self.folder)
+            self._lock = _locked(self.folder)
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         try:
@@ -54,43 +54,31 @@ class OutputFolder:
             (self.folder / WORK).mkdir(exist_ok=True)
             self.scratch = Path(tempfile.mkdtemp(dir=self.folder / WORK))
         except OSError as error:
-            self._lock.release()
+            os.close(self._lock)
             raise cannot_write(self.folder, error) from error
         except BaseException:
-            self._lock.release()
+            os.close(self._lock)
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
         self._sweep()
-        self._lock.release()
+        os.close(self._lock)
 
     def read(self, name: str) -> TaskRecord | None:
         """The record of a task that was done before; None for anything else."""
         try:
-            return TaskRecord.from_json(json.loads((self.folder / name / RECORD).read_bytes()))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return TaskRecord.from_json((self.folder / name / RECORD).read_bytes())
+        except (OSError, ValueError):
             return None
 
-    def is_whole(self, record: TaskRecord) -> bool:
+    def is_whole(self, record: TaskRecord, hashes: FileHashes) -> bool:
         """Whether the files of a record are there as they were written."""
         folder = self.folder / record.name
         try:
-            return all(
-                (folder / name).stat().st_size == facts.bytes
-                and self._digest(folder / name) == f"sha256:{facts.sha256}"
-                for name, facts in record.files.items()
-            )
+            return all(hashes.of(folder / name) == facts.sha256 for name, facts in record.files.items())
         except OSError:
             return False
-
-    def _digest(self, path: Path) -> str:
-        """Many tasks have the same plugin library, as links to one file: it is read once."""
-        facts = path.stat()
-        key = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
-        if key not in self._digests:
-            self._digests[key] = file_digest(path)
-        return self._digests[key]
 
     def new_folder(self) -> Path:
         """A folder's path for what is to be published; nothing is there."""
@@ -204,3 +192,31 @@ def _has_variants_only(path: Path) -> bool:
     """Whether a folder holds results of a model's variants, or nothing: the model may have none now."""
     folders = path.is_dir() and not path.is_symlink()
     return folders and all(not one.is_symlink() and (one / RECORD).is_file() for one in path.iterdir())
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor that holds the lock on FOLDER/.lock until it is closed. The file stays, and says who had it last.
+
+    UsageError where another process has it. OSError where the file cannot be written.
+    """
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()!r}".encode(), 0)
+    except BlockingIOError:
+        said = os.pread(descriptor, 256, 0).decode(errors="replace")
+        who = said if said and said.isprintable() else "a process that has just begun"
+        os.close(descriptor)
+        raise UsageError(
+            Problem(
+                f"another batch writes into this folder: {who}",
+                str(folder),
+                "one batch at a time for a folder",
+                "wait until that one has ended, or name another folder with -o",
+            )
+        ) from None
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,13 +1,27 @@
-"""One conversion of a zoo, as it is handed to whoever runs it: plain data, which pickles."""
+"""The data of a batch: tasks as a zoo gives them, records of what came of them, and what executors say meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from enum import Enum
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+import msgspec
+
+from trtsmith.converter.batch.machine import MachineFacts
+from trtsmith.importers.problem import Problem
 
 ENGINE = "model.plan"
 """The engine's file in a task's folder; the manifest, the plugin libraries and the record stand beside it."""
+
+RECORD = "record.json"
+"""The record's file in a task's folder: written last, so that a folder with one is complete."""
+
+SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +50,7 @@ class BatchTask:
     words:   the command line of `trtsmith convert SOURCE -o ENGINE`, without these three; paths in it are absolute.
     bench:   the command line of `trtsmith bench`, likewise; None: the engine is not timed.
     files:   every file that the conversion reads, absolute: the model with its external data, inputs, plugin libraries,
-        definitions of operators. They are what is shipped to another machine, and what a key of the cache is made of.
+        definitions of operators. They are sent to other machines, and the key of the cache is made of them.
     hashed:  whether `files` are all that it depends on. A module that is imported by name is not: it is never cached.
     line:    of the zoo's file, 1 for the first.
     """
@@ -51,3 +65,182 @@ class BatchTask:
     needs: Needs = field(default_factory=Needs)
     hashed: bool = True
     line: int = 0
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command line that does the same by hand."""
+        return ("trtsmith", "convert", self.source, "-o", ENGINE, *self.words)
+
+
+class TaskStatus(str, Enum):
+    """How a task ended."""
+
+    AGREE = "agree"
+    """Converted, and the numbers agree."""
+    CONVERTED = "converted"
+    """Converted; no comparison was asked for."""
+    DISAGREE = "disagree"
+    """Converted; the numbers disagree, or could not be compared (the verdict says which)."""
+    REFUSED = "refused"
+    """Not convertible, or TensorRT refuses to build it: exit code 1."""
+    INVALID = "invalid"
+    """The model or the options are not sound, or the machine lacks something: exit code 2."""
+    CRASHED = "crashed"
+    """A process died, TensorRT's or ours."""
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    """The task took more memory than it was given."""
+    LOST = "lost"
+    """The worker or the machine that had it is gone, again after its retries."""
+    CANCELLED = "cancelled"
+    """The whole was ended before it was done."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether there is an engine that nothing speaks against."""
+        return self in (TaskStatus.AGREE, TaskStatus.CONVERTED)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same task would end the same way again: it is kept, cached, and not done again."""
+        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.REFUSED)
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """A file of a task's folder. sha256: in hexadecimal, without a prefix."""
+
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """The outcome of one task: the JSON beside its engine, of which every page and report is made.
+
+    key:      of the cache; "" for a task that is never cached (see BatchTask.hashed).
+    command:  the command line that does the same by hand, as a list of words.
+    files:    of the task's folder, by name, but for the record itself.
+    report:   of `trtsmith convert --report` (trtsmith.converter.convert.reports); None where there is none.
+    bench:    of `trtsmith bench --json`; None where nothing was timed.
+    problems: all that kept it from being done.
+    seconds:  by stage, and "total".
+    peak_mib: the most memory that its processes took together, as far as it was seen.
+    place:    "host", "gpu" (its name, "" for none), "pid": where it ran; of a retry, the last.
+    versions: by package: "trtsmith", "tensorrt" or "tensorrt_rtx", "onnx", "onnxruntime", ...
+    began:    in ISO 8601, UTC.
+    attempts: how often it was begun.
+    """
+
+    name: str
+    model: str
+    variant: Mapping[str, str]
+    status: TaskStatus
+    key: str = ""
+    command: tuple[str, ...] = ()
+    files: Mapping[str, FileFacts] = field(default_factory=dict)
+    report: Mapping[str, Any] | None = None
+    bench: Mapping[str, Any] | None = None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    peak_mib: float = 0.0
+    place: Mapping[str, str | int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    began: str = ""
+    attempts: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for JSON; "schema" is the version of this form."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return {"schema": SCHEMA, **plain}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> TaskRecord:
+        """The record in a text, which anybody may have written. Raises ValueError for anything else.
+
+        The standard parser takes names that are not UTF-8, which msgspec's own does not.
+        """
+        try:
+            document = json.loads(text)
+            if document["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {document['schema']!r}, not {SCHEMA}")
+            record: TaskRecord = msgspec.convert(document, cls)
+            return record
+        except (LookupError, TypeError, ArithmeticError, RecursionError, msgspec.ValidationError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}"[:200]) from error
+
+
+@dataclass(frozen=True)
+class TaskEnd:
+    """A task that has ended. folder: on this machine, with all files of the record, or None where it left none; whoever
+    takes it removes it, or moves its files away."""
+
+    task: BatchTask
+    record: TaskRecord
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """News of a running task. text: a line for people, "" for none; step: what it is doing; share: how much of that is
+    done, from 0 to 1, None if nobody knows."""
+
+    task: str
+    text: str
+    step: str = ""
+    share: float | None = None
+    place: str = ""
+
+
+Listener = Callable[[Event], None]
+
+
+class TaskExecutor(Protocol):
+    """Runs tasks, in a with statement: at its end nothing of it runs any more, whatever happened."""
+
+    def __enter__(self) -> TaskExecutor: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def machine_of(self, task: BatchTask) -> MachineFacts | None:
+        """The machine that a task is run on, for its key; None where that is not known. It may be asked before `run`."""
+
+    def stop(self) -> None:
+        """Begin no further task, and end those that run as cancelled: `run` gives them, and ends. A signal handler or
+        another thread may call it while `run` is at work."""
+
+    def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
+        """Each task once, as it ends, in any order; it may be called again after that.
+
+        A task that cannot be done is a record that says so; UsageError where no task can be done, such as without the
+        cluster."""
+
+
+def record_of(task: BatchTask, status: TaskStatus, *problems: Problem, attempts: int = 1) -> TaskRecord:
+    """The record of a task that no process had: cancelled before, lost, or impossible where it should run."""
+    return TaskRecord(
+        name=task.name,
+        model=task.model,
+        variant=dict(task.variant),
+        status=status,
+        command=task.command,
+        problems=problems,
+        place={"host": platform.node(), "gpu": "", "pid": 0},
+        attempts=attempts,
+    )
+
+
+def cancelled(task: BatchTask) -> Problem:
+    return Problem(
+        "the task was ended before it was done",
+        task.name,
+        "a batch that is left to end",
+        "run the same command again: it does what is left",
+    )
+
+
+def is_below(name: str) -> bool:
+    """Whether a path leads to something in the folder that it is relative to."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and "/" not in parts and ".." not in parts and "\0" not in name

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from trtsmith.converter.batch.results.changes import WORSE
-from trtsmith.converter.batch.results.diff import diff_results
-from trtsmith.converter.batch.results.diff_page import diff_page
-from trtsmith.converter.batch.results.document import RESULTS
-from trtsmith.converter.batch.results.reading import load_results
+from trtsmith.converter.batch.results.diff import WORSE, diff_results
+from trtsmith.converter.batch.results.document import RESULTS, load_results
+from trtsmith.converter.batch.results.pages import diff_page
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK

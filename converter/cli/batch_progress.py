@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trtsmith.converter.batch.execution import Event
-from trtsmith.converter.batch.results.task_row import RUN
-from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
+from trtsmith.converter.batch.results.document import RUN
+from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.cli.reports.batch_lines import ended_line, problems_of, seconds_text, totals
 from trtsmith.converter.cli.terminal.colors import is_terminal

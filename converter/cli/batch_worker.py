@@ -1,6 +1,6 @@
 """The process of a batch that converts: it runs the command lines of `convert` and `bench`, one task after another.
 
-The parent's side is converter/batch/run/task_runner.py. A request is JSON:
+The parent's side is converter/batch/child.py. A request is JSON:
 
     source, words: of `trtsmith convert SOURCE -o FOLDER/model.plan WORDS`
     bench:         of `trtsmith bench FOLDER/model.plan BENCH`, or null
@@ -29,7 +29,7 @@ from typing import Any
 
 import psutil
 
-from trtsmith.converter.batch.results.task_row import PAGE
+from trtsmith.converter.batch.results.document import PAGE
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.main import build_parser, operators_of, problem_of

@@ -178,7 +178,7 @@ def test_no_package_imports_the_api() -> None:
 def test_the_batch_of_the_command_is_that_of_the_function() -> None:
     command = importlib.import_module("trtsmith.converter.cli.commands.batch")
     mine = importlib.import_module("trtsmith.batch_functions")
-    assert command.run_request is mine.run_request and command.BatchRequest is mine.BatchRequest
+    assert command.run_batch is mine.run_batch and command.BatchRequest is mine.BatchRequest
     subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     flags = {action.dest for action in subparsers.choices["batch"]._actions}
     of_other_forms = {"init", "force", "html", "fail_on", "list", "verbose", "color"}

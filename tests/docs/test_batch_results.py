@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.batch.results.changes import ERROR_FACTOR, ERROR_FLOOR, SIZE_CHANGE
+from trtsmith.converter.batch.results.diff import ERROR_FACTOR, ERROR_FLOOR, LATENCY_CHANGE, SIZE_CHANGE
 from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
 from trtsmith.converter.batch.results.document import SCHEMA_FILE
 from trtsmith.converter.batch.results.junit import KINDS
-from trtsmith.converter.batch.results.latency import LATENCY_CHANGE
-from trtsmith.converter.batch.task_record import TaskStatus
+from trtsmith.converter.batch.task import TaskStatus
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(
     encoding="utf-8"

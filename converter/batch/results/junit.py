@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from trtsmith.converter.batch.task_record import TaskStatus
+from trtsmith.converter.batch.task import TaskStatus
 
 JUNIT = "junit.xml"
 

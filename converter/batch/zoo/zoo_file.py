@@ -76,7 +76,7 @@ def read_zoo_file(path: Path) -> ZooFile:
     text = _text(path)
     try:
         document = _parsed(path, text)
-        lines = key_lines(text)
+        lines = key_lines(text, document)
     except RecursionError:
         raise _no_zoo(path, 1, "it is nested too deeply", "tables and arrays a few levels deep") from None
     return ZooFile(path, Path(os.path.abspath(path.parent)), document, lines)

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.batch.batch_request import BatchRequest, run_request
-from trtsmith.converter.batch.cache.layout import VARIABLE, default_folder
-from trtsmith.converter.batch.gpu_demand import ANY, GpuDemand, gpu_demand
-from trtsmith.converter.batch.results.changes import WORSE
+from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
+from trtsmith.converter.batch.driver import BatchRequest, run_batch
+from trtsmith.converter.batch.results.diff import WORSE
 from trtsmith.converter.batch.results.document import RESULTS
-from trtsmith.converter.batch.run.not_run import command_of
+from trtsmith.converter.batch.store import VARIABLE, default_folder
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
@@ -204,7 +203,7 @@ def _batch(options: argparse.Namespace, console: Console, zoo: Path) -> int:
         _list(request.chosen(), console, as_json=options.json)
         return EXIT_OK
     with batch_progress(console) as progress:
-        result = run_request(request, progress, progress.warn)
+        result = run_batch(request, progress, progress.warn)
     if options.json:
         console.json(json.loads((result.folder / RESULTS).read_text(encoding="utf-8")))
     else:
@@ -221,7 +220,7 @@ def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> Non
                 "name": task.name,
                 "model": task.model,
                 "variant": dict(task.variant),
-                "command": list(command_of(task)),
+                "command": list(task.command),
                 "bench": None if task.bench is None else list(task.bench),
                 "needs": vars(task.needs),
                 "gpu": None if demand is None else vars(demand),
@@ -232,7 +231,7 @@ def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> Non
         console.json(shown)
         return
     console.result(
-        table([(task.name, _needs(task, demand), shlex.join(command_of(task))) for task, demand in asked])
+        table([(task.name, _needs(task, demand), shlex.join(task.command)) for task, demand in asked])
     )
 
 

@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trtsmith.converter.batch.amounts import age_text, parse_age, parse_size, size_text
-from trtsmith.converter.batch.cache.cache_contents import Contents, read_contents
-from trtsmith.converter.batch.cache.layout import VARIABLE, default_folder
-from trtsmith.converter.batch.cache.prune import Pruned, PruneOrder, prune
+from trtsmith.converter.batch.store import (
+    VARIABLE,
+    Contents,
+    Pruned,
+    PruneOrder,
+    default_folder,
+    prune,
+    read_contents,
+)
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.importers.problem import Problem

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change
-from trtsmith.converter.batch.results.diff import ResultsDiff, TaskDiff
-from trtsmith.converter.batch.results.task_result import BatchResults
+from trtsmith.converter.batch.results.diff import BETTER, DIFFERENT, WORSE, Change, ResultsDiff, TaskDiff
+from trtsmith.converter.batch.results.document import BatchResults
 from trtsmith.converter.cli.console import table
 
 _MOST_ITEMS = 5

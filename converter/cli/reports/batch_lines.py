@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from trtsmith.converter.batch.batch_result import BatchResult
-from trtsmith.converter.batch.results.task_row import CACHE, KEPT, RUN
-from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
+from trtsmith.converter.batch.driver import BatchResult
+from trtsmith.converter.batch.results.document import CACHE, KEPT, RUN
+from trtsmith.converter.batch.task import TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import one_line
 from trtsmith.importers.problem import Problem
 

@@ -10,15 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.converter.batch.workers import NAME, task, write_worker
-from trtsmith.converter.batch.batch_result import BatchResult
-from trtsmith.converter.batch.cache.machine_facts import MachineFacts
-from trtsmith.converter.batch.cache.store import Store
-from trtsmith.converter.batch.driver import BatchOptions, run_batch
-from trtsmith.converter.batch.execution import Event
-from trtsmith.converter.batch.run.local_machine import LocalMachine
-from trtsmith.converter.batch.run.local_pool import LocalPool
-from trtsmith.converter.batch.task import BatchTask, Needs
-from trtsmith.converter.batch.task_record import TaskRecord
+from trtsmith.converter.batch.child import ChildSetup
+from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
+from trtsmith.converter.batch.local import LocalExecutor
+from trtsmith.converter.batch.machine import MachineFacts
+from trtsmith.converter.batch.task import BatchTask, Event, Needs, TaskRecord
 
 MACHINE = MachineFacts(versions={"trtsmith": "1"}, flavours={"tensorrt_rtx": "1.7"}, rules="r")
 
@@ -61,15 +57,15 @@ def drive(
 ) -> BatchResult:
     """Run them into home/out, with a cache in home/cache."""
     write_worker(home)
-    options = BatchOptions(
-        folder=home / "out",
-        executor=lambda scratch: LocalPool(
-            scratch, jobs=jobs, machine=LocalMachine(jobs, (), MACHINE), worker=NAME, paths=[home]
-        ),
-        store=Store(home / "cache", print) if cache else None,
+    setup = ChildSetup(NAME, [home])
+    request = BatchRequest(
+        tasks,
+        home / "out",
+        cache=home / "cache" if cache else None,
+        executor=lambda scratch: LocalExecutor(scratch, setup, jobs=jobs, machine=MACHINE, gpus=()),
         **more,
     )
-    return run_batch(tasks, options, told or Told())
+    return run_batch(request, told or Told(), print)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,15 +19,11 @@ import pytest
 from tests.converter.batch.driving import MACHINE, Told, drive, known
 from tests.converter.batch.workers import NAME, left_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
-from trtsmith.converter.batch.cache.file_hashes import FileHashes
-from trtsmith.converter.batch.driver import BatchOptions, run_batch
-from trtsmith.converter.batch.execution import TaskExecutor
-from trtsmith.converter.batch.gpu_demand import gpu_demand
-from trtsmith.converter.batch.run.local_machine import LocalMachine
-from trtsmith.converter.batch.run.local_pool import LocalPool
-from trtsmith.converter.batch.run.pending_tasks import PendingTasks
-from trtsmith.converter.batch.task import Needs
-from trtsmith.converter.batch.task_record import RECORD, TaskRecord, TaskStatus
+from trtsmith.converter.batch.child import ChildSetup
+from trtsmith.converter.batch.command_words import gpu_demand
+from trtsmith.converter.batch.driver import BatchRequest, run_batch
+from trtsmith.converter.batch.local import LocalExecutor
+from trtsmith.converter.batch.task import RECORD, BatchTask, Needs, TaskExecutor, TaskRecord, TaskStatus
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
@@ -41,7 +36,7 @@ def sources(home: Path, *arguments: Any, **more: Any) -> list[str]:
 
 
 def record_in(home: Path, name: str) -> TaskRecord:
-    return TaskRecord.from_json(json.loads((home / "out" / name / RECORD).read_text()))
+    return TaskRecord.from_json((home / "out" / name / RECORD).read_text())
 
 
 def test_every_task_has_its_folder_and_the_batch_its_pages(tmp_path: Path) -> None:
@@ -91,12 +86,6 @@ def test_a_result_that_is_not_as_it_was_is_done_again(tmp_path: Path) -> None:
     (tmp_path / "out/a/model.plan").write_text("other bytes")
     (tmp_path / "out/b/record.json").write_text("[]")
     assert sources(tmp_path, tasks) == ["run", "run", "kept"]
-
-
-def test_the_hashes_that_it_is_given_are_those_of_its_keys(tmp_path: Path) -> None:
-    hashes, net = FileHashes(), known(tmp_path, "net")
-    drive(tmp_path, [net], hashes=hashes)
-    assert hashes.unchanged(net.files)
 
 
 def test_a_model_that_is_another_now_is_converted_again(tmp_path: Path) -> None:
@@ -163,7 +152,7 @@ def test_a_task_that_cannot_be_hashed_is_done_each_time(tmp_path: Path) -> None:
 def test_tasks_that_are_left_out_stay_in_the_pages(tmp_path: Path) -> None:
     tasks = [known(tmp_path, "a"), known(tmp_path, "b")]
     drive(tmp_path, tasks)
-    drive(tmp_path, tasks[:1], others=tasks[1:])
+    drive(tmp_path, tasks, only=("a",))
     document = json.loads((tmp_path / "out/results.json").read_text())
     assert [row["name"] for row in document["tasks"]] == ["a", "b"]
 
@@ -247,7 +236,7 @@ def test_a_batch_that_cannot_begin_leaves_the_pages_as_they_are(tmp_path: Path) 
         raise UsageError(Problem("there is no cluster", "--on", "one", "start it"))
 
     with pytest.raises(UsageError, match="no cluster"):
-        run_batch(tasks, BatchOptions(tmp_path / "out", no_cluster), Told())
+        run_batch(BatchRequest(tasks, tmp_path / "out", executor=no_cluster), Told(), print)
     assert (tmp_path / "out/results.json").read_bytes() == before
     assert not (tmp_path / "out/.work").exists()
 
@@ -404,26 +393,23 @@ def test_as_many_tasks_run_at_a_time_as_there_are_jobs(tmp_path: Path) -> None:
 GPUS = [Gpu("NVIDIA H100 80GB HBM3", (9, 0)), Gpu("NVIDIA L4", (8, 9))]
 
 
-def test_gpus_have_threads_of_their_own() -> None:
-    machine = LocalMachine(4, GPUS, MACHINE)
-    pool = LocalPool(Path(), jobs=3, machine=machine)
-    tasks = [
-        machine.with_gpu(task(name, needs=Needs(gpu=gpu)))
-        for name, gpu in (("a", ""), ("b", "L4"), ("c", "any"))
-    ]
-    assert [one.needs.gpu for one in tasks] == ["", "NVIDIA L4", "NVIDIA H100 80GB HBM3"]
-    slots = [(slot.gpu, slot.environment["CUDA_VISIBLE_DEVICES"]) for slot in pool._slots(tasks)]
-    assert slots == [("", ""), (GPUS[0].name, "0"), (GPUS[1].name, "1")]
-    assert [slot.gpu for slot in pool._slots(tasks[:2])] == ["", GPUS[1].name]
+def executor(home: Path, **options: Any) -> LocalExecutor:
+    given = {"machine": MACHINE, "gpus": GPUS} | options
+    return LocalExecutor(home, ChildSetup(NAME, [home]), **given)
 
 
-def test_a_task_runs_on_the_gpu_that_it_builds_for() -> None:
-    machine = LocalMachine(4, GPUS, MACHINE)
-    names = [
-        machine.with_gpu(task("a", "--target", target, needs=Needs(gpu="any"))).needs.gpu
+def test_a_task_runs_on_the_gpu_that_it_builds_for(tmp_path: Path) -> None:
+    def gpu_of(one: BatchTask) -> Gpu | None:
+        facts = executor(tmp_path).machine_of(one)
+        return None if facts is None else facts.gpu
+
+    found = [
+        gpu_of(task("a", "--target", target, needs=Needs(gpu="any")))
         for target in ("sm86,sm89", "sm75", "rtx3090,l4")
     ]
-    assert names == [GPUS[1].name, GPUS[0].name, GPUS[1].name]
+    assert found == [GPUS[1], GPUS[0], GPUS[1]]
+    assert [gpu_of(task("a", needs=Needs(gpu=name))) for name in ("", "any", "L4")] == [None, *GPUS]
+    assert executor(tmp_path).machine_of(task("a", needs=Needs(gpu="B200"))) is None
 
 
 def test_a_task_sees_its_gpu_and_another_sees_none(tmp_path: Path) -> None:
@@ -432,22 +418,10 @@ def test_a_task_sees_its_gpu_and_another_sees_none(tmp_path: Path) -> None:
         known(tmp_path, "plain", f"gpus={tmp_path / 'plain'}"),
         known(tmp_path, "some", f"gpus={tmp_path / 'some'}", needs=Needs(gpu="L4")),
     ]
-    with LocalPool(tmp_path, machine=LocalMachine(2, GPUS, MACHINE), worker=NAME, paths=[tmp_path]) as pool:
+    with executor(tmp_path) as pool:
         records = {ended.record.name: ended.record for ended in pool.run(tasks, lambda event: None)}
     assert [(tmp_path / name).read_text() for name in ("plain", "some")] == ["", "1"]
     assert records["plain"].place["gpu"] == "" and records["some"].place["gpu"] == "NVIDIA L4"
-
-
-def test_a_key_is_of_the_gpu_that_the_task_sees() -> None:
-    machine = LocalMachine(4, GPUS, replace(MACHINE, gpu=GPUS[0]))
-
-    def gpu_of(**needs: Any) -> Gpu | None:
-        facts = machine.facts_for(task("a", needs=Needs(**needs)))
-        assert facts is not None
-        return facts.gpu
-
-    assert [gpu_of(), gpu_of(gpu="any"), gpu_of(gpu="L4")] == [None, *GPUS]
-    assert machine.facts_for(task("a", needs=Needs(gpu="B200"))) is None
 
 
 @pytest.mark.parametrize(
@@ -466,15 +440,12 @@ def test_who_needs_a_gpu(words: tuple[str, ...], flavours: set[str], needed: boo
     assert gpu_demand(replace(task("a", *words), bench=()), flavours) is not None
 
 
-def test_cores_are_counted() -> None:
-    large, small, other = (
-        task(name, needs=Needs(cpus=cpus)) for name, cpus in (("a", 3.0), ("b", 1.0), ("c", 1.0))
-    )
-    pending = PendingTasks([large, small, other], cores=2.0)
-    taken = []
-    assert pending.take("") is large  # more than there are: alone
-    waiting = threading.Thread(target=lambda: taken.append(pending.take("")))
-    waiting.start()
-    pending.done(large)
-    waiting.join()
-    assert taken == [small] and pending.take("") is other and pending.take("") is None
+def test_a_task_that_takes_more_cores_than_there_are_runs_alone(tmp_path: Path) -> None:
+    write_worker(tmp_path)
+    log = tmp_path / "log"
+    tasks = [
+        task(name, f"count={log}", needs=Needs(cpus=cpus))
+        for name, cpus in (("a", 999), ("b", 1), ("c", 999))
+    ]
+    with executor(tmp_path, jobs=3) as pool:
+        assert [ended.record.name for ended in pool.run(tasks, lambda event: None)] == ["a", "b", "c"]

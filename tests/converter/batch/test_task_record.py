@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trtsmith.converter.batch.task_record import SCHEMA, FileFacts, TaskRecord, TaskStatus
+from trtsmith.converter.batch.task import SCHEMA, FileFacts, TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
 RECORD = TaskRecord(
@@ -29,7 +29,7 @@ RECORD = TaskRecord(
 
 
 def test_what_is_written_is_read() -> None:
-    assert TaskRecord.from_json(json.loads(json.dumps(RECORD.to_json()))) == RECORD
+    assert TaskRecord.from_json(json.dumps(RECORD.to_json())) == RECORD
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_what_is_written_is_read() -> None:
     [{"schema": SCHEMA + 1}, {"status": "fine"}, {"problems": [{}]}, {"files": {"a": {"sha256": "1"}}}],
 )
 def test_nothing_else_is_one(change: dict[str, object]) -> None:
-    with pytest.raises((ValueError, LookupError, TypeError)):
-        TaskRecord.from_json(RECORD.to_json() | change)
+    with pytest.raises(ValueError, match=r"schema|status|problems|files|what|bytes"):
+        TaskRecord.from_json(json.dumps(RECORD.to_json() | change))
 
 
 def test_what_would_end_the_same_way_is_not_done_again() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times, write_results
 from trtsmith.converter.batch.results.diff import SCHEMA_FILE
-from trtsmith.converter.batch.task_record import TaskStatus
+from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.cli.main import main
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))

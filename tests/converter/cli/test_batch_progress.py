@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from trtsmith.converter.batch.batch_result import BatchResult
-from trtsmith.converter.batch.execution import Event
-from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
+from trtsmith.converter.batch.driver import BatchResult
+from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.cli.batch_progress import BatchProgress, LiveBatch, ProgressLines, batch_progress
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.batch_lines import problems_of, seconds_text, summary

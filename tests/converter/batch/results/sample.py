@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.batch.results.task_row import RUN, task_row
-from trtsmith.converter.batch.results.write import write_rows
-from trtsmith.converter.batch.task_record import FileFacts, TaskRecord, TaskStatus
+from trtsmith.converter.batch.results.document import RUN, task_row
+from trtsmith.converter.batch.results.pages import write_rows
+from trtsmith.converter.batch.task import FileFacts, TaskRecord, TaskStatus
 from trtsmith.importers.problem import Problem
 
 HOSTILE_NAMES = (

@@ -21,12 +21,17 @@ from tests.converter.batch.results.sample import (
     write_results,
     zoo,
 )
-from trtsmith.converter.batch.results.changes import BETTER, DIFFERENT, WORSE, Change
-from trtsmith.converter.batch.results.diff import SCHEMA_FILE, ResultsDiff, diff_results
-from trtsmith.converter.batch.results.latency import LATENCY_CHANGE, judged_latency
-from trtsmith.converter.batch.results.reading import load_results
-from trtsmith.converter.batch.results.task_result import TimedRun
-from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
+from trtsmith.converter.batch.results.diff import (
+    BETTER,
+    DIFFERENT,
+    SCHEMA_FILE,
+    WORSE,
+    Change,
+    ResultsDiff,
+    diff_results,
+)
+from trtsmith.converter.batch.results.document import load_results
+from trtsmith.converter.batch.task import TaskRecord, TaskStatus
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
@@ -153,46 +158,19 @@ def test_sizes_differ_beyond_one_percent(tmp_path: Path, size: int, mark: str | 
 @pytest.mark.parametrize(
     ("old", "new", "judged"),
     [
-        ((1.0, 1.001), (1.029, 1.03), 0),  # beyond the 90th percentile, but no more than two runs differ
-        ((1.0, 1.001), (1.031, 1.04), 1),
-        ((1.0, 1.2), (1.15, 1.3), 0),  # within what one run shows
-        ((1.0, 1.2), (1.21, 1.3), 1),
-        ((1.21, 1.3), (1.0, 1.2), -1),
-        ((1.0, 1.0), (1.0, 1.0), 0),
+        ((1.0, 1.001), (1.029, 1.03), []),  # beyond the 90th percentile, but no more than two runs differ
+        ((1.0, 1.001), (1.031, 1.04), [("latency", WORSE)]),
+        ((1.0, 1.2), (1.15, 1.3), []),  # within what one run shows
+        ((1.0, 1.2), (1.21, 1.3), [("latency", WORSE)]),
+        ((1.21, 1.3), (1.0, 1.2), [("latency", BETTER)]),
+        ((1.0, 1.0), (1.0, 1.0), []),
     ],
 )
 def test_latencies_differ_beyond_noise_within_a_run_and_between_runs(
-    old: tuple[float, float], new: tuple[float, float], judged: int
+    tmp_path: Path, old: tuple[float, float], new: tuple[float, float], judged: list[tuple[str, str]]
 ) -> None:
-    one, other = (TimedRun(*pair, "L4", "580") for pair in (old, new))
-    assert judged_latency(one, other) == judged and judged_latency(other, one) == -judged
-    assert LATENCY_CHANGE == 0.03
-
-
-def test_the_two_runs_that_the_threshold_was_taken_from() -> None:
-    """Baselines that nobody touched between two records: none is called slower or faster, and without LATENCY_CHANGE
-    nearly all would be."""
-    folder = Path(__file__).resolve().parents[4] / "benchmarks" / "h200"
-    runs = []
-    for name in ("bench_earlier.json", "bench.json"):
-        ops = json.loads((folder / name).read_text())["ops"]
-        runs.append(
-            {
-                (op, row["case"], row["dtype"], row["precision"], baseline): TimedRun(
-                    times["median_us"], times["p90_us"], "H200", ""
-                )
-                for op, rows in ops.items()
-                for row in rows
-                for baseline, times in row["baselines"].items()
-                if "median_us" in times
-            }
-        )
-    old, new = runs
-    both = old.keys() & new.keys()
-    assert len(both) == 18
-    assert not any(judged_latency(old[key], new[key]) for key in both)
-    beyond = [k for k in both if new[k].median > old[k].p90 or old[k].median > new[k].p90]
-    assert len(beyond) == 17
+    sides = [record("a", bench=times(*pair)) for pair in (old, new)]
+    assert changes(tmp_path, *sides) == judged
 
 
 def test_latencies_are_compared_where_the_same_was_timed(tmp_path: Path) -> None:

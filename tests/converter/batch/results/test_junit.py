@@ -5,10 +5,9 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record, report, zoo
-from trtsmith.converter.batch.results.document import results_document
+from trtsmith.converter.batch.results.document import results_document, task_row
 from trtsmith.converter.batch.results.junit import KINDS, junit_text
-from trtsmith.converter.batch.results.task_row import task_row
-from trtsmith.converter.batch.task_record import TaskRecord, TaskStatus
+from trtsmith.converter.batch.task import TaskRecord, TaskStatus
 
 
 def parsed(*records: TaskRecord, source: str = "run") -> ElementTree.Element:

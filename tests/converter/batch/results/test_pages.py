@@ -20,9 +20,9 @@ from tests.converter.batch.results.sample import (
     zoo,
 )
 from trtsmith.converter.batch.results.diff import diff_results
-from trtsmith.converter.batch.results.diff_page import diff_page
-from trtsmith.converter.batch.results.reading import load_results
-from trtsmith.converter.batch.task_record import TaskStatus
+from trtsmith.converter.batch.results.document import load_results
+from trtsmith.converter.batch.results.pages import diff_page
+from trtsmith.converter.batch.task import TaskStatus
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here")
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, record, times, write_results
 from trtsmith.converter.batch.results.diff import diff_results
-from trtsmith.converter.batch.results.diff_page import diff_page
-from trtsmith.converter.batch.results.reading import load_results
-from trtsmith.converter.batch.task_record import TaskStatus
+from trtsmith.converter.batch.results.document import load_results
+from trtsmith.converter.batch.results.pages import diff_page
+from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.model.errors import UsageError
 
@@ -27,8 +27,8 @@ def written(tmp_path: Path) -> Path:
 
 def test_names_come_back(written: Path) -> None:
     found = load_results(written)
-    assert set(found.tasks) == {*HOSTILE_NAMES, "refused"} and found.title == HOSTILE_NAMES[0]
-    assert found.tasks["refused"].status is TaskStatus.REFUSED and found.tasks["refused"].bytes is None
+    assert set(found.by_name) == {*HOSTILE_NAMES, "refused"} and found.title == HOSTILE_NAMES[0]
+    assert found.by_name["refused"].status is TaskStatus.REFUSED and found.by_name["refused"].engine is None
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_names_come_back(written: Path) -> None:
         (None, "No such file or directory"),
         ("", "JSONDecodeError"),
         ("[]", "TypeError: [] is not an object"),
-        ("{}", "KeyError: 'schema'"),
-        ('{"schema": 2}', "ValueError: its schema is 2, and this version reads 1"),
-        ('{"schema": 1, "tasks": {}}', "TypeError: {} is not a list"),
-        ('{"schema": 1, "tasks": [1]}', "TypeError: 1 is not an object"),
+        ("{}", "missing required field `schema`"),
+        ('{"schema": 2}', "$.schema"),
+        ('{"schema": 1, "tasks": {}}', "$.tasks"),
+        ('{"schema": 1, "tasks": [1]}', "$.tasks[0]"),
         ("[" * 100_000, "RecursionError"),
         ('{"schema": ' + "9" * 5000 + "}", "ValueError"),
         ("\xff", "UnicodeDecodeError"),
@@ -62,17 +62,22 @@ def test_a_file_that_is_no_result_is_refused_in_four_parts(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda task: task.update(status="fine"), "'fine' is not a valid TaskStatus"),
-        (lambda task: task.pop("verdict"), "KeyError: 'verdict'"),
-        (lambda task: task["engine"].update(bytes="1"), "'1' is not a number"),
-        (lambda task: task["engine"].update(bytes=-1), "-1 is not a size, a count or an error"),
-        (lambda task: task["engine"].update(bytes=True), "'True' is not a number"),
-        (lambda task: task["engine"].update(bytes=10**400), "OverflowError"),
-        (lambda task: task["bench"]["runs"][0]["latency_ms"].update(median=0), "a latency of 0 ms"),
-        (lambda task: task["bench"]["runs"][0]["latency_ms"].update(p90=0.1), "a 90th percentile of 0.1 ms"),
-        (lambda task: task.update(name=1), "1 is not a string"),
-        (lambda task: task.update(name="refused"), "two of its tasks are called 'refused'"),
-        (lambda task: task["verdict"]["outputs"][0].update(relative=float("nan")), "nan is not a size"),
+        (lambda task: task.update(status="fine"), "Invalid enum value 'fine' - at `$.tasks[0].status`"),
+        (lambda task: task.pop("verdict"), "missing required field `verdict`"),
+        (
+            lambda task: task["engine"].update(bytes="1"),
+            "Expected `int`, got `str` - at `$.tasks[0].engine.bytes`",
+        ),
+        (lambda task: task["engine"].update(bytes=-1), "$.tasks[0].engine.bytes"),
+        (lambda task: task["engine"].update(bytes=True), "$.tasks[0].engine.bytes"),
+        (lambda task: task["bench"]["runs"][0]["latency_ms"].update(median=0), "a latency of"),
+        (lambda task: task["bench"]["runs"][0]["latency_ms"].update(p90=0.1), "a latency of"),
+        (lambda task: task.update(name=1), "Expected `str`, got `int` - at `$.tasks[0].name`"),
+        (lambda task: task.update(name="refused"), "two of its tasks have one name"),
+        (
+            lambda task: task["verdict"]["outputs"][0].update(relative=float("nan")),
+            "$.tasks[0].verdict.outputs[0].relative",
+        ),
     ],
 )
 def test_an_entry_that_is_none_is_refused(written: Path, change: Any, words: str) -> None:

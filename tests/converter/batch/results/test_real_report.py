@@ -9,7 +9,7 @@ import pytest
 
 from tests.converter.batch.results.sample import record, write_results
 from tests.converter.models import inverse
-from trtsmith.converter.batch.results.reading import load_results
+from trtsmith.converter.batch.results.document import load_results
 from trtsmith.converter.cli.main import main
 
 
@@ -29,5 +29,6 @@ def test_the_entry_of_a_real_conversion(tmp_path: Path, monkeypatch: pytest.Monk
     (output,) = entry["verdict"]["outputs"]
     assert output["agrees"] and 0 <= output["used"] <= 1 and output["relative"] is not None
     assert entry["verdict"]["engine_run"] is report["verdict"]["engine_run"]
-    task = load_results(tmp_path).tasks["m"]
-    assert task.errors["y"].used == output["used"] and task.bytes == engine["bytes"]
+    task = load_results(tmp_path).by_name["m"]
+    assert task.verdict and task.verdict.outputs[0].used == output["used"]
+    assert task.engine and task.engine.bytes == engine["bytes"]

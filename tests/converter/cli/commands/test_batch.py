@@ -18,7 +18,7 @@ from onnx import helper as oh
 
 from tests.converter.models import inverse, relu, save, value
 from tests.processes import checkout_environment
-from trtsmith.converter.batch.task_record import TaskRecord
+from trtsmith.converter.batch.task import TaskRecord
 from trtsmith.converter.cli.commands import batch
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.engine.bundle.bundle import file_digest
@@ -75,7 +75,7 @@ def test_a_zoo_is_converted_and_the_second_time_kept(home: Path, capsys: pytest.
     statuses = {name: task["status"] for name, task in tasks_in(out).items()}
     assert statuses == {"fine/default": "agree", "fine/fp16": "agree", "gate": "refused"}
     for name, task in tasks_in(out).items():
-        record = TaskRecord.from_json(json.loads((out / name / "record.json").read_text()))
+        record = TaskRecord.from_json((out / name / "record.json").read_text())
         assert (
             record.key
             and record.status.value == task["status"]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.converter.batch.cache.results import ENGINE, facts_of, key_of, result
+from tests.converter.batch.cached import ENGINE, change, facts_of, key_of, result
 from tests.converter.cli.commands.running import refused, snapshot, trtsmith
-from trtsmith.converter.batch.cache import prune as pruning
-from trtsmith.converter.batch.cache.layout import blob_path, entry_path
-from trtsmith.converter.batch.cache.store import Store
-from trtsmith.converter.batch.task_record import TaskStatus
+from trtsmith.converter.batch.store import Store, blob_path
+from trtsmith.converter.batch.task import TaskStatus
 
 
 @pytest.fixture
@@ -26,7 +23,7 @@ def cache(tmp_path: Path) -> Path:
     store.add(result(tmp_path / "a", "a"), tmp_path / "a")
     store.add(result(tmp_path / "b", "b", {}, TaskStatus.REFUSED), tmp_path / "b")
     at = time.time() - 2.5 * 3600
-    os.utime(entry_path(cache, key_of("a")), (at, at))
+    change(cache, "UPDATE entries SET used = ? WHERE key = ?", at, key_of("a"))
     return cache
 
 
@@ -73,9 +70,12 @@ def test_what_is_in_it_as_json(cache: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_names_of_others_cannot_act_on_a_terminal(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = entry_path(cache, key_of("a"))
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps(document | {"model": "a\nerror: b\x1b[2J<script>"}))
+    change(
+        cache,
+        "UPDATE entries SET record = json_set(record, '$.model', ?) WHERE key = ?",
+        "a\nerror: b\x1b[2J<script>",
+        key_of("a"),
+    )
     ran = trtsmith(capsys, "cache", "list", "--cache", cache)
     assert "a\\nerror: b\\x1b[2J<script>" in ran.out and len(ran.out.splitlines()) == 4
 
@@ -129,7 +129,7 @@ def test_damaged_files_are_named(cache: Path, capsys: pytest.CaptureFixture[str]
     path = blob_path(cache, facts_of(ENGINE).sha256)
     path.chmod(0o600)
     path.write_bytes(ENGINE[:-1] + b"x")
-    entry_path(cache, key_of("b")).write_text("{")
+    change(cache, "UPDATE entries SET record = '{' WHERE key = ?", key_of("b"))
     listed = trtsmith(capsys, "cache", "list", "--cache", cache)
     assert listed.code == 0 and "warning: a damaged entry" in listed.err and key_of("b") in listed.err
     ran = trtsmith(capsys, "cache", "prune", "--damaged", "--cache", cache)
@@ -140,10 +140,10 @@ def test_damaged_files_are_named(cache: Path, capsys: pytest.CaptureFixture[str]
 def test_what_cannot_be_removed(
     cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuses(_: object, path: object) -> None:
+    def refuses(path: object) -> None:
         raise PermissionError(1, "Operation not permitted", str(path))
 
-    monkeypatch.setattr(pruning, "discard", refuses)
+    monkeypatch.setattr("trtsmith.converter.batch.store.discard", refuses)
     refused(
         trtsmith(capsys, "cache", "prune", "--all", "--cache", cache),
         1,
@@ -152,15 +152,10 @@ def test_what_cannot_be_removed(
     )
 
 
-def test_what_cannot_be_read(
-    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuses(path: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(os, "scandir", refuses)
-    for words in (("list",), ("prune", "--all")):
-        refused(trtsmith(capsys, "cache", *words, "--cache", cache), 2, "Permission denied", "entries")
+def test_what_cannot_be_read(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (cache / "index.sqlite").write_bytes(b"no database" * 1000)
+    for words in (("list",), ("prune",)):
+        refused(trtsmith(capsys, "cache", *words, "--cache", cache), 2, "not a database", "index.sqlite")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,263 @@
+"""Runs one task after another in a supervised child process; whatever happens to it becomes a record."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import platform
+import shutil
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.batch.process_watch import LimitReached, ProcessWatch
+from trtsmith.converter.batch.task import (
+    BatchTask,
+    Event,
+    FileFacts,
+    Listener,
+    TaskEnd,
+    TaskRecord,
+    TaskStatus,
+    cancelled,
+    record_of,
+)
+from trtsmith.converter.engine.bundle.bundle import file_digest
+from trtsmith.converter.engine.child.pool import Outcome, Pool
+from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK, TrtsmithError
+from trtsmith.converter.operators.sources import VARIABLE
+from trtsmith.importers.problem import Problem
+
+STARTING = "starting"
+"""The step before a task's process has said anything."""
+
+_LAST_WORDS = 2000
+"""Characters of what a process printed before it died."""
+
+
+@dataclass(frozen=True)
+class ChildSetup:
+    """What is the same for all children of a batch.
+
+    worker: the module that does the work, by its name: the command line is above this package. paths: folders in which
+    Python finds it. cwd: the folder in which modules are found that tasks name; None: none.
+    """
+
+    worker: str = "trtsmith.converter.cli.batch_worker"
+    paths: Sequence[Path] = ()
+    cwd: Path | None = None
+
+
+class TaskRunner:
+    """Runs tasks, in a with statement: at its end no process of it is left, and no file but what it has given away.
+
+    folder: an existing folder in which everything is that a task writes, temporary files too. Results are handed out as
+        folders in it, so that who takes them moves them where they belong.
+    gpu:    the name of the GPU that it may use, for records. visible: it, as CUDA_VISIBLE_DEVICES has it. "" for none.
+
+    `run` is for one thread at a time; that which ran the first task must live as long as the runner is used: Linux ends a
+    process with the thread that started it. `stop` is for any.
+    """
+
+    def __init__(self, folder: Path, setup: ChildSetup, *, gpu: str = "", visible: str = "") -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="runner-", dir=folder.absolute()))
+        self._temporary, self._reports, self._results = (
+            self._folder / name for name in ("tmp", "reports", "results")
+        )
+        for path in (self._temporary, self._reports, self._results):
+            path.mkdir()
+        self._gpu, self._setup = gpu, setup
+        operators = (
+            {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
+        )  # a child's has it not always
+        self._pool = Pool(
+            setup.worker,
+            environment=operators | {"CUDA_VISIBLE_DEVICES": visible, "TMPDIR": str(self._temporary)},
+            paths=setup.paths,
+            folder=self._folder,
+        )
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._watch: ProcessWatch | None = None
+
+    def __enter__(self) -> TaskRunner:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+        shutil.rmtree(self._reports, ignore_errors=True)
+        for folder in (self._results, self._folder):  # results that nobody has taken yet stay
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def stop(self) -> None:
+        """End the task that runs, and every later one, as cancelled."""
+        with self._lock:
+            self._stopped = True
+            if self._watch is not None:
+                self._watch.stop()
+
+    def run(self, task: BatchTask, listener: Listener) -> TaskEnd:
+        """Do a task. Raises nothing: what goes wrong is in the record."""
+        began, started = datetime.now(timezone.utc), time.monotonic()
+        mark = f"TMPDIR={self._temporary}"
+        watch = ProcessWatch(self._pool.processes, task.needs.memory_mib, task.needs.timeout_s, mark)
+        folder = self._results / str(next(self._numbers))
+        files: dict[str, FileFacts] = {}
+        try:
+            folder.mkdir()  # and not as a temporary one, which nobody else may read
+            record = self._ask(task, folder, watch, listener)
+            files = _files(folder)
+        except OSError as error:
+            record = record_of(task, TaskStatus.INVALID, _without_room(task, error))
+        if not files:
+            shutil.rmtree(folder, ignore_errors=True)
+        record = replace(
+            record,
+            files=files,
+            seconds={**record.seconds, "total": round(time.monotonic() - started, 3)},
+            peak_mib=round(watch.peak_mib, 1),
+            place={"host": platform.node(), "gpu": self._gpu, "pid": watch.pid},
+            began=began.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        )
+        return TaskEnd(task, record, folder if files else None)
+
+    def _ask(self, task: BatchTask, folder: Path, watch: ProcessWatch, listener: Listener) -> TaskRecord:
+        with self._lock:
+            if self._stopped:
+                return record_of(task, TaskStatus.CANCELLED, cancelled(task))
+            self._watch = watch
+        host = platform.node()
+        listener(Event(task.name, STARTING, step=STARTING, place=host))
+
+        def tell(_: None, event: Mapping[str, Any]) -> None:
+            if event["event"] == "progress":
+                text = str(event.get("text", ""))
+                step, share = str(event.get("step", text)), event.get("share")
+                listener(Event(task.name, text, step=step, share=share, place=host))
+
+        request = {
+            "name": task.name,
+            "source": task.source,
+            "words": list(task.words),
+            "bench": None if task.bench is None else list(task.bench),
+            "folder": str(folder),
+            "reports": str(self._reports),
+            "cwd": str(self._setup.cwd or ""),
+        }
+        try:
+            with watch:
+                ((_, answer),) = self._pool.run(deque([(None, json.dumps(request))]), on_event=tell)
+        finally:
+            with self._lock:
+                self._watch = None
+        if not self._pool.processes():  # what it left behind is nobody's
+            for left in (self._temporary, self._reports):
+                shutil.rmtree(left, ignore_errors=True)
+                left.mkdir(exist_ok=True)
+        if answer.found is not None:
+            return _answered(task, with_text(answer.found, f"{folder}/", ""))  # results are not to stay there
+        return record_of(task, *_ended(task, answer, watch))
+
+
+def _files(folder: Path) -> dict[str, FileFacts]:
+    """Every file in a folder, by its path in it."""
+    return {
+        path.relative_to(folder).as_posix(): FileFacts(
+            file_digest(path).removeprefix("sha256:"), path.stat().st_size
+        )
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def with_text(value: Any, old: str, new: str) -> Any:
+    """Plain data with `new` in the place of `old` in every text, keys too."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if isinstance(value, Mapping):
+        return {with_text(key, old, new): with_text(one, old, new) for key, one in value.items()}
+    if isinstance(value, Sequence):
+        return [with_text(one, old, new) for one in value]
+    return value
+
+
+def _without_room(task: BatchTask, error: OSError) -> Problem:
+    return Problem(
+        f"the files of the task cannot be written: {error.strerror or error}",
+        f"{task.name}: {error.filename or 'its folder'}",
+        "a folder with room that can be written",
+        "free some space, or name another folder with -o",
+    )
+
+
+def _ended(task: BatchTask, answer: Outcome, watch: ProcessWatch) -> tuple[TaskStatus, Problem]:
+    """Of a task whose process ended without an answer."""
+    error = answer.error
+    if watch.reached is LimitReached.ASKED:
+        return TaskStatus.CANCELLED, cancelled(task)
+    if watch.reached is None and isinstance(error, TrtsmithError):
+        return TaskStatus.CRASHED, error.problems[0]
+    status, what, expected, fix = (
+        TaskStatus.CRASHED,
+        f"the process that converts {error}",
+        "a result, or a message that says what is wrong with the model",
+        "run the task's command by hand with -v; if it dies again, report what it prints",
+    )
+    phase = f", while {error.phase}" if isinstance(error, ChildDied) else ""
+    if watch.reached is LimitReached.TIME:
+        status = TaskStatus.TIMEOUT
+        what = f"it did not end within {task.needs.timeout_s:g} s{phase}"
+        expected, fix = "a conversion that ends in its time", "give it a larger `timeout` in the zoo"
+    if watch.reached is LimitReached.MEMORY:
+        status = TaskStatus.MEMORY
+        what = f"its processes took {watch.peak_mib:.0f} MiB together, of {task.needs.memory_mib} that it may take{phase}"
+        expected = "a conversion within its memory"
+        fix = "give it a larger `memory` in the zoo, or fewer --jobs on a machine without more"
+    words = (error.log if isinstance(error, ChildDied) else answer.said).strip()[-_LAST_WORDS:]
+    last = f". The last that it printed:\n{words}" if words else ""
+    return status, Problem(f"{what}{last}", task.name, expected, fix)
+
+
+def _answered(task: BatchTask, found: Mapping[str, Any]) -> TaskRecord:
+    """Of a task whose process answered, as cli/batch_worker.py says."""
+    report = found["report"] or {}
+    return replace(
+        record_of(task, _status(found), *(Problem(**problem) for problem in found["problems"])),
+        report=found["report"],
+        bench=found["bench"],
+        warnings=tuple(dict.fromkeys([*report.get("warnings", ()), *found["warnings"]])),
+        seconds={**report.get("seconds", {}), **found["seconds"]},
+        versions=_versions(found["versions"], report.get("engine")),
+    )
+
+
+def _status(found: Mapping[str, Any]) -> TaskStatus:
+    code, report, death = found["exit_code"], found["report"] or {}, found["death"]
+    if code == EXIT_OK:
+        return TaskStatus.CONVERTED if report.get("verdict") is None else TaskStatus.AGREE
+    if code == EXIT_DISAGREE:
+        return TaskStatus.DISAGREE
+    if death is not None and death["timed_out"]:
+        return TaskStatus.TIMEOUT
+    if code == EXIT_FAILED:
+        converted = bool(report.get("converted"))  # then it is the timing that failed
+        return TaskStatus.CRASHED if converted or (death and not death["refused"]) else TaskStatus.REFUSED
+    return TaskStatus.INVALID
+
+
+def _versions(installed: Mapping[str, str], engine: Mapping[str, Any] | None) -> dict[str, str]:
+    """Of the TensorRT that built the engine, and not of another one that is installed, too."""
+    others = {name for name in installed if name.startswith("tensorrt")} - {(engine or {}).get("flavour")}
+    return {name: version for name, version in installed.items() if engine is None or name not in others}

@@ -1,1 +1,0 @@
-"""Running tasks on this machine: each in a process of its own, with limits."""

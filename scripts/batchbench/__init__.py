@@ -1,1 +1,0 @@
-"""Measures parts of `trtsmith batch`."""
