@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.converter.batch import machine
 from trtsmith.converter.batch.machine import (
     MachineFacts,
     machine_problems,
