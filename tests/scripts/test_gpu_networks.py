@@ -19,9 +19,12 @@ from trtsmith.converter.rewrite.rewrite import expand
 
 torch = pytest.importorskip("torch")
 
-import judge_outputs  # noqa: E402
 from gpubundle.skeleton import write_skeletons  # noqa: E402
-from gpucheck import network_list, networks  # noqa: E402
+from gpucheck import (  # noqa: E402
+    judge_outputs,
+    network_list,
+    networks,
+)
 
 Change = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
 

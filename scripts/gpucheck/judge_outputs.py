@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges again, without a GPU, what engines of networks computed on one.
 
-    python scripts/judge_outputs.py benchmarks/h200/engines.json --bundle DIR --output judged.json
+    python scripts/gpucheck/judge_outputs.py benchmarks/h200/engines.json --bundle DIR --output judged.json
 
 The outputs lie beside the record, in engines_outputs/, where scripts/gpu_check.py put them. --bundle: what
 scripts/gpu_bundle.py unpacked, of which the models and their references are read.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import model_folder  # noqa: E402
