@@ -14,7 +14,7 @@ def _run(g: Builder, output: Value, **inputs: np.ndarray) -> np.ndarray:
     function = onnx.helper.make_function(
         "test", "f", list(inputs), [output.name], g.nodes, [onnx.helper.make_opsetid("", g.opset)]
     )
-    result: np.ndarray = ReferenceEvaluator(function).run(None, inputs)[0]
+    result: np.ndarray = ReferenceEvaluator(function).run(None, inputs, attributes={})[0]
     return result
 
 
