@@ -76,6 +76,7 @@ class Builder:
     def __init__(self, opset: int) -> None:
         self.opset = opset
         self.nodes: list[onnx.NodeProto] = []
+        self._made: set[str] = set()  # by nodes of the graph that is being written, and no output of it yet
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._count = 0
 
@@ -99,9 +100,12 @@ class Builder:
                 attributes[key] = NUMBERS[attributes[key]]
         names = [self._name(operand) for operand in inputs]
         for key, place in moved_attributes(op_type, "", self.opset, tuple(attributes)).items():
+            if place < 0:
+                raise ValueError(f"{op_type} of opset {self.opset} has no attribute or input {key!r}")
             names += [""] * (place + 1 - len(names))
             names[place] = self.constant(attributes.pop(key)).name
         made = [self._fresh(op_type) for _ in range(outputs or 1)]
+        self._made.update(value.name for value in made)
         self.nodes.append(helper.make_node(op_type, names, [value.name for value in made], **attributes))
         return tuple(made) if outputs else made[0]
 
@@ -128,24 +132,24 @@ class Builder:
         signature: "(int64 k, bool go, float[n] sum) => (bool go_on, float[n] next)", in onnx.parser's syntax.
         """
         graph = onnx.parser.parse_graph(f"body {signature} {{}}")
-        outer, known = self.nodes, self._constants
-        self.nodes, self._constants = [], dict(known)
+        outer = self.nodes, self._made, self._constants
+        self.nodes, self._made, self._constants = [], set(), dict(self._constants)
         arguments = [self._fresh(argument.name) for argument in graph.input]
         for argument, value in zip(graph.input, arguments, strict=True):
             argument.name = value.name
         for output, value in zip(graph.output, self.distinct(body(*arguments)), strict=True):
             output.name = value.name
         graph.node.extend(self.nodes)
-        self.nodes, self._constants = outer, known
+        self.nodes, self._made, self._constants = outer
         return graph
 
     def distinct(self, results: Sequence[Value]) -> list[Value]:
         """The results as outputs of the graph: each made by a node of the graph, and no two the same."""
-        made = {name for node in self.nodes for name in node.output}
         distinct = []
         for result in results:
-            distinct.append(result if result.name in made else self.write("Identity", result))
-            made.discard(result.name)
+            output = result if result.name in self._made else self.write("Identity", result)
+            self._made.discard(output.name)
+            distinct.append(output)
         return distinct
 
     def _name(self, operand: Operand) -> str:

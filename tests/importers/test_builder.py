@@ -59,3 +59,9 @@ def test_a_condition_of_the_graph_is_no_condition_of_python() -> None:
     g = Builder(13)
     with pytest.raises(TypeError, match="use Where or If"):
         bool(g.inputs("x")[0] > 1.0)
+
+
+def test_an_attribute_that_the_opset_lacks_is_refused() -> None:
+    g = Builder(17)
+    with pytest.raises(ValueError, match="ReduceMax of opset 17 has no attribute or input 'axis'"):
+        g.ReduceMax("x", axis=0)
