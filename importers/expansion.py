@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 import onnx
 from onnx import helper, inliner
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import fields_of_node
+from trtsmith.importers.lowering import parse_statements
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Expansion, OpDef
 from trtsmith.importers.registry import OPS, by_name
 
@@ -29,31 +31,40 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
     optional inputs are not inputs of the function. Inputs of T reach the body as float32 under their port's name and
     outputs of T leave it as float32; the function casts at its edges, as the kernel accumulates in float32.
     """
-    inputs = [port for port in op.inputs if port.name in expansion.present]
-    if expansion.dtype == "float32" or op.key != "T":
-        edge_in, edge_out, into, out_of = [], [], {}, {}
-    else:
-        to = NUMBERS[expansion.dtype]
-        into = {p.name: f"{p.name}_given" for p in inputs if p.type == "T"}
-        out_of = {p.name: f"{p.name}_narrow" for p in op.outputs if p.type == "T"}
-        edge_in = [f"{name} = Cast <to = {onnx.TensorProto.FLOAT}> ({given})" for name, given in into.items()]
-        edge_out = [f"{narrow} = Cast <to = {to}> ({name})" for name, narrow in out_of.items()]
-    body = "\n".join((*edge_in, op.expand(expansion), *edge_out))
-    parameters = ", ".join(into.get(p.name, p.name) for p in inputs)
-    results = ", ".join(out_of.get(p.name, p.name) for p in op.outputs)
+    inputs = [port.name for port in op.inputs if port.name in expansion.present]
+    nodes, outputs = _body(op, expansion)
+    if expansion.dtype != "float32" and op.key == "T":
+        for index, name in enumerate(inputs):
+            if op.port(name).type == "T":
+                inputs[index] = f"{name}_given"
+                nodes.insert(0, helper.make_node("Cast", [inputs[index]], [name], to=NUMBERS["float32"]))
+        for index, port in enumerate(op.outputs):
+            if port.type == "T":
+                wide, outputs[index] = outputs[index], f"{outputs[index]}_narrow"
+                cast = helper.make_node("Cast", [wide], [outputs[index]], to=NUMBERS[expansion.dtype])
+                nodes.append(cast)
     key = repr(
         (sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, expansion.opset)
     )
     name = f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    function = onnx.parser.parse_function(
-        f'<domain: "{EXPANDED_DOMAIN}", opset_import: ["" : {expansion.opset}]> '
-        f"{name} ({parameters}) => ({results}) {{\n{body}\n}}"
-    )
+    imports = [helper.make_opsetid("", expansion.opset)]
+    function = helper.make_function(EXPANDED_DOMAIN, name, inputs, outputs, nodes, imports)
     if op in OPS and expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0: empty tensors work
         for node in function.node:
             if node.op_type == "Reshape" and all(a.name != "allowzero" for a in node.attribute):
                 node.attribute.append(helper.make_attribute("allowzero", 1))
     return function
+
+
+def _body(op: OpDef, expansion: Expansion) -> tuple[list[onnx.NodeProto], list[str]]:
+    """The nodes of the expansion, and the names of the operator's outputs."""
+    body = op.expand(expansion)
+    if isinstance(body, str):
+        return parse_statements(body, expansion.opset), [port.name for port in op.outputs]
+    values = [body] if isinstance(body, Value) else body
+    builder = values[0].builder
+    names = [value.name for value in builder.distinct(values)]
+    return builder.nodes, names
 
 
 def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.ModelProto:

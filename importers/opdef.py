@@ -8,13 +8,14 @@ inputs it is to be tested (cases, tolerances).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
+from trtsmith.importers.builder import Value as GraphValue
 from trtsmith.importers.generation import Meaning
 
 PLUGIN_NAMESPACE = "trtsmith"
@@ -260,6 +261,10 @@ class Expansion:
     opset: int
 
 
+Body = Union[str, GraphValue, Sequence[GraphValue]]  # noqa: UP007
+"""What an expansion gives: its outputs as values of a Builder, or the text of a function's body."""
+
+
 def _no_sizes(_fields: Fields, _shapes: Shapes) -> dict[str, Dim]:
     return {}
 
@@ -276,9 +281,9 @@ class OpDef:
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. None for
                      an operator without a PyTorch side: PyTorch exports those of ONNX as ONNX's own.
-    expand:          body of an ONNX function, onnx.parser syntax, from the input ports to the output ports, using only
-                     operators that mean the same in opset 11 and later; ports of T are float32 there, the others
-                     have their dtype.
+    expand:          the outputs as values of a Builder that reads the input ports by name, using only operators that mean
+                     the same in opset 11 and later; ports of T are float32 there, the others have their dtype. Or a text
+                     in the syntax of onnx.parser, the body of a function from input ports to output ports.
     aten:            PyTorch's own operators (name in torch.ops.aten, default overload) that mean this one: a function
                      (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
     tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype;
@@ -305,7 +310,7 @@ class OpDef:
     shape: Callable[[Fields, Shapes], dict[str, tuple[Dim, ...]]]
     check: Callable[[Fields, Mapping[str, tuple[int | None, ...]]], list[str]]
     reference: Callable[[Fields, Arrays], dict[str, np.ndarray]]
-    expand: Callable[[Expansion], str]
+    expand: Callable[[Expansion], Body]
     cases: tuple[Case, ...]
     aliases: tuple[Alias, ...] = ()
     bounds: Callable[[Fields, Shapes], dict[str, Dim]] = _no_sizes

@@ -13,9 +13,10 @@ import onnx
 
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.operators.watched_import import place, what_of
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.lowering import FRAGMENT_OPSET, parse_statements
-from trtsmith.importers.opdef import Alias, Case, Expansion, Fields, OpDef, Refusal, Shapes, Work
+from trtsmith.importers.opdef import Alias, Body, Case, Expansion, Fields, OpDef, Refusal, Shapes, Work
 from trtsmith.importers.problem import Problem
 
 _UNKNOWN = (KeyError, TypeError)
@@ -78,14 +79,21 @@ class _Guard:
 
         return call
 
-    def expansion(self, function: Callable[[Expansion], str]) -> Callable[[Expansion], str]:
-        text_of = self(function, "its expansion", lambda result: isinstance(result, str), "a text")
+    def expansion(self, function: Callable[[Expansion], Body]) -> Callable[[Expansion], Body]:
+        count = len(self._op.outputs)
+
+        def fits(result: Any) -> bool:
+            values = result if isinstance(result, Sequence) else [result]
+            return isinstance(result, str) or [type(value) for value in values] == [Value] * count
+
+        body_of = self(function, "its expansion", fits, "a text, or a Value of a Builder for each output")
 
         @wraps(function)
-        def call(expansion: Expansion) -> str:
-            text: str = text_of(expansion)
-            self._parse(text, "its expansion", expansion.opset, function)
-            return text
+        def call(expansion: Expansion) -> Body:
+            body: Body = body_of(expansion)
+            if isinstance(body, str):
+                self._parse(body, "its expansion", expansion.opset, function)
+            return body
 
         return call
 

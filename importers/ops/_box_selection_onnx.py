@@ -6,98 +6,42 @@ and intersection over union, so that no box is on the other side of a threshold.
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Expansion
-from trtsmith.importers.ops.selection import _selection_loop_onnx as loop
+from trtsmith.importers.ops.selection._selection_loop_onnx import SelectionLoop
 
 
-def expand(expansion: Expansion) -> str:
-    above = _ABOVE if "score_threshold" in expansion.present else "candidates = Equal (scores, scores)"
-    corners = _CENTRES if expansion.fields["center_point_box"] else _CORNERS
-    constants = loop.CONSTANTS.format(most=expansion.fields["most"]) + _FLOATS
-    taking = loop.PLACES + _STEPS + loop.selection_loop(_OVERLAPS, "lowest")
-    return constants + above + loop.WITHOUT_OTHERS + corners + _LISTS + taking + loop.ROWS
+def expand(expansion: Expansion) -> tuple[Value, Value]:
+    """A box of which a corner is no number, or that has no end, has no area here, and so overlaps none."""
+    g = Builder(expansion.opset)
+    (scores,) = g.inputs("scores")
+    limited = "score_threshold" in expansion.present
+    loop = SelectionLoop(g, scores > "score_threshold" if limited else g.Equal(scores, scores))
+    given = [loop.number(i) for i in range(4)]
+    if expansion.fields["center_point_box"]:
+        x, y, half_width, half_height = given[0], given[1], given[2] / 2.0, given[3] / 2.0
+        low_y, low_x, high_y, high_x = y - half_height, x - half_width, y + half_height, x + half_width
+    else:
+        low_y, low_x = g.Min(given[0], given[2]), g.Min(given[1], given[3])
+        high_y, high_x = g.Max(given[0], given[2]), g.Max(given[1], given[3])
+    no_numbers = g.IsNaN(g.Sum(low_y, low_x, high_y, high_x))
+    area = g.Where(no_numbers, 0.0, (high_y - low_y) * (high_x - low_x))
+    columns = (low_y, low_x, high_y, high_x, area)
+    y0, x0, y1, x1, area = map(loop.row, columns)
+    lists = [g.Reshape(column, [-1]) for column in columns]
 
+    def overlaps(place: Value) -> Value:
+        best_y0, best_x0, best_y1, best_x1, best_area = (g.Gather(each, place, axis=0) for each in lists)
+        common_y = g.Min(y1, best_y1) - g.Max(y0, best_y0)
+        common_x = g.Min(x1, best_x1) - g.Max(x0, best_x0)
+        common = common_y * common_x
+        either = area + best_area - common
+        real_boxes = (common_y > 0.0) & (common_x > 0.0) & ((area > 0.0) & (best_area > 0.0))
+        real = real_boxes & ((common > 0.0) & (either > 0.0))
+        return (common / either > "iou_threshold") & real
 
-_FLOATS = "nought = Constant <value = float {0.0}> ()\n"
-
-_ABOVE = "candidates = Greater (scores, score_threshold)"
-
-_CORNERS = """
-first_y = Gather <axis = 2> (kept_boxes, zero)
-first_x = Gather <axis = 2> (kept_boxes, one)
-second_y = Gather <axis = 2> (kept_boxes, two)
-second_x = Gather <axis = 2> (kept_boxes, three)
-low_y = Min (first_y, second_y)
-low_x = Min (first_x, second_x)
-high_y = Max (first_y, second_y)
-high_x = Max (first_x, second_x)"""
-
-_CENTRES = """
-half = Constant <value = float {2.0}> ()
-centre_x = Gather <axis = 2> (kept_boxes, zero)
-centre_y = Gather <axis = 2> (kept_boxes, one)
-width = Gather <axis = 2> (kept_boxes, two)
-height = Gather <axis = 2> (kept_boxes, three)
-half_width = Div (width, half)
-half_height = Div (height, half)
-low_x = Sub (centre_x, half_width)
-low_y = Sub (centre_y, half_height)
-high_x = Add (centre_x, half_width)
-high_y = Add (centre_y, half_height)"""
-
-_LISTS = """
-side_y = Sub (high_y, low_y)
-side_x = Sub (high_x, low_x)
-area_given = Mul (side_y, side_x)
-numbers_sum = Sum (low_y, low_x, high_y, high_x)
-no_numbers = IsNaN (numbers_sum)
-area_column = Where (no_numbers, nought, area_given)
-y0 = Transpose <perm = [0, 2, 1]> (low_y)
-x0 = Transpose <perm = [0, 2, 1]> (low_x)
-y1 = Transpose <perm = [0, 2, 1]> (high_y)
-x1 = Transpose <perm = [0, 2, 1]> (high_x)
-area = Transpose <perm = [0, 2, 1]> (area_column)
-y0_list = Reshape (low_y, minus_one)
-x0_list = Reshape (low_x, minus_one)
-y1_list = Reshape (high_y, minus_one)
-x1_list = Reshape (high_x, minus_one)
-area_list = Reshape (area_column, minus_one)"""
-
-_STEPS = """
-lowest = Log (nought)
-bounds = Concat <axis = 0> (max_output_boxes_per_class, most_ever, boxes_left)
-wanted, which_bound = TopK <axis = 0, largest = 0> (bounds, one)
-wanted_or_none = Concat <axis = 0> (wanted, zero)
-steps, which_steps = TopK <axis = 0> (wanted_or_none, one)
-steps_scalar = Squeeze (steps)"""
-
-_OVERLAPS = """  zero_float = Constant <value = float {0.0}> ()
-  best_y0 = Gather <axis = 0> (y0_list, place)
-  best_x0 = Gather <axis = 0> (x0_list, place)
-  best_y1 = Gather <axis = 0> (y1_list, place)
-  best_x1 = Gather <axis = 0> (x1_list, place)
-  best_area = Gather <axis = 0> (area_list, place)
-  inner_y0 = Max (y0, best_y0)
-  inner_x0 = Max (x0, best_x0)
-  inner_y1 = Min (y1, best_y1)
-  inner_x1 = Min (x1, best_x1)
-  common_y = Sub (inner_y1, inner_y0)
-  common_x = Sub (inner_x1, inner_x0)
-  common = Mul (common_y, common_x)
-  both = Add (area, best_area)
-  either = Sub (both, common)
-  share = Div (common, either)
-  overlaps = Greater (share, iou_threshold)
-  real_y = Greater (common_y, zero_float)
-  real_x = Greater (common_x, zero_float)
-  real_common = Greater (common, zero_float)
-  real_area = Greater (area, zero_float)
-  real_best = Greater (best_area, zero_float)
-  real_either = Greater (either, zero_float)
-  real_sides = And (real_y, real_x)
-  real_areas = And (real_area, real_best)
-  real_overlap = And (real_common, real_either)
-  real_boxes = And (real_sides, real_areas)
-  real = And (real_boxes, real_overlap)
-  over = And (overlaps, real)"""
-"""A box of which a corner is no number, or that has no end, has no area here, and so overlaps none."""
+    most = expansion.fields["most"]
+    bounds = ["max_output_boxes_per_class", most, loop.boxes_left]
+    wanted, _ = g.TopK(bounds, [1], axis=0, largest=0, outputs=2)
+    steps, _ = g.TopK([wanted, 0], [1], axis=0, outputs=2)
+    return loop.select(steps, overlaps)

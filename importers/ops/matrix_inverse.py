@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import (
     Alias,
@@ -52,62 +53,34 @@ def _torch_reference(_fields: Fields, inputs: Any) -> tuple[Any]:
     return (torch.linalg.inv_ex(wide).inverse.to(x.dtype),)
 
 
-def _expand(_expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Value:
     """Gauss-Jordan elimination with partial pivoting on [x | I], one column an iteration, all matrices at once."""
-    return """
-zero = Constant <value = int64[1] {0}> ()
-one = Constant <value = int64[1] {1}> ()
-minus_one = Constant <value = int64[1] {-1}> ()
-minus_two = Constant <value = int64[1] {-2}> ()
-two = Constant <value = int64[1] {2}> ()
-last = Constant <value = int64[1] {9223372036854775807}> ()
-minus = Constant <value = float {-1.0}> ()
-go = Constant <value = bool {1}> ()
-x_shape = Shape (x)
-leading = Slice (x_shape, zero, minus_two)
-n = Slice (x_shape, minus_one, last)
-some = Concat <axis = 0> (one, leading)
-batch = ReduceProd <keepdims = 1> (some)
-matrices_shape = Concat <axis = 0> (batch, n, n)
-matrices = Reshape (x, matrices_shape)
-zero_scalar = Squeeze (zero)
-one_scalar = Squeeze (one)
-n_scalar = Squeeze (n)
-index = Range (zero_scalar, n_scalar, one_scalar)
-column_shape = Concat <axis = 0> (n, one)
-index_column = Reshape (index, column_shape)
-on_diagonal = Equal (index_column, index)
-identity = Cast <to = 1> (on_diagonal)
-identities = Expand (identity, matrices_shape)
-start = Concat <axis = 2> (matrices, identities)
-rows_shape = Concat <axis = 0> (one, n, one)
-index_rows = Reshape (index, rows_shape)
-width = Mul (n, two)
-row_shape = Concat <axis = 0> (batch, one, width)
-reduced = Loop <body = eliminate (int64 k, bool keep, float[B, n, w] m) => (bool keep_on, float[B, n, w] m_next) {
-  keep_on = Identity (keep)
-  one_k = Constant <value = int64[1] {1}> ()
-  k_vector = Reshape (k, one_k)
-  column = Gather <axis = 2> (m, k_vector)
-  magnitude = Abs (column)
-  done = Less (index_rows, k)
-  candidates = Where (done, minus, magnitude)
-  pivot_row = ArgMax <axis = 1, keepdims = 1> (candidates)
-  is_pivot = Equal (index_rows, pivot_row)
-  is_k = Equal (index_rows, k)
-  pivot_index = Expand (pivot_row, row_shape)
-  row_p = GatherElements <axis = 1> (m, pivot_index)
-  row_k = Gather <axis = 1> (m, k_vector)
-  pivot = Gather <axis = 2> (row_p, k_vector)
-  normalised = Div (row_p, pivot)
-  exchanged = Where (is_pivot, row_k, m)
-  factors = Gather <axis = 2> (exchanged, k_vector)
-  products = Mul (factors, normalised)
-  rest = Sub (exchanged, products)
-  m_next = Where (is_k, normalised, rest)
-}> (n_scalar, go, start)
-inverse = Slice (reduced, n, width, two)
-output = Reshape (inverse, x_shape)"""
+    g = Builder(expansion.opset)
+    shape = g.Shape("x")
+    n = shape[-1:]
+    batch = g.ReduceProd([1, shape[:-2]], keepdims=1)
+    matrices_shape = g.vector(batch, n, n)
+    count = g.Squeeze(n)
+    index = g.Range(0, count, 1)
+    identity = g.Cast(g.Equal(g.Reshape(index, [n, 1]), index), to="float32")
+    start = g.Concat(g.Reshape("x", matrices_shape), g.Expand(identity, matrices_shape), axis=2)
+    rows = g.Reshape(index, [1, n, 1])
+    width = n * [2]
+    row_shape = g.vector(batch, 1, width)
+
+    def eliminate(k: Value, go: Value, m: Value) -> tuple[Value, Value]:
+        k_vector = g.Reshape(k, [1])
+        candidates = g.Where(rows < k, -1.0, g.Abs(g.Gather(m, k_vector, axis=2)))
+        pivot_row = g.ArgMax(candidates, axis=1, keepdims=1)
+        row = g.GatherElements(m, g.Expand(pivot_row, row_shape), axis=1)
+        normalised = row / g.Gather(row, k_vector, axis=2)
+        exchanged = g.Where(g.Equal(rows, pivot_row), g.Gather(m, k_vector, axis=1), m)
+        rest = exchanged - g.Gather(exchanged, k_vector, axis=2) * normalised
+        return go, g.Where(g.Equal(rows, k), normalised, rest)
+
+    signature = "(int64 k, bool go, float[B, n, w] m) => (bool go_on, float[B, n, w] m_next)"
+    reduced = g.Loop(count, True, start, body=g.graph(signature, eliminate))
+    return g.Reshape(g.Slice(reduced, n, width, [2]), shape)
 
 
 def _inputs(*shape: int, spread: float = 0.5) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, OpDef, Port, Shapes
 
@@ -33,40 +34,25 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     return {"positions": positions, "count": np.array(len(found), np.int32)}
 
 
-def _expand(_expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> tuple[Value, Value]:
     """Writes NonZero in other operators: the numbers of the set elements, then positions, axis by axis from the last.
 
     A cast to bool says what is zero, exactly. Divisors are not 0, although sizes may be.
     """
-    return """
-zero = Constant <value = int64 {0}> ()
-one = Constant <value = int64 {1}> ()
-minus_one = Constant <value = int64[1] {-1}> ()
-first_axis = Constant <value = int64[1] {0}> ()
-least = Constant <value = int64[1] {-9223372036854775808}> ()
-go = Constant <value = bool {1}> ()
-is_set = Cast <to = 9> (x)
-flat = Reshape (is_set, minus_one)
-sizes = Shape (x)
-elements = ReduceProd <keepdims = 0> (sizes)
-numbers = Range (zero, elements, one)
-found = Compress <axis = 0> (numbers, flat)
-is_size = Cast <to = 9> (sizes)
-divisors = Where (is_size, sizes, one)
-rank = Size (sizes)
-left, digits = Loop <body = divide (int64 i, bool keep, int64[n] rest)
-    => (bool keep_on, int64[n] rest_next, int64[n] digit) {
-  keep_on = Identity (keep)
-  unit = Constant <value = int64 {1}> ()
-  from_end = Add (i, unit)
-  axis = Neg (from_end)
-  size = Gather <axis = 0> (divisors, axis)
-  digit = Mod (rest, size)
-  rest_next = Div (rest, size)
-}> (rank, go, found)
-positions = Slice (digits, minus_one, least, first_axis, minus_one)
-length = Size (found)
-count = Cast <to = 6> (length)"""
+    g = Builder(expansion.opset)
+    is_set = g.Reshape(g.Cast("x", to="bool"), [-1])
+    sizes = g.Shape("x")
+    found = g.Compress(g.Range(0, g.ReduceProd(sizes, keepdims=0), 1), is_set, axis=0)
+    divisors = g.Where(g.Cast(sizes, to="bool"), sizes, 1)
+
+    def divide(i: Value, go: Value, rest: Value) -> tuple[Value, Value, Value]:
+        size = g.Gather(divisors, -(i + 1), axis=0)
+        return go, rest / size, g.Mod(rest, size)
+
+    signature = "(int64 i, bool keep, int64[n] rest) => (bool keep_on, int64[n] rest_next, int64[n] digit)"
+    _, digits = g.Loop(g.Size(sizes), True, found, body=g.graph(signature, divide), outputs=2)
+    positions = g.Slice(digits, [-1], [np.iinfo(np.int64).min], [0], [-1])
+    return positions, g.Cast(g.Size(found), to="int32")
 
 
 def _inputs(*shape: int, share: float = 0.4) -> Any:

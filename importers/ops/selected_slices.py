@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
 from trtsmith.importers.ops._huge import SAMPLED, numbers
 from trtsmith.importers.ops._slices import AXIS, check_axis
@@ -29,20 +30,13 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     return {"output": np.moveaxis(stacked, 0, fields["axis"]), "count": np.array(len(kept), np.int32)}
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> tuple[Value, Value]:
     """Writes Compress in other operators: the positions at which the condition holds, and the slices gathered from there."""
-    return f"""
-axis = Constant <value = int64[1] {{{expansion.fields["axis"]}}}> ()
-start = Constant <value = int64[1] {{0}}> ()
-minus_one = Constant <value = int64[1] {{-1}}> ()
-sizes = Shape (x)
-slices = Gather <axis = 0> (sizes, axis)
-reached = Slice (condition, start, slices)
-found = NonZero (reached)
-positions = Reshape (found, minus_one)
-output = Gather <axis = {expansion.fields["axis"]}> (x, positions)
-length = Size (positions)
-count = Cast <to = 6> (length)"""
+    g = Builder(expansion.opset)
+    axis = expansion.fields["axis"]
+    slices = g.Gather(g.Shape("x"), [axis], axis=0)
+    positions = g.Reshape(g.NonZero(g.Slice("condition", [0], slices)), [-1])
+    return g.Gather("x", positions, axis=axis), g.Cast(g.Size(positions), to="int32")
 
 
 def _inputs(*shape: int, length: int | None = None, axis: int = 0, share: float = 0.5) -> Any:

@@ -19,11 +19,9 @@ from onnx import helper
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.importers.builder import moved_attributes
 from trtsmith.importers.dtypes import NUMBERS, numpy_dtype
 from trtsmith.importers.lowering import parse_statements
-
-TO_END = np.iinfo(np.int64).max
-"""As the end of a slice: all that is there."""
 
 Value = str | np.ndarray
 """An operand: the name of a value, or a constant."""
@@ -79,7 +77,9 @@ class Writer:
             node = onnx.NodeProto()
             node.CopyFrom(parsed)
             inputs = [bound.get(name, name) for name in node.input]
-            moved = _moved(node.op_type, node.domain, self.node.opset, tuple(a.name for a in node.attribute))
+            moved = moved_attributes(
+                node.op_type, node.domain, self.node.opset, tuple(a.name for a in node.attribute)
+            )
             if moved:
                 kept = [a for a in node.attribute if a.name not in moved]
                 given = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name in moved}
@@ -101,7 +101,7 @@ class Writer:
         """One node with these results, "" for those that nobody reads. `op_type` may have a domain: "domain::Name"."""
         domain, _, op_type = op_type.rpartition("::")
         names = [self._operand(value) for value in inputs]
-        moved = _moved(op_type, domain, self.node.opset, tuple(attributes))
+        moved = moved_attributes(op_type, domain, self.node.opset, tuple(attributes))
         if moved:
             names = self._with_inputs(op_type, names, moved, attributes)
             attributes = {name: value for name, value in attributes.items() if name not in moved}
@@ -301,16 +301,3 @@ def _sample(value: np.ndarray) -> bytes:
 @lru_cache(maxsize=1024)
 def _parsed(text: str, opset: int) -> tuple[onnx.NodeProto, ...]:
     return tuple(parse_statements(text, opset))
-
-
-@lru_cache(maxsize=4096)
-def _moved(op_type: str, domain: str, opset: int, attributes: tuple[str, ...]) -> Mapping[str, int]:
-    """The attributes that the operator does not have in this opset: the place of the input instead, or -1."""
-    if domain or not attributes:
-        return {}
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, "")
-    except onnx.defs.SchemaError:  # TensorRT's parser takes operators that are newer than the opset
-        return {}
-    places = {parameter.name: place for place, parameter in enumerate(schema.inputs)}
-    return {name: places.get(name, -1) for name in attributes if name not in schema.attributes}

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Builder, Operand, Value
+
 SCATTER_MAX = 18
 """First opset whose ScatterElements keeps the largest of what is written to one place."""
 
 
-def last_owners(opset: int) -> str:
-    """From the cell of each of n writers, int64 `cell` [n], with the number of cells, int64[1] `cells`, for none.
+def last_owners(g: Builder, cell: Value, cells: Operand) -> Value:
+    """From the cell of each of n writers, int64 [n], with the number of cells, int64[1], for none.
 
-    To `owner` [cells], the last writer of each cell, counted from 1, or 0; and `numbers` [n], 1 to n. Needs the int64[1]
-    constants `i0` and `i1`. Before ScatterElements had a reduction, all but a cell's last writer are sent away first: which
-    of several remains, ONNX does not say.
+    The last writer of each cell [cells], counted from 1, or 0. Before ScatterElements had a reduction, all but a cell's
+    last writer are sent away first: which of several remains, ONNX does not say.
     """
-    scatter = "ScatterElements <axis = 0> (no_owners, last_cell, numbers)"
-    if opset >= SCATTER_MAX:
-        scatter = 'ScatterElements <axis = 0, reduction = "max"> (no_owners, cell, numbers)'
-    return f"""
-writer_sizes = Shape (cell)
-writers_end = Add (writer_sizes, i1)
-number_one = Squeeze (i1)
-number_end = Squeeze (writers_end)
-numbers = Range (number_one, number_end, number_one)
-{"" if opset >= SCATTER_MAX else _LAST}
-cells_and_none = Add (cells, i1)
-no_owners = Expand (i0, cells_and_none)
-owners = {scatter}
-owner = Slice (owners, i0, cells)
-"""
-
-
-_LAST = """
-writer_column = Concat <axis = 0> (writer_sizes, i1)
-cell_column = Reshape (cell, writer_column)
-number_column = Reshape (numbers, writer_column)
-same_cell = Equal (cell_column, cell)
-later = Less (number_column, numbers)
-overwrites = And (same_cell, later)
-overwrites_number = Cast <to = 7> (overwrites)
-overwrites_not = Expand (i0, writer_column)
-overwrites_or_not = Concat <axis = 1> (overwrites_not, overwrites_number)
-overwritten_number = ReduceMax <axes = [1], keepdims = 0> (overwrites_or_not)
-overwritten = Cast <to = 9> (overwritten_number)
-last_cell = Where (overwritten, cells, cell)
-"""
+    writers = g.Shape(cell)
+    numbers = g.Range(1, g.Squeeze(g.Add(writers, [1])), 1)
+    reduction = {"reduction": "max"} if g.opset >= SCATTER_MAX else {}
+    if not reduction:
+        column = g.vector(writers, 1)
+        same = g.Equal(g.Reshape(cell, column), cell)
+        overwrites = g.Cast(same & (g.Reshape(numbers, column) < numbers), to="int64")
+        counts = g.Concat(g.Expand([0], column), overwrites, axis=1)
+        overwritten = g.Cast(g.ReduceMax(counts, axes=[1], keepdims=0), to="bool")
+        cell = g.Where(overwritten, cells, cell)
+    no_owners = g.Expand([0], g.Add(cells, [1]))
+    owners = g.ScatterElements(no_owners, cell, numbers, axis=0, **reduction)
+    return g.Slice(owners, [0], cells)

@@ -4,213 +4,97 @@ from __future__ import annotations
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Operand, Value
 from trtsmith.importers.opdef import Expansion
 
-SUM_AXES_INPUT = 13
-"""First opset in which the axes of ReduceSum are an input."""
+_NONE = np.zeros(1, np.float32)
 
 
-def expand_voxel_generation(expansion: Expansion) -> str:
+def expand_voxel_generation(expansion: Expansion) -> tuple[Value, ...]:
+    """Groups the points by cell, in the order of first points; places them in their voxels; works out their numbers."""
+    g = Builder(expansion.opset)
     fields = expansion.fields
+    pillars, features = fields["pillars"], [fields["features"]]
+    max_points, max_voxels = [fields["max_points"]], [fields["max_voxels"]]
     ends = np.array(fields["point_cloud_range"], np.float32)
-    size = np.array(fields["voxel_size"], np.float32)
-    grid = np.rint((ends[3:] - ends[:3]) / size).astype(np.int64)
-    along = [1, int(grid[0]), 0 if fields["pillars"] else int(grid[0] * grid[1])]
-    frame_cells = int(grid[0] * grid[1]) * (1 if fields["pillars"] else int(grid[2]))
+    low, high, size = ends[:3], ends[3:], np.array(fields["voxel_size"], np.float32)
+    grid = np.rint((high - low) / size).astype(np.int64)
+    columns, rows, levels = (int(count) for count in grid)
+    along = np.array([1, columns, 0 if pillars else columns * rows])
+    frame_cells = [columns * rows * (1 if pillars else levels)]
+    limits = np.array([columns, rows, 3e38 if pillars else levels], np.float32)
 
-    def floats(values: np.ndarray) -> str:
-        return ", ".join(repr(float(value)) for value in values)
+    def axes(values: Value) -> list[Value]:
+        return [g.Gather(values, axis, axis=1) for axis in range(3)]
 
-    return f"""
-low = Constant <value = float[3] {{{floats(ends[:3])}}}> ()
-high = Constant <value = float[3] {{{floats(ends[3:])}}}> ()
-size = Constant <value = float[3] {{{floats(size)}}}> ()
-grid = Constant <value = float[3] {{{floats(grid[:2])}, {"3e38" if fields["pillars"] else floats(grid[2:])}}}> ()
-along = Constant <value = int64[3] {{{", ".join(map(str, along))}}}> ()
-upwards = Constant <value = int64[3] {{1, 1, {int(not fields["pillars"])}}}> ()
-frame_cells = Constant <value = int64[1] {{{frame_cells}}}> ()
-max_points = Constant <value = int64[1] {{{fields["max_points"]}}}> ()
-max_voxels = Constant <value = int64[1] {{{fields["max_voxels"]}}}> ()
-features = Constant <value = int64[1] {{{fields["features"]}}}> ()
-{_CELLS}
-is_of_frame = Equal (frame_column, group_frame)
-is_of_frame_number = Cast <to = 7> (is_of_frame)
-{_sum("in_frame", "is_of_frame_number", "i1", expansion.opset, keepdims=0)}
-{_PLACES}
-{_sum("position_sum", "position_of_each", "i1", expansion.opset, keepdims=1)}
-{_NUMBERS}"""
+    # the points that count, their cells, and groups of equal cells in the order of their first points
+    sizes = g.Shape("points")
+    frames, frame_points, width = (sizes[i : i + 1] for i in range(3))
+    all_points = frames * frame_points
+    table = g.Reshape("points", [all_points, width])
+    position = g.Slice(table, [0], [3], [1])
+    steps = g.Floor((position - low) / size)
+    inside_x, inside_y, inside_z = axes(~(position < low) & (position < high) & (steps < limits))
+    numbers = g.arange(all_points)
+    frame_points_some = g.Where(g.Cast(frame_points, to="bool"), frame_points, [1])
+    frame = numbers / frame_points_some
+    counts = g.Gather(g.Cast("num_points", to="int64"), frame, axis=0)
+    counted = numbers - frame * frame_points_some < counts
+    found = g.Compress(numbers, inside_x & inside_y & inside_z & counted, axis=0)
+    found_frame = g.Gather(frame, found, axis=0)
+    place = g.Cast(g.Gather(steps, found, axis=0), to="int64") * np.array([1, 1, int(not pillars)])
+    x, y, z = axes(place * along)
+    cell = found_frame * frame_cells + (x + y + z)
+    _, first, group, group_points = g.Unique(cell, sorted=0, outputs=4)
+    group_frame = g.Gather(found_frame, first, axis=0)
+    frame_numbers = g.Reshape(g.arange(frames), [frames, 1])
+    in_frame = g.ReduceSum(g.Cast(g.Equal(frame_numbers, group_frame), to="int64"), axes=[1], keepdims=0)
 
+    # each point's place among its group's points, in their order, and the points in their rooms
+    group_base = g.Gather(g.CumSum(in_frame, 0, exclusive=1), group_frame, axis=0)
+    group_voxel = g.arange(g.Shape(first)) - group_base
+    found_sizes = g.Shape(found)
+    group, order = g.TopK(group, found_sizes, axis=0, largest=0, sorted=1, outputs=2)
+    within = g.arange(found_sizes) - g.Gather(g.CumSum(group_points, 0, exclusive=1), group, axis=0)
+    voxel = g.Gather(group_voxel, group, axis=0)
+    fits = (voxel < max_voxels) & (within < max_points)
+    room = g.Gather(group_frame, group, axis=0) * max_voxels + voxel
+    slot = g.Compress(room * max_points + within, fits, axis=0)
+    kept = g.Gather(table, g.Compress(g.Gather(found, order, axis=0), fits, axis=0), axis=0)
+    rooms = frames * max_voxels
+    slots = g.Expand(_NONE, [rooms * max_points, width])
+    filled = g.ScatterND(slots, g.Reshape(slot, g.Concat(g.Shape(slot), [1], axis=0)), kept)
 
-def _sum(result: str, values: str, axis: str, opset: int, *, keepdims: int) -> str:
-    """Over axis 1."""
-    if opset >= SUM_AXES_INPUT:
-        return f"{result} = ReduceSum <keepdims = {keepdims}> ({values}, {axis})"
-    return f"{result} = ReduceSum <axes = [1], keepdims = {keepdims}> ({values})"
+    group_fits = group_voxel < max_voxels
+    group_room = g.Compress(group_frame * max_voxels + group_voxel, group_fits, axis=0)
+    group_room = g.Reshape(group_room, g.Concat(g.Shape(group_room), [1], axis=0))
 
+    def by_room(shape: Operand, values: Value) -> Value:
+        """Numbers of groups at their voxels, 0 at the others."""
+        return g.ScatterND(g.Expand([0], shape), group_room, g.Compress(values, group_fits, axis=0))
 
-_CELLS = """
-i0 = Constant <value = int64[1] {0}> ()
-i1 = Constant <value = int64[1] {1}> ()
-i2 = Constant <value = int64[1] {2}> ()
-i3 = Constant <value = int64[1] {3}> ()
-none = Constant <value = int64 {0}> ()
-unit = Constant <value = int64 {1}> ()
-two = Constant <value = int64 {2}> ()
-nought = Constant <value = float[1] {0}> ()
-half = Constant <value = float[1] {0.5}> ()
-sizes = Shape (points)
-frames = Slice (sizes, i0, i1)
-frame_points = Slice (sizes, i1, i2)
-width = Slice (sizes, i2, i3)
-all_points = Mul (frames, frame_points)
-table_shape = Concat <axis = 0> (all_points, width)
-table = Reshape (points, table_shape)
-position = Slice (table, i0, i3, i1)
-steps_in = Sub (position, low)
-steps = Div (steps_in, size)
-steps_whole = Floor (steps)
-too_low = Less (position, low)
-high_enough = Not (too_low)
-low_enough = Less (position, high)
-on_grid = Less (steps_whole, grid)
-between = And (high_enough, low_enough)
-inside_axis = And (between, on_grid)
-inside_x = Gather <axis = 1> (inside_axis, none)
-inside_y = Gather <axis = 1> (inside_axis, unit)
-inside_z = Gather <axis = 1> (inside_axis, two)
-inside_xy = And (inside_x, inside_y)
-inside_xyz = And (inside_xy, inside_z)
-points_end = Squeeze (all_points)
-numbers = Range (none, points_end, unit)
-has_points = Cast <to = 9> (frame_points)
-frame_points_some = Where (has_points, frame_points, i1)
-frame = Div (numbers, frame_points_some)
-frame_start = Mul (frame, frame_points_some)
-number_in_frame = Sub (numbers, frame_start)
-counts_wide = Cast <to = 7> (num_points)
-count_of_frame = Gather <axis = 0> (counts_wide, frame)
-counted = Less (number_in_frame, count_of_frame)
-inside = And (inside_xyz, counted)
-found = Compress <axis = 0> (numbers, inside)
-found_frame = Gather <axis = 0> (frame, found)
-found_steps = Gather <axis = 0> (steps_whole, found)
-steps_number = Cast <to = 7> (found_steps)
-place = Mul (steps_number, upwards)
-place_cells = Mul (place, along)
-cell_x = Gather <axis = 1> (place_cells, none)
-cell_y = Gather <axis = 1> (place_cells, unit)
-cell_z = Gather <axis = 1> (place_cells, two)
-cell_xy = Add (cell_x, cell_y)
-cell_in_frame = Add (cell_xy, cell_z)
-frame_cell = Mul (found_frame, frame_cells)
-cell = Add (frame_cell, cell_in_frame)
-cells_of_groups, first, group, group_points = Unique <sorted = 0> (cell)
-found_groups = Shape (first)
-group_frame = Gather <axis = 0> (found_frame, first)
-frames_end = Squeeze (frames)
-frame_numbers = Range (none, frames_end, unit)
-frame_column_shape = Concat <axis = 0> (frames, i1)
-frame_column = Reshape (frame_numbers, frame_column_shape)
-"""
-"""The points that count, their cells, and groups of equal cells in the order of their first points."""
+    room_points = by_room(rooms, g.Where(g.Less(max_points, group_points), max_points, group_points))
+    room_place = by_room([rooms, 3], g.Gather(place, first, axis=0))
 
-_PLACES = """
-before_frame = CumSum <exclusive = 1> (in_frame, none)
-groups_end = Squeeze (found_groups)
-group_numbers = Range (none, groups_end, unit)
-group_base = Gather <axis = 0> (before_frame, group_frame)
-group_voxel = Sub (group_numbers, group_base)
-found_sizes = Shape (found)
-group_in_order, order = TopK <axis = 0, largest = 0, sorted = 1> (group, found_sizes)
-found_end = Squeeze (found_sizes)
-order_numbers = Range (none, found_end, unit)
-group_starts = CumSum <exclusive = 1> (group_points, none)
-group_start = Gather <axis = 0> (group_starts, group_in_order)
-within = Sub (order_numbers, group_start)
-voxel = Gather <axis = 0> (group_voxel, group_in_order)
-voxel_frame = Gather <axis = 0> (group_frame, group_in_order)
-voxel_fits = Less (voxel, max_voxels)
-point_fits = Less (within, max_points)
-fits = And (voxel_fits, point_fits)
-voxel_base = Mul (voxel_frame, max_voxels)
-room = Add (voxel_base, voxel)
-room_places = Mul (room, max_points)
-slot = Add (room_places, within)
-slot_kept = Compress <axis = 0> (slot, fits)
-found_in_order = Gather <axis = 0> (found, order)
-found_kept = Compress <axis = 0> (found_in_order, fits)
-rows = Gather <axis = 0> (table, found_kept)
-kept_sizes = Shape (slot_kept)
-kept_column = Concat <axis = 0> (kept_sizes, i1)
-slot_column = Reshape (slot_kept, kept_column)
-rooms = Mul (frames, max_voxels)
-slots = Mul (rooms, max_points)
-empty_shape = Concat <axis = 0> (slots, width)
-empty = Expand (nought, empty_shape)
-filled = ScatterND (empty, slot_column, rows)
-group_fits = Less (group_voxel, max_voxels)
-group_frame_base = Mul (group_frame, max_voxels)
-group_room = Add (group_frame_base, group_voxel)
-group_room_kept = Compress <axis = 0> (group_room, group_fits)
-group_kept_sizes = Shape (group_room_kept)
-group_kept_column = Concat <axis = 0> (group_kept_sizes, i1)
-group_room_column = Reshape (group_room_kept, group_kept_column)
-too_many = Less (max_points, group_points)
-group_points_some = Where (too_many, max_points, group_points)
-group_points_kept = Compress <axis = 0> (group_points_some, group_fits)
-no_points = Expand (i0, rooms)
-room_points = ScatterND (no_points, group_room_column, group_points_kept)
-group_place = Gather <axis = 0> (place, first)
-group_place_kept = Compress <axis = 0> (group_place, group_fits)
-place_shape = Concat <axis = 0> (rooms, i3)
-no_place = Expand (i0, place_shape)
-room_place = ScatterND (no_place, group_room_column, group_place_kept)
-dense_shape = Concat <axis = 0> (rooms, max_points, width)
-dense = Reshape (filled, dense_shape)
-position_of_each = Slice (dense, i0, i3, i2)
-"""
-"""Each point's place among its group's points, in their order, and the points in their rooms."""
-
-_NUMBERS = """
-is_room = Cast <to = 9> (room_points)
-points_or_one = Where (is_room, room_points, i1)
-points_float = Cast <to = 1> (points_or_one)
-room_column = Concat <axis = 0> (rooms, i1, i1)
-points_column = Reshape (points_float, room_column)
-mean = Div (position_sum, points_column)
-from_mean = Sub (position_of_each, mean)
-place_float = Cast <to = 1> (room_place)
-place_middle = Add (place_float, half)
-middle_in = Mul (place_middle, size)
-middle = Add (middle_in, low)
-middle_shape = Concat <axis = 0> (rooms, i1, i3)
-middle_column = Reshape (middle, middle_shape)
-from_middle = Sub (position_of_each, middle_column)
-all_numbers = Concat <axis = 2> (dense, from_mean, from_middle)
-chosen = Slice (all_numbers, i0, features, i2)
-max_points_end = Squeeze (max_points)
-point_numbers = Range (none, max_points_end, unit)
-point_shape = Concat <axis = 0> (i1, max_points, i1)
-point_column = Reshape (point_numbers, point_shape)
-room_points_column = Reshape (room_points, room_column)
-is_point = Less (point_column, room_points_column)
-counted_numbers = Where (is_point, chosen, nought)
-voxels_shape = Concat <axis = 0> (frames, max_voxels, max_points, features)
-voxels = Reshape (counted_numbers, voxels_shape)
-place_x = Slice (room_place, i0, i1, i1)
-place_y = Slice (room_place, i1, i2, i1)
-place_z = Slice (room_place, i2, i3, i1)
-frame_shape = Concat <axis = 0> (rooms, i1)
-place_frame = Expand (i0, frame_shape)
-coords_wide = Concat <axis = 1> (place_frame, place_z, place_y, place_x)
-coords_number = Cast <to = 6> (coords_wide)
-i4 = Constant <value = int64[1] {4}> ()
-coords_shape = Concat <axis = 0> (frames, max_voxels, i4)
-coords = Reshape (coords_number, coords_shape)
-counts_number = Cast <to = 6> (room_points)
-counts_shape = Concat <axis = 0> (frames, max_voxels)
-point_counts = Reshape (counts_number, counts_shape)
-more_than_fit = Less (max_voxels, in_frame)
-in_frame_some = Where (more_than_fit, max_voxels, in_frame)
-num_voxels = Cast <to = 6> (in_frame_some)
-"""
+    # the numbers of each point: its own, its distances from the mean of its voxel and from the voxel's middle
+    dense = g.Reshape(filled, [rooms, *max_points, width])
+    position = g.Slice(dense, [0], [3], [2])
+    points_some = g.Where(g.Cast(room_points, to="bool"), room_points, [1])
+    room_column = g.vector(rooms, 1, 1)
+    mean = g.ReduceSum(position, axes=[1], keepdims=1) / g.Reshape(
+        g.Cast(points_some, to="float32"), room_column
+    )
+    middle = (g.Cast(room_place, to="float32") + np.array([0.5], np.float32)) * size + low
+    from_middle = position - g.Reshape(middle, [rooms, 1, 3])
+    all_numbers = g.Concat(dense, position - mean, from_middle, axis=2)
+    point = g.Reshape(g.arange(max_points), [1, *max_points, 1])
+    point_counts = point < g.Reshape(room_points, room_column)
+    voxels = g.Where(point_counts, g.Slice(all_numbers, [0], features, [2]), _NONE)
+    z_y_x = (g.Slice(room_place, [axis], [axis + 1], [1]) for axis in (2, 1, 0))
+    coords = g.Concat(g.Expand([0], [rooms, 1]), *z_y_x, axis=1)
+    return (
+        g.Reshape(voxels, [frames, *max_voxels, *max_points, *features]),
+        g.Reshape(g.Cast(coords, to="int32"), [frames, *max_voxels, 4]),
+        g.Reshape(g.Cast(room_points, to="int32"), [frames, *max_voxels]),
+        g.Cast(g.Where(g.Less(max_voxels, in_frame), max_voxels, in_frame), to="int32"),
+    )

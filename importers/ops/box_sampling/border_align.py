@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -19,7 +22,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops.box_sampling._bilinear_onnx import pixel_table, sampled
+from trtsmith.importers.ops.box_sampling._bilinear_onnx import NONE, PixelTable
 from trtsmith.importers.ops.box_sampling._bilinear_samples import sample_torch
 from trtsmith.importers.ops.box_sampling._border_align_cases import (
     BENCHMARKS,
@@ -74,60 +77,29 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (torch.stack(borders, -1),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Value:
     """A loop over the samples of a border, of all borders at once."""
+    g = Builder(expansion.opset)
     steps = expansion.fields["pool_size"]
-    return f"""{pixel_table(4)}
-begin_x = Constant <value = int64[4] {{0, 0, 2, 2}}> ()
-begin_y = Constant <value = int64[4] {{1, 1, 3, 3}}> ()
-along_x = Constant <value = double[4] {{1, 0, -1, 0}}> ()
-along_y = Constant <value = double[4] {{0, 1, 0, -1}}> ()
-goes_x = Cast <to = 9> (along_x)
-goes_y = Cast <to = 9> (along_y)
-steps = Constant <value = double {{{steps}}}> ()
-rounds = Constant <value = int64 {{{steps + 1}}}> ()
-go = Constant <value = bool {{1}}> ()
-zero = Constant <value = int64 {{0}}> ()
-one = Constant <value = int64 {{1}}> ()
-least_number = Constant <value = float {{-3.4e38}}> ()
-ten = Constant <value = float {{10}}> ()
-least = Mul (least_number, ten)
-boxes_wide = Cast <to = 11> (boxes)
-corners_x = Gather <axis = 2> (boxes_wide, begin_x)
-corners_y = Gather <axis = 2> (boxes_wide, begin_y)
-x1 = Slice (boxes_wide, i0, i1, i2)
-y1 = Slice (boxes_wide, i1, i2, i2)
-x2 = Slice (boxes_wide, i2, i3, i2)
-y2 = Slice (boxes_wide, i3, i4, i2)
-widths = Sub (x2, x1)
-heights = Sub (y2, y1)
-width_along = Mul (widths, along_x)
-height_along = Mul (heights, along_y)
-reach_x = Where (goes_x, width_along, nought)
-reach_y = Where (goes_y, height_along, nought)
-batch_end = Squeeze (batch)
-image_numbers = Range (zero, batch_end, one)
-image_shape = Concat <axis = 0> (batch, i1, i1)
-image_column = Reshape (image_numbers, image_shape)
-image_planes = Mul (image_column, i4)
-border_numbers = Constant <value = int64[4] {{0, 1, 2, 3}}> ()
-plane = Add (image_planes, border_numbers)
-first = Mul (plane, area)
-border_sizes = Shape (corners_x)
-best_shape = Concat <axis = 0> (border_sizes, channels)
-nothing = Expand (least, best_shape)
-best = Loop <body = step (int64 k, bool keep, float[n, b, e, c] before) => (bool keep_on, float[n, b, e, c] after) {{
-  keep_on = Identity (keep)
-  number = Cast <to = 11> (k)
-  part = Div (number, steps)
-  moved_x = Mul (reach_x, part)
-  moved_y = Mul (reach_y, part)
-  x_at = Add (corners_x, moved_x)
-  y = Add (corners_y, moved_y){sampled("  ")}
-  after = Max (before, sample)
-}}> (rounds, go, nothing)
-output = Transpose <perm = [0, 3, 1, 2]> (best)
-"""
+    table = PixelTable(g, 4)
+    boxes = g.Cast("boxes", to="float64")
+    x1, y1, x2, y2 = (g.Slice(boxes, [i], [i + 1], [2]) for i in range(4))
+    first_x, first_y, along_x, along_y = np.array(DIRECTIONS).T
+    corners = [g.Gather(boxes, first, axis=2) for first in (first_x, first_y)]
+    reach_x = g.Where(along_x.astype(bool), (x2 - x1) * along_x.astype(np.float64), NONE)
+    reach_y = g.Where(along_y.astype(bool), (y2 - y1) * along_y.astype(np.float64), NONE)
+    image = g.Reshape(g.arange(table.batch), [table.batch, 1, 1])
+    first = (image * [4] + np.arange(4)) * table.area
+    nothing = g.Expand(g.constant(-3.4e38) * 10.0, [g.Shape(corners[0]), table.channels])
+
+    def step(k: Value, go: Value, best: Value) -> tuple[Value, Value]:
+        part = g.Cast(k, to="float64") / np.float64(steps)
+        x, y = corners[0] + reach_x * part, corners[1] + reach_y * part
+        return go, g.Max(best, table.sample(y, x, first))
+
+    signature = "(int64 k, bool go, float[n, b, e, c] best) => (bool go_on, float[n, b, e, c] better)"
+    best = g.Loop(steps + 1, True, nothing, body=g.graph(signature, step))
+    return g.Transpose(best, perm=[0, 3, 1, 2])
 
 
 def _work(fields: Fields, shapes: Shapes) -> Work:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -22,7 +23,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops.box_sampling._bilinear_onnx import pixel_table, sampled
+from trtsmith.importers.ops.box_sampling._bilinear_onnx import NONE, PixelTable
 from trtsmith.importers.ops.box_sampling._bilinear_samples import sample_torch
 from trtsmith.importers.ops.box_sampling._rotated_feature_align_cases import (
     BENCHMARKS,
@@ -65,69 +66,32 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (output.reshape(x.shape),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Value:
     """A loop over the points, of all boxes at once. A cosine is a sine a quarter turn on: onnxruntime has one in double."""
-    points = expansion.fields["points"]
-    corners = CORNERS[:points]
-    return f"""{pixel_table(1)}
-boxes_wide = Cast <to = 11> (boxes)
-scale = Constant <value = double {{{float(np.float32(expansion.fields["spatial_scale"]))!r}}}> ()
-half = Constant <value = double {{0.5}}> ()
-quarter_turn = Constant <value = double {{{math.pi / 2!r}}}> ()
-rights = Constant <value = double[{points}] {{{", ".join(str(right) for right, _ in corners)}}}> ()
-downs = Constant <value = double[{points}] {{{", ".join(str(down) for _, down in corners)}}}> ()
-rounds = Constant <value = int64 {{{points}}}> ()
-go = Constant <value = bool {{1}}> ()
-zero = Constant <value = int64 {{0}}> ()
-one = Constant <value = int64 {{1}}> ()
-i5 = Constant <value = int64[1] {{5}}> ()
-box_rows_shape = Concat <axis = 0> (batch, area, i5)
-box_rows = Reshape (boxes_wide, box_rows_shape)
-number_2 = Constant <value = int64 {{2}}> ()
-number_3 = Constant <value = int64 {{3}}> ()
-number_4 = Constant <value = int64 {{4}}> ()
-top_given = Gather <axis = 2> (box_rows, zero)
-left_given = Gather <axis = 2> (box_rows, one)
-width_given = Gather <axis = 2> (box_rows, number_2)
-height_given = Gather <axis = 2> (box_rows, number_3)
-angle = Gather <axis = 2> (box_rows, number_4)
-top = Mul (top_given, scale)
-left = Mul (left_given, scale)
-half_scale = Mul (scale, half)
-half_width = Mul (width_given, half_scale)
-half_height = Mul (height_given, half_scale)
-turned = Add (angle, quarter_turn)
-sine = Sin (angle)
-cosine = Sin (turned)
-batch_end = Squeeze (batch)
-image_numbers = Range (zero, batch_end, one)
-image_shape = Concat <axis = 0> (batch, i1)
-image_column = Reshape (image_numbers, image_shape)
-first = Mul (image_column, area)
-own_shape = Concat <axis = 0> (batch, area, channels)
-own = Reshape (channels_last, own_shape)
-total = Loop <body = point (int64 k, bool keep, float[n, p, c] before) => (bool keep_on, float[n, p, c] after) {{
-  keep_on = Identity (keep)
-  right = Gather <axis = 0> (rights, k)
-  down = Gather <axis = 0> (downs, k)
-  is_corner = Cast <to = 9> (right)
-  across = Mul (half_width, right)
-  along = Mul (half_height, down)
-  across_x = Mul (across, cosine)
-  along_x = Mul (along, sine)
-  across_y = Mul (across, sine)
-  along_y = Mul (along, cosine)
-  away_x = Sub (across_x, along_x)
-  away_y = Add (across_y, along_y)
-  moved_x = Where (is_corner, away_x, nought)
-  moved_y = Where (is_corner, away_y, nought)
-  x_at = Add (left, moved_x)
-  y = Add (top, moved_y){sampled("  ")}
-  after = Add (before, sample)
-}}> (rounds, go, own)
-channels_first = Transpose <perm = [0, 2, 1]> (total)
-output = Reshape (channels_first, sizes)
-"""
+    g = Builder(expansion.opset)
+    table = PixelTable(g, 1)
+    scale = g.constant(np.float64(np.float32(expansion.fields["spatial_scale"])))
+    rights, downs = np.array(CORNERS[: expansion.fields["points"]], np.float64).T
+    boxes = g.Reshape(g.Cast("boxes", to="float64"), [table.batch, table.area, 5])
+    top, left, width, height, angle = (g.Gather(boxes, i, axis=2) for i in range(5))
+    top, left = top * scale, left * scale
+    half_scale = scale * np.float64(0.5)
+    half_width, half_height = width * half_scale, height * half_scale
+    sine, cosine = g.Sin(angle), g.Sin(angle + np.float64(math.pi / 2))
+    first = g.Reshape(g.arange(table.batch), [table.batch, 1]) * table.area
+    own = g.Reshape(table.pixels, [table.batch, table.area, table.channels])
+
+    def point(k: Value, go: Value, total: Value) -> tuple[Value, Value]:
+        right, down = g.Gather(rights, k, axis=0), g.Gather(downs, k, axis=0)
+        is_corner = g.Cast(right, to="bool")
+        across, along = half_width * right, half_height * down
+        x = left + g.Where(is_corner, across * cosine - along * sine, NONE)
+        y = top + g.Where(is_corner, across * sine + along * cosine, NONE)
+        return go, total + table.sample(y, x, first)
+
+    signature = "(int64 k, bool go, float[n, p, c] total) => (bool go_on, float[n, p, c] more)"
+    total = g.Loop(len(rights), True, own, body=g.graph(signature, point))
+    return g.Reshape(g.Transpose(total, perm=[0, 2, 1]), table.sizes)
 
 
 def _work(fields: Fields, shapes: Shapes) -> Work:

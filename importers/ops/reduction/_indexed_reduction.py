@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Expansion
+from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.opdef import Arrays
 from trtsmith.importers.ops.reduction._rows import MAX, MEAN, SUM, check_rows, reduce_rows, source_rows, spoil
-from trtsmith.importers.ops.reduction._rows_onnx import constants, reduced_rows
 
 
 def origin_shape(reduction: int, source: tuple[Any, ...], segments: Any) -> tuple[Any, ...]:
@@ -67,39 +67,17 @@ def torch_scatter_rows(reduction: int, inputs: Mapping[str, Any], segments: int)
     return output, origin.scatter_reduce(0, places, candidates, "amin")
 
 
-def expand_scatter_rows(
-    reduction: int,
-    expansion: Expansion,
-    segments: str,
-    *,
-    source: str = "source",
-    index: str = "index",
-    output: str = "output",
-    origin: bool = True,
-) -> str:
-    """segments: statements that make `segments`, int64[1], and may use `index_wide`, int64 [E].
+def segment_rows(g: Builder, index: Value, count: Value, segments: Value) -> tuple[Value, Value, Value]:
+    """Counts and starts of the segments, and the order of `count` rows that brings those of each together.
 
-    source, index: the values with the rows, and with the segment of each. output: the value that is made, and `origin` too
-    where it is asked for.
-    A stable sort brings the rows of each segment together: TopK's lower index comes first among equals.
+    index: the segment of each row, int64 [E]; a stable sort: TopK's lower index comes first among equals.
     """
-    return f"""{constants(source)}
-index_wide = Cast <to = 7> ({index})
-{segments}
-before_first = Less (index_wide, i0)
-before_end = Less (index_wide, segments)
-not_before_first = Not (before_first)
-exists = And (not_before_first, before_end)
-index_or_end = Where (exists, index_wide, segments)
-index_sorted, order = TopK <axis = 0, largest = 0, sorted = 1> (index_or_end, rows)
-index_and_end = Concat <axis = 0> (index_sorted, segments)
-found, found_first, found_inverse, found_counts = Unique <sorted = 1> (index_and_end)
-segments_and_end = Add (segments, i1)
-no_counts = Expand (i0, segments_and_end)
-counts_and_rest = ScatterElements <axis = 0> (no_counts, found, found_counts)
-counts = Slice (counts_and_rest, i0, segments)
-starts = CumSum <exclusive = 1> (counts, zero)
-{reduced_rows(reduction, expansion.opset, origin=origin, output=output)}"""
+    exists = ~(index < [0]) & (index < segments)
+    index, order = g.TopK(g.Where(exists, index, segments), count, axis=0, largest=0, sorted=1, outputs=2)
+    found, _, _, found_counts = g.Unique(g.Concat(index, segments, axis=0), sorted=1, outputs=4)
+    no_counts = g.Expand([0], g.Add(segments, [1]))
+    counts = g.Slice(g.ScatterElements(no_counts, found, found_counts, axis=0), [0], segments)
+    return counts, g.CumSum(counts, 0, exclusive=1), order
 
 
 def index_inputs(rows: int, segments: int, *columns: int, change: Any = None, dense: bool = False) -> Any:

@@ -2,130 +2,63 @@
 
 from __future__ import annotations
 
-from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, SUM
-
-SUM_AXES_INPUT = 13
-MAX_AXES_INPUT = 18
-"""First opsets in which the axes of ReduceSum and of ReduceMax are an input."""
+from trtsmith.importers.builder import Builder, Operand, Value
+from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN
 
 
-def constants(source: str = "source") -> str:
-    """What `reduced_rows` needs. source: the value with the rows, [E, ...]."""
-    return _CONSTANTS.format(source=source)
+class Rows:
+    """Rows [E, ...], to be reduced. count: E, int64[1]. numbers: 0 to E - 1."""
 
+    def __init__(self, g: Builder, source: Operand) -> None:
+        self.g = g
+        sizes = g.Shape(source)
+        self.count, self.other_sizes = sizes[:1], sizes[1:]
+        self._columns = g.ReduceProd(g.Concat([1], self.other_sizes, axis=0), keepdims=1)
+        self._table = g.Reshape(source, [self.count, self._columns])
+        self.numbers = g.arange(self.count)
 
-def reduced_rows(reduction: int, opset: int, *, origin: bool, output: str = "output") -> str:
-    """From int64 `counts` and `starts` [S] of segments, and `order` [E] of rows, to the value `output` [S, ...].
+    def wide_shape(self, segments: Value) -> Value:
+        """The shape [S, 1, ...] of a number for each segment."""
+        ones = self.g.Where(self.g.Cast(self.other_sizes, to="bool"), [1], [1])
+        return self.g.Concat(segments, ones, axis=0)
 
-    With `origin`, also that output. Segments without a row are zero. Needs `constants`, and `segments`, int64[1].
-    """
-    fill = {SUM: 0.0, MEAN: 0.0}.get(reduction)
-    body = _TABLE
-    if fill is None:
-        if reduction == MIN:
-            body += "table_signed = Neg (table)\n"
+    def reduce(
+        self, reduction: int, counts: Value, starts: Value, order: Value, segments: Value, *, origin: bool
+    ) -> tuple[Value, ...]:
+        """The reduced rows [S, ...], zero for segments without a row; and, with `origin`, that output.
+
+        counts, starts: of the segments' rows, int64 [S]. order: of the rows, int64 [E].
+        """
+        g = self.g
+        most = g.ReduceMax(g.Concat(counts, [1], axis=0), keepdims=0)
+        offsets = g.Range(0, most, 1)
+        column = g.vector(segments, 1)
+        counts_column = g.Reshape(counts, column)
+        place = g.Reshape(starts, column) + offsets
+        place = g.Where(offsets < counts_column, place, g.Expand(self.count, column))
+        member = g.Gather(g.Concat(order, self.count, axis=0), place, axis=0)  # [S, most]; E for none
+        row_shape = g.vector(1, self._columns)
+        has_rows = g.Cast(counts_column, to="bool")
+        extreme = reduction in (MAX, MIN)
+        if extreme:
+            signed = -self._table if reduction == MIN else self._table
+            least = g.Mul(-3.4e38, 10.0)
+            known = g.Where(g.IsNaN(signed), least, signed)
+            members = g.Gather(g.Concat(known, g.Expand(least, row_shape), axis=0), member, axis=0)
+            reduced = g.ReduceMax(members, axes=[1], keepdims=0)
+            reduced = -reduced if reduction == MIN else reduced
         else:
-            body += "table_signed = Identity (table)\n"
-        body += _EXTREME_ROWS
-        if opset >= MAX_AXES_INPUT:
-            body += "most_number = ReduceMax <keepdims = 0> (members, i1)\n"
-        else:
-            body += "most_number = ReduceMax <axes = [1], keepdims = 0> (members)\n"
-        body += f"reduced = {'Identity' if reduction == MAX else 'Neg'} (most_number)\n"
-    else:
-        body += _SUM_ROWS
-        if opset >= SUM_AXES_INPUT:
-            body += "total = ReduceSum <keepdims = 0> (members, i1)\n"
-        else:
-            body += "total = ReduceSum <axes = [1], keepdims = 0> (members)\n"
-        body += _MEAN if reduction == MEAN else "reduced = Identity (total)\n"
-    body += f"{_OUTPUT}{output} = Reshape (reduced_or_zero, output_shape)\n"
-    if origin:
-        body += _ORIGIN_OF_EACH if fill is None else _COUNTS
-    return body
-
-
-_CONSTANTS = """
-i0 = Constant <value = int64[1] {{0}}> ()
-i1 = Constant <value = int64[1] {{1}}> ()
-i2 = Constant <value = int64[1] {{2}}> ()
-last = Constant <value = int64[1] {{9223372036854775807}}> ()
-zero = Constant <value = int64 {{0}}> ()
-one = Constant <value = int64 {{1}}> ()
-nought = Constant <value = float {{0}}> ()
-source_sizes = Shape ({source})
-rows = Slice (source_sizes, i0, i1)
-other_sizes = Slice (source_sizes, i1, last)
-other_some = Concat <axis = 0> (i1, other_sizes)
-columns = ReduceProd <keepdims = 1> (other_some)
-table_shape = Concat <axis = 0> (rows, columns)
-table = Reshape ({source}, table_shape)
-rows_end = Squeeze (rows)
-numbers = Range (zero, rows_end, one)
-"""
-
-
-_TABLE = """
-counts_and_one = Concat <axis = 0> (counts, i1)
-most = ReduceMax <keepdims = 0> (counts_and_one)
-offsets_in = Range (zero, most, one)
-segment_column = Concat <axis = 0> (segments, i1)
-counts_column = Reshape (counts, segment_column)
-starts_column = Reshape (starts, segment_column)
-is_member = Less (offsets_in, counts_column)
-place = Add (starts_column, offsets_in)
-no_rows = Expand (rows, segment_column)
-order_and_none = Concat <axis = 0> (order, rows)
-place_or_none = Where (is_member, place, no_rows)
-member = Gather <axis = 0> (order_and_none, place_or_none)
-one_row_shape = Concat <axis = 0> (i1, columns)
-"""
-"""The row of each member of each segment, [S, most]; E where there is none."""
-
-_SUM_ROWS = """
-zero_row = Expand (nought, one_row_shape)
-table_and_zero = Concat <axis = 0> (table, zero_row)
-members = Gather <axis = 0> (table_and_zero, member)
-"""
-
-_EXTREME_ROWS = """
-least = Constant <value = float {-3.4e38}> ()
-two = Constant <value = float {10}> ()
-least_of_all = Mul (least, two)
-is_nan = IsNaN (table_signed)
-table_known = Where (is_nan, least_of_all, table_signed)
-least_row = Expand (least_of_all, one_row_shape)
-table_and_least = Concat <axis = 0> (table_known, least_row)
-members = Gather <axis = 0> (table_and_least, member)
-"""
-
-_MEAN = """
-is_some_number = Cast <to = 9> (counts)
-counts_or_one = Where (is_some_number, counts, i1)
-counts_float = Cast <to = 1> (counts_or_one)
-counts_float_column = Reshape (counts_float, segment_column)
-reduced = Div (total, counts_float_column)
-"""
-
-_OUTPUT = """
-has_rows = Cast <to = 9> (counts_column)
-reduced_or_zero = Where (has_rows, reduced, nought)
-output_shape = Concat <axis = 0> (segments, other_sizes)
-"""
-
-_ORIGIN_OF_EACH = """
-best = ArgMax <axis = 1, keepdims = 0> (members)
-origin_rows = GatherElements <axis = 1> (member, best)
-origin_or_none = Where (has_rows, origin_rows, rows)
-origin = Reshape (origin_or_none, output_shape)
-"""
-
-WIDE = """
-other_is = Cast <to = 9> (other_sizes)
-ones_like = Where (other_is, i1, i1)
-ones_shape = Concat <axis = 0> (segments, ones_like)
-"""
-"""The shape [S, 1, ...] of a number for each segment."""
-
-_COUNTS = f"""{WIDE}origin = Reshape (counts, ones_shape)
-"""
+            table = g.Concat(self._table, g.Expand(0.0, row_shape), axis=0)
+            members = g.Gather(table, member, axis=0)
+            reduced = g.ReduceSum(members, axes=[1], keepdims=0)
+            if reduction == MEAN:
+                some = g.Where(g.Cast(counts, to="bool"), counts, [1])
+                reduced = reduced / g.Reshape(g.Cast(some, to="float32"), column)
+        output_shape = g.Concat(segments, self.other_sizes, axis=0)
+        output = g.Reshape(g.Where(has_rows, reduced, 0.0), output_shape)
+        if not origin:
+            return (output,)
+        if not extreme:
+            return output, g.Reshape(counts, self.wide_shape(segments))
+        origins = g.GatherElements(member, g.ArgMax(members, axis=1, keepdims=0), axis=1)
+        return output, g.Reshape(g.Where(has_rows, origins, self.count), output_shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Alias, Arrays, Case, Expansion, Fields, OpDef, Port, Shapes, Work
 
 
@@ -33,29 +34,22 @@ def _torch_reference(_fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (inputs["x"].argsort(stable=True),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Value:
     """TopK is stable: of equal elements the one with the lower index comes first. NaNs go behind by a sort of their own."""
+    g = Builder(expansion.opset)
     whole = expansion.dtype in ("int32", "int64")
-    return f"""
-given = Cast <to = {7 if whole else 1}> (x)
-sizes = Shape (x)
-{_INTEGERS if whole else _FLOATS}"""
+    given = g.Cast("x", to="int64" if whole else "float32")
+    sizes = g.Shape("x")
 
+    def ascending(keys: Value) -> Value:
+        return g.TopK(keys, sizes, largest=0, sorted=1, axis=0, outputs=2)[1]
 
-_INTEGERS = """
-ranked, order = TopK <largest = 0, sorted = 1, axis = 0> (given, sizes)
-"""
-
-_FLOATS = """
-is_nan = IsNaN (given)
-nought = Constant <value = float {0}> ()
-numbers = Where (is_nan, nought, given)
-ranked, by_value = TopK <largest = 0, sorted = 1, axis = 0> (numbers, sizes)
-last = Cast <to = 7> (is_nan)
-last_ranked = Gather <axis = 0> (last, by_value)
-ranked_again, by_nan = TopK <largest = 0, sorted = 1, axis = 0> (last_ranked, sizes)
-order = Gather <axis = 0> (by_value, by_nan)
-"""
+    if whole:
+        return ascending(given)
+    is_nan = g.IsNaN(given)
+    by_value = ascending(g.Where(is_nan, 0.0, given))
+    by_nan = ascending(g.Gather(g.Cast(is_nan, to="int64"), by_value, axis=0))
+    return g.Gather(by_value, by_nan, axis=0)
 
 
 def _work(_fields: Fields, shapes: Shapes) -> Work:

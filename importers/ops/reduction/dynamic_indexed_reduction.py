@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
 from trtsmith.importers.ops._huge import numbers
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     check_index,
-    expand_scatter_rows,
     index_inputs,
     origin_shape,
     scatter_rows,
+    segment_rows,
     strange_index,
     strange_numbers,
     torch_scatter_rows,
 )
 from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
+from trtsmith.importers.ops.reduction._rows_onnx import Rows
 from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
 
 
@@ -55,20 +57,16 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, ..
     return (*torch_scatter_rows(fields["reduction"], inputs, int(count)), count)
 
 
-def _expand(expansion: Expansion) -> str:
-    segments = """
-count_negative = Less (index_wide, i0)
-count_before_end = Less (index_wide, rows)
-count_not_negative = Not (count_negative)
-count_exists = And (count_not_negative, count_before_end)
-index_next = Add (index_wide, i1)
-ends_of_each = Where (count_exists, index_next, i0)
-ends_and_none = Concat <axis = 0> (ends_of_each, i0)
-segments = ReduceMax <keepdims = 1> (ends_and_none)
-count_wide = Squeeze (segments)
-count = Cast <to = 6> (count_wide)
-"""
-    return expand_scatter_rows(expansion.fields["reduction"], expansion, segments)
+def _expand(expansion: Expansion) -> tuple[Value, ...]:
+    g = Builder(expansion.opset)
+    rows = Rows(g, "source")
+    index = g.Cast("index", to="int64")
+    counts = ~(index < [0]) & (index < rows.count)
+    ends = g.Where(counts, g.Add(index, [1]), [0])
+    segments = g.ReduceMax(g.Concat(ends, [0], axis=0), keepdims=1)
+    placed = segment_rows(g, index, rows.count, segments)
+    output, origin = rows.reduce(expansion.fields["reduction"], *placed, segments, origin=True)
+    return output, origin, g.Cast(g.Squeeze(segments), to="int32")
 
 
 def _by(reduction: int) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Arrays,
     Case,
@@ -22,8 +23,8 @@ from trtsmith.importers.opdef import (
 )
 from trtsmith.importers.ops._huge import numbers
 from trtsmith.importers.ops.reduction._indexed_reduction import (
-    expand_scatter_rows,
     index_inputs,
+    segment_rows,
     strange_index,
 )
 from trtsmith.importers.ops.reduction._rows import (
@@ -37,7 +38,7 @@ from trtsmith.importers.ops.reduction._rows import (
     source_rows,
     spoil,
 )
-from trtsmith.importers.ops.reduction._rows_onnx import WIDE
+from trtsmith.importers.ops.reduction._rows_onnx import Rows
 
 _Make = Callable[[np.random.Generator], dict[str, np.ndarray]]
 
@@ -98,31 +99,18 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (torch.where(has_rows, reduced, data),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Value:
     """Each row of data is one more row to reduce, before the others; one that stays alone is left as it is."""
-    body = expand_scatter_rows(
-        expansion.fields["reduction"],
-        expansion,
-        "segments = Slice (data_sizes, i0, i1)",
-        source="rows_of_both",
-        index="index_of_both",
-        output="reduced_rows",
-        origin=False,
-    )
-    return f"""
-rows_of_both = Concat <axis = 0> (data, source)
-data_sizes = Shape (data)
-first_number = Constant <value = int64 {{0}}> ()
-next_number = Constant <value = int64 {{1}}> ()
-data_rows = Gather <axis = 0> (data_sizes, first_number)
-own_index = Range (first_number, data_rows, next_number)
-given_index = Cast <to = 7> (index)
-index_of_both = Concat <axis = 0> (own_index, given_index)
-{body}{WIDE}
-is_reduced = Less (i1, counts)
-is_reduced_wide = Reshape (is_reduced, ones_shape)
-output = Where (is_reduced_wide, reduced_rows, data)
-"""
+    g = Builder(expansion.opset)
+    sizes = g.Shape("data")
+    own_index = g.Range(0, g.Gather(sizes, 0, axis=0), 1)
+    index = g.Cast(g.Concat(own_index, g.Cast("index", to="int64"), axis=0), to="int64")
+    rows = Rows(g, g.Concat("data", "source", axis=0))
+    segments = sizes[:1]
+    counts, starts, order = segment_rows(g, index, rows.count, segments)
+    (reduced,) = rows.reduce(expansion.fields["reduction"], counts, starts, order, segments, origin=False)
+    is_reduced = g.Reshape(g.Less([1], counts), rows.wide_shape(segments))
+    return g.Where(is_reduced, reduced, "data")
 
 
 def _work(_fields: Fields, shapes: Shapes) -> Work:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Arrays,
     Case,
@@ -25,15 +26,16 @@ from trtsmith.importers.opdef import (
 from trtsmith.importers.ops._huge import numbers
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     check_index,
-    expand_scatter_rows,
     index_inputs,
     origin_shape,
     scatter_rows,
+    segment_rows,
     strange_index,
     strange_numbers,
     torch_scatter_rows,
 )
 from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
+from trtsmith.importers.ops.reduction._rows_onnx import Rows
 from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
 
 
@@ -57,9 +59,12 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, An
     return torch_scatter_rows(fields["reduction"], inputs, fields["segments"])
 
 
-def _expand(expansion: Expansion) -> str:
-    segments = f"segments = Constant <value = int64[1] {{{expansion.fields['segments']}}}> ()"
-    return expand_scatter_rows(expansion.fields["reduction"], expansion, segments)
+def _expand(expansion: Expansion) -> tuple[Value, ...]:
+    g = Builder(expansion.opset)
+    rows = Rows(g, "source")
+    segments = g.constant([expansion.fields["segments"]])
+    placed = segment_rows(g, g.Cast("index", to="int64"), rows.count, segments)
+    return rows.reduce(expansion.fields["reduction"], *placed, segments, origin=True)
 
 
 def _work(_fields: Fields, shapes: Shapes) -> Work:

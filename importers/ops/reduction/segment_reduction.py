@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -41,7 +42,7 @@ from trtsmith.importers.ops.reduction._rows import (
     spoil,
     unknown_reduction,
 )
-from trtsmith.importers.ops.reduction._rows_onnx import constants, reduced_rows
+from trtsmith.importers.ops.reduction._rows_onnx import Rows
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -87,22 +88,18 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (output.scatter_reduce(0, segment.reshape(wide).expand_as(rows), rows, mode, include_self=False),)
 
 
-def _expand(expansion: Expansion) -> str:
-    return f"""{constants()}
-offsets_wide = Cast <to = 7> (offsets)
-too_low = Less (offsets_wide, i0)
-offsets_from = Where (too_low, i0, offsets_wide)
-too_high = Less (rows, offsets_from)
-ends = Where (too_high, rows, offsets_from)
-minus_one = Constant <value = int64[1] {{-1}}> ()
-starts = Slice (ends, i0, minus_one)
-stops = Slice (ends, i1, last)
-lengths = Sub (stops, starts)
-backwards = Less (lengths, i0)
-counts = Where (backwards, i0, lengths)
-segments = Shape (counts)
-order = Identity (numbers)
-{reduced_rows(expansion.fields["reduction"], expansion.opset, origin=False)}"""
+def _expand(expansion: Expansion) -> Value:
+    g = Builder(expansion.opset)
+    rows = Rows(g, "source")
+    offsets = g.Cast("offsets", to="int64")
+    offsets = g.Where(offsets < [0], [0], offsets)
+    ends = g.Where(rows.count < offsets, rows.count, offsets)
+    starts = ends[:-1]
+    lengths = ends[1:] - starts
+    counts = g.Where(lengths < [0], [0], lengths)
+    reduction = expansion.fields["reduction"]
+    (output,) = rows.reduce(reduction, counts, starts, rows.numbers, g.Shape(counts), origin=False)
+    return output
 
 
 def _work(_fields: Fields, shapes: Shapes) -> Work:

@@ -13,6 +13,7 @@ from trtsmith.importers.opdef import (
     AliasedNode,
     Arrays,
     Attr,
+    Body,
     Case,
     Expansion,
     Field,
@@ -74,7 +75,7 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields), inputs.get("offset")),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Body:
     offset = "offset" if "offset" in expansion.present else ""
     return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset, offset)
 

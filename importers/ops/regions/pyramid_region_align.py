@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import AliasedNode, Arrays, Attr, Expansion, Fields, Kind, OpDef, Port
+from trtsmith.importers.opdef import AliasedNode, Arrays, Attr, Body, Expansion, Fields, Kind, OpDef, Port
 from trtsmith.importers.ops.regions import _pyramid as pyramid
 from trtsmith.importers.ops.regions._pyramid_cases import benchmarks, cases
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, POOLING, Geometry, sampling_work
@@ -42,7 +42,7 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (pool_regions_torch(pyramid.maps(inputs), inputs["rois"], _geometry(fields)),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Body:
     return expand_regions(_geometry(expansion.fields), pyramid.map_names(expansion), "rois", expansion.opset)
 
 

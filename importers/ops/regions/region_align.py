@@ -9,6 +9,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import (
     Arrays,
+    Body,
     Expansion,
     Fields,
     OpDef,
@@ -58,7 +59,7 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Body:
     return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
 
 

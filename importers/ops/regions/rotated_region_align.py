@@ -13,6 +13,7 @@ from trtsmith.importers.opdef import (
     AliasedNode,
     Arrays,
     Attr,
+    Body,
     Expansion,
     Field,
     Fields,
@@ -70,7 +71,7 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
 
 
-def _expand(expansion: Expansion) -> str:
+def _expand(expansion: Expansion) -> Body:
     return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
 
 

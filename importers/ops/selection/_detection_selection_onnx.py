@@ -6,264 +6,152 @@ step takes, makes lists of images without boxes long enough for ArgMax. All arit
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import onnx
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Expansion, Fields
-from trtsmith.importers.ops.selection import _rotated_share_onnx as rotated_share
-from trtsmith.importers.ops.selection._detection_selection_loop import above, take_in_turn
+from trtsmith.importers.ops.selection._detection_selection_shares import (
+    likeness,
+    polygon_share,
+    upright_share,
+)
 
 
-def expand(expansion: Expansion) -> str:
-    fields = expansion.fields
-    return "\n".join(
-        (
-            _constants(fields),
-            _TABLES.format(order="[0, 2, 1, 3]" if fields["class_major"] else "[0, 1, 2, 3]"),
-            _candidates(fields),
-            _LIMITED.format(**_orders(fields)) if fields["topk"] > 0 else "open = Identity (wanted)",
-            _CENTRES.format(angle=", angle" * fields["prob_iou"]) if fields["box_coding"] else _CORNERS,
-            _given(_columns(fields)),
-            _PLACES,
-            _SPREADS if fields["prob_iou"] else "",
-            _rotated() if fields["polygon_iou"] else "",
-            take_in_turn(fields),
-            _ROWS,
-            _boxes(fields),
+def above(g: Builder, value: Value, limit: float, inclusive: bool) -> Value:
+    """GreaterOrEqual is newer than opset 11, and the opposite of Less is true for a NaN."""
+    more = value > limit
+    return more | g.Equal(value, limit) if inclusive else more
+
+
+class _Places:
+    """The places of the scores of each image, in order.
+
+    scores, class_row, box_row: of each place, [images, places] or [1, places]. order: a transposition of [N, B, C, ...].
+    """
+
+    def __init__(self, g: Builder, fields: Fields, columns: int) -> None:
+        self.g, self.fields = g, fields
+        order = [0, 2, 1, 3] if fields["class_major"] else [0, 1, 2, 3]
+        sizes = g.Shape("scores")
+        self.images, self.boxes, self.classes = (sizes[i : i + 1] for i in range(3))
+        self.count = self.boxes * self.classes
+        groups = g.Concat(g.Shape("boxes")[2:-1], [1], axis=0)[:1]
+        grouped = g.Reshape("boxes", [self.images, self.boxes, groups, columns])
+        ones = g.ConstantOfShape([1, 1, self.classes, 1], value=_tensor(np.float32(1)))
+        ordered = g.Transpose(grouped * ones, perm=order)
+        self.table = g.Reshape(ordered, [self.images, self.count, columns])
+        self.list_shape = g.vector(self.images, self.count)
+        scores = g.Reshape("scores", [self.images, self.boxes, self.classes, 1])
+        self.scores = g.Reshape(g.Transpose(scores, perm=order), self.list_shape)
+        class_line = g.Reshape(g.arange(self.classes), [1, 1, self.classes, 1])
+        box_line = g.Reshape(g.arange(self.boxes), [1, self.boxes, 1, 1])
+        zeros = g.ConstantOfShape([1, self.boxes, self.classes, 1], value=_tensor(np.int64(0)))
+        row_shape = g.vector(1, self.count)
+        self.class_row, self.box_row = (
+            g.Reshape(g.Transpose(line + zeros, perm=order), row_shape) for line in (class_line, box_line)
         )
+
+    def candidates(self) -> Value:
+        g, fields = self.g, self.fields
+        wanted = above(g, self.scores, fields["score_threshold"], fields["inclusive"]) & ~g.Equal(
+            self.class_row, fields["background_class"]
+        )
+        if fields["topk"] <= 0:
+            return wanted
+        class_major = fields["class_major"]
+        perm = [0, 1, 2] if class_major else [0, 2, 1]
+        first, second = (self.classes, self.boxes) if class_major else (self.boxes, self.classes)
+        cube = g.Reshape(g.Where(wanted, self.scores, -np.inf), [self.images, first, second])
+        least, _ = g.TopK([fields["topk"], self.boxes], [1], axis=0, largest=0, outputs=2)
+        _, best = g.TopK(g.Transpose(cube, perm=perm), least, axis=2, outputs=2)
+        none_in = g.ConstantOfShape([self.images, self.classes, self.boxes])
+        these = g.ConstantOfShape(g.Shape(best), value=_tensor(np.float32(1)))
+        by_class = g.ScatterElements(none_in, best, these, axis=2)
+        in_list = g.Reshape(g.Transpose(by_class, perm=perm), self.list_shape)
+        return wanted & g.Cast(in_list, to="bool")
+
+
+def _tensor(value: np.generic) -> onnx.TensorProto:
+    return onnx.numpy_helper.from_array(np.array([value]))
+
+
+def expand(expansion: Expansion) -> tuple[Value, ...]:
+    g = Builder(expansion.opset)
+    fields = expansion.fields
+    rotated = fields["prob_iou"] or fields["polygon_iou"]
+    columns = 5 if rotated else 4
+    places = _Places(g, fields, columns)
+    table = places.table
+    tail_shape = g.vector(places.images, 1)
+    tail_number = g.Expand(0.0, tail_shape)
+    if fields["box_coding"]:
+        centre, half_size = g.Slice(table, [0], [2], [2]), g.Slice(table, [2], [4], [2]) * 0.5
+        angle = [g.Slice(table, [4], [columns], [2])] if fields["prob_iou"] else []
+        table = g.Concat(centre - half_size, centre + half_size, *angle, axis=2)
+    numbers = [g.Concat(g.Gather(table, i, axis=2), tail_number, axis=1) for i in range(columns)]
+
+    open_places = g.Concat(places.candidates(), g.Expand(False, tail_shape), axis=1)
+    score = g.Concat(places.scores, g.Expand(-np.inf, tail_shape), axis=1)
+    count = g.Add(places.count, [1])
+    all_shape = g.vector(places.images, count)
+    class_of, box_of = (
+        g.Expand(g.Concat(row, np.array([[-1]]), axis=1), all_shape)
+        for row in (places.class_row, places.box_row)
     )
+    place_of = g.Reshape(g.arange(count), [1, count])
+    low, high = ([corner(numbers[i], numbers[i + 2]) for i in range(2)] for corner in (g.Min, g.Max))
+    extra = float(fields["pixels"])
+    lengths = [high[i] - low[i] for i in range(2)]
+    area = (lengths[0] + extra) * (lengths[1] + extra)
+    is_number = ~g.IsNaN(area)
+    if fields["polygon_iou"]:
+        share_with = polygon_share(g, numbers)
+    elif fields["prob_iou"]:
+        share_with = likeness(g, low, lengths, numbers[4])
+    else:
+        share_with = upright_share(g, low, high, area, extra)
 
+    def take_best(_i: Value, go: Value, open_places: Value, number: Value) -> tuple[Value, ...]:
+        only_open = g.Where(open_places, score, -np.inf)
+        top_score = g.GatherElements(only_open, g.ArgMax(only_open, axis=1, keepdims=1), axis=1)
+        is_best = g.Cast(g.Equal(score, top_score) & open_places, to="int32")
+        best = g.ArgMax(is_best, axis=1, keepdims=1)
 
-def _columns(fields: Fields) -> int:
-    """Numbers of a box."""
-    return 5 if fields["prob_iou"] or fields["polygon_iou"] else 4
+        def of_best(values: Value) -> Value:
+            return g.GatherElements(values, best, axis=1)
 
+        valid = of_best(open_places)
+        reached = above(g, share_with(of_best), fields["iou_threshold"], fields["inclusive"])
+        over = reached & (is_number & of_best(is_number))
+        if not fields["class_agnostic"]:
+            over = over & g.Equal(class_of, of_best(class_of))
+        gone = (over | g.Equal(place_of, best)) & valid
+        return go, open_places & ~gone, number + g.Cast(valid, to="int64"), best, valid
 
-def _number(value: float) -> str:
-    """A float32 in ONNX text, to the last digit."""
-    return format(float(np.float32(value)), ".17e")
+    signature = """(int64 i, bool keep, bool[N, P] open, int64[N, U] count)
+        => (bool go_on, bool[N, P] open_next, int64[N, U] count_next, int64[N, U] best, bool[N, U] valid)"""
+    most = fields["max_output_boxes"]
+    none_yet = g.Expand(np.array([[0]]), tail_shape)
+    body = g.graph(signature, take_best)
+    _, number, bests, valids = g.Loop(most, True, open_places, none_yet, body=body, outputs=4)
 
+    rows_shape = g.vector(places.images, most)
+    chosen, real = (g.Reshape(g.Transpose(each, perm=[1, 0, 2]), rows_shape) for each in (bests, valids))
 
-def _orders(fields: Fields) -> dict[str, Any]:
-    """How many of each class, and transpositions between the order of places and [N, C, B]."""
-    first, second = ("classes", "boxes") if fields["class_major"] else ("boxes", "classes")
-    perm = "[0, 1, 2]" if fields["class_major"] else "[0, 2, 1]"
-    return {"first": first, "second": second, "perm": perm, "topk": fields["topk"]}
+    def of_rows(values: Value, filler: float) -> Value:
+        return g.Where(real, g.GatherElements(values, chosen, axis=1), filler)
 
-
-def _rotated() -> str:
-    """Rotated boxes as their share is computed from."""
-    return rotated_share.CONSTANTS + rotated_share.prepare("g0", "g1", "g2", "g3", "g4")
-
-
-def _constants(fields: Fields) -> str:
-    return f"""
-zero = Constant <value = int64[1] {{0}}> ()
-one = Constant <value = int64[1] {{1}}> ()
-two = Constant <value = int64[1] {{2}}> ()
-three = Constant <value = int64[1] {{3}}> ()
-four = Constant <value = int64[1] {{4}}> ()
-columns = Constant <value = int64[1] {{{_columns(fields)}}}> ()
-minus_one = Constant <value = int64[1] {{-1}}> ()
-none = Constant <value = int64 {{0}}> ()
-unit = Constant <value = int64 {{1}}> ()
-go = Constant <value = bool {{1}}> ()
-never = Constant <value = bool {{0}}> ()
-nought = Constant <value = float {{0.0}}> ()
-lowest = Log (nought)
-extra = Constant <value = float {{{float(fields["pixels"])}}}> ()
-most = Constant <value = int64 {{{fields["max_output_boxes"]}}}> ()
-most_list = Constant <value = int64[1] {{{fields["max_output_boxes"]}}}> ()
-background = Constant <value = int64 {{{fields["background_class"]}}}> ()
-filler = Constant <value = int64 {{{fields["zero_filler"] - 1}}}> ()
-score_threshold = Constant <value = float {{{_number(fields["score_threshold"])}}}> ()
-iou_threshold = Constant <value = float {{{_number(fields["iou_threshold"])}}}> ()"""
-
-
-_TABLES = """
-scores_shape = Shape (scores)
-images = Slice (scores_shape, zero, one)
-boxes_count = Slice (scores_shape, one, two)
-classes_count = Slice (scores_shape, two, three)
-places = Mul (boxes_count, classes_count)
-boxes_shape = Shape (boxes)
-groups_or_none = Slice (boxes_shape, two, minus_one)
-groups_list = Concat <axis = 0> (groups_or_none, one)
-groups = Slice (groups_list, zero, one)
-grouped_shape = Concat <axis = 0> (images, boxes_count, groups, columns)
-grouped = Reshape (boxes, grouped_shape)
-ones_shape = Concat <axis = 0> (one, one, classes_count, one)
-ones = ConstantOfShape <value = float[1] {{1.0}}> (ones_shape)
-each = Mul (grouped, ones)
-ordered = Transpose <perm = {order}> (each)
-table_shape = Concat <axis = 0> (images, places, columns)
-table = Reshape (ordered, table_shape)
-column_shape = Concat <axis = 0> (images, boxes_count, classes_count, one)
-score_column = Reshape (scores, column_shape)
-ordered_scores = Transpose <perm = {order}> (score_column)
-list_shape = Concat <axis = 0> (images, places)
-score_list = Reshape (ordered_scores, list_shape)
-class_scalar = Squeeze (classes_count)
-box_scalar = Squeeze (boxes_count)
-class_range = Range (none, class_scalar, unit)
-box_range = Range (none, box_scalar, unit)
-class_line_shape = Concat <axis = 0> (one, one, classes_count, one)
-class_line = Reshape (class_range, class_line_shape)
-box_line_shape = Concat <axis = 0> (one, boxes_count, one, one)
-box_line = Reshape (box_range, box_line_shape)
-numbers_shape = Concat <axis = 0> (one, boxes_count, classes_count, one)
-zeros = ConstantOfShape <value = int64[1] {{0}}> (numbers_shape)
-class_numbers = Add (class_line, zeros)
-box_numbers = Add (box_line, zeros)
-class_ordered = Transpose <perm = {order}> (class_numbers)
-box_ordered = Transpose <perm = {order}> (box_numbers)
-tail_shape = Concat <axis = 0> (images, one)
-tail_number = Expand (nought, tail_shape)
-row_shape = Concat <axis = 0> (one, places)
-class_row = Reshape (class_ordered, row_shape)
-box_row = Reshape (box_ordered, row_shape)"""
-
-
-def _candidates(fields: Fields) -> str:
-    return f"""
-{above("above", "score_list", "score_threshold", fields["inclusive"])}
-is_background = Equal (class_row, background)
-is_foreground = Not (is_background)
-wanted = And (above, is_foreground)"""
-
-
-_LIMITED = """
-topk = Constant <value = int64[1] {{{topk}}}> ()
-cube_shape = Concat <axis = 0> (images, {first}_count, {second}_count)
-by_class_shape = Concat <axis = 0> (images, classes_count, boxes_count)
-only_wanted = Where (wanted, score_list, lowest)
-cube = Reshape (only_wanted, cube_shape)
-by_class = Transpose <perm = {perm}> (cube)
-bounds = Concat <axis = 0> (topk, boxes_count)
-least, which_bound = TopK <axis = 0, largest = 0> (bounds, one)
-best_scores, best_boxes = TopK <axis = 2> (by_class, least)
-out_number = ConstantOfShape (by_class_shape)
-in_shape = Shape (best_boxes)
-in_number = ConstantOfShape <value = float[1] {{1.0}}> (in_shape)
-in_by_class = ScatterElements <axis = 2> (out_number, best_boxes, in_number)
-in_cube = Transpose <perm = {perm}> (in_by_class)
-in_list = Reshape (in_cube, list_shape)
-is_in = Cast <to = 9> (in_list)
-open = And (wanted, is_in)"""
-
-_CORNERS = "corners = Identity (table)"
-
-_CENTRES = """
-half = Constant <value = float {{0.5}}> ()
-centre = Slice (table, zero, two, two)
-size = Slice (table, two, four, two)
-half_size = Mul (size, half)
-first_corner = Sub (centre, half_size)
-second_corner = Add (centre, half_size)
-angle = Slice (table, four, columns, two)
-corners = Concat <axis = 2> (first_corner, second_corner{angle})"""
-
-
-def _given(columns: int) -> str:
-    """The numbers of every place's box: two corners, and an angle."""
-    return "\n".join(
-        f"""at_{i} = Constant <value = int64 {{{i}}}> ()
-given_{i} = Gather <axis = 2> (corners, at_{i})
-g{i} = Concat <axis = 1> (given_{i}, tail_number)"""
-        for i in range(columns)
+    column_shape = g.vector(places.images, most, 1)
+    filler = fields["zero_filler"] - 1
+    rows = []
+    for i, values in enumerate(numbers):
+        row = of_rows(values, 0.0)
+        rows.append(g.Reshape(g.Clip(row, 0.0, 1.0) if fields["clip"] and i < 4 else row, column_shape))
+    return (
+        g.Cast(number, to="int32"),
+        g.Concat(*rows, axis=2),
+        of_rows(score, 0.0),
+        g.Cast(of_rows(class_of, filler), to="int32"),
+        g.Cast(of_rows(box_of, filler), to="int32"),
     )
-
-
-_PLACES = """
-tail_flag = Expand (never, tail_shape)
-tail_score = Expand (lowest, tail_shape)
-open_first = Concat <axis = 1> (open, tail_flag)
-score = Concat <axis = 1> (score_list, tail_score)
-all_places = Add (places, one)
-all_shape = Concat <axis = 0> (images, all_places)
-unit_row_shape = Concat <axis = 0> (one, one)
-tail_row = Reshape (minus_one, unit_row_shape)
-class_row_all = Concat <axis = 1> (class_row, tail_row)
-box_row_all = Concat <axis = 1> (box_row, tail_row)
-class_of = Expand (class_row_all, all_shape)
-box_of = Expand (box_row_all, all_shape)
-place_scalar = Squeeze (all_places)
-place_range = Range (none, place_scalar, unit)
-place_row_shape = Concat <axis = 0> (one, all_places)
-place_of = Reshape (place_range, place_row_shape)
-low_a = Min (g0, g2)
-low_b = Min (g1, g3)
-high_a = Max (g0, g2)
-high_b = Max (g1, g3)
-length_a = Sub (high_a, low_a)
-length_b = Sub (high_b, low_b)
-whole_a = Add (length_a, extra)
-whole_b = Add (length_b, extra)
-area = Mul (whole_a, whole_b)
-no_number = IsNaN (area)
-is_number = Not (no_number)
-counts = Constant <value = int64[1, 1] {0}> ()
-first_count = Expand (counts, tail_shape)"""
-"""What is known of every place: its score, box, class, corners and area."""
-
-
-_SPREADS = """
-half_length = Constant <value = float {0.5}> ()
-twelve = Constant <value = float {12.0}> ()
-half_a = Mul (length_a, half_length)
-half_b = Mul (length_b, half_length)
-x = Add (low_a, half_a)
-y = Add (low_b, half_b)
-square_a = Mul (length_a, length_a)
-square_b = Mul (length_b, length_b)
-variance_a = Div (square_a, twelve)
-variance_b = Div (square_b, twelve)
-sine = Sin (g4)
-cosine = Cos (g4)
-sine_2 = Mul (sine, sine)
-cosine_2 = Mul (cosine, cosine)
-sine_cosine = Mul (sine, cosine)
-a_first = Mul (variance_b, cosine_2)
-a_second = Mul (variance_a, sine_2)
-spread_a = Add (a_first, a_second)
-b_first = Mul (variance_b, sine_2)
-b_second = Mul (variance_a, cosine_2)
-spread_b = Add (b_first, b_second)
-variance_apart = Sub (variance_b, variance_a)
-spread_c = Mul (variance_apart, sine_cosine)
-spread_product = Mul (spread_a, spread_b)
-spread_mixed = Mul (spread_c, spread_c)
-own_given = Sub (spread_product, spread_mixed)
-own = Max (own_given, nought)"""
-"""Rotated boxes as normal distributions: their centres and covariances."""
-
-_ROWS = """
-num_detections = Cast <to = 6> (number)
-steps_first = Transpose <perm = [1, 0, 2]> (bests)
-flags_first = Transpose <perm = [1, 0, 2]> (valids)
-rows_shape = Concat <axis = 0> (images, most_list)
-chosen = Reshape (steps_first, rows_shape)
-real = Reshape (flags_first, rows_shape)
-row_scores = GatherElements <axis = 1> (score, chosen)
-detection_scores = Where (real, row_scores, nought)
-row_classes = GatherElements <axis = 1> (class_of, chosen)
-all_classes = Where (real, row_classes, filler)
-detection_classes = Cast <to = 6> (all_classes)
-row_boxes = GatherElements <axis = 1> (box_of, chosen)
-all_indices = Where (real, row_boxes, filler)
-detection_indices = Cast <to = 6> (all_indices)
-row_column_shape = Concat <axis = 0> (images, most_list, one)"""
-
-
-def _boxes(fields: Fields) -> str:
-    columns = range(_columns(fields))
-    parts = ["whole = Constant <value = float {1.0}> ()"]
-    for i in columns:
-        limited = "Clip ({}, nought, whole)" if fields["clip"] and i < 4 else "Identity ({})"
-        parts.append(f"""row_{i} = GatherElements <axis = 1> (g{i}, chosen)
-real_{i} = Where (real, row_{i}, nought)
-limited_{i} = {limited.format(f"real_{i}")}
-column_{i} = Reshape (limited_{i}, row_column_shape)""")
-    parts.append(f"detection_boxes = Concat <axis = 2> ({', '.join(f'column_{i}' for i in columns)})")
-    return "\n".join(parts)

@@ -3,125 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-PARTS = ("x", "y", "half_w", "half_h", "cosine", "sine", "area")
-"""What is known of a prepared box: tensors r_x, r_y and so on; the area is 0 where a box overlaps nothing."""
+import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 
-class _Statements:
-    """Statements in order, each of a new name."""
+LEAST_SHARE = 1e-6
 
-    def __init__(self, prefix: str) -> None:
-        self.lines: list[str] = []
-        self._prefix = prefix
-
-    def do(self, op_type: str, *arguments: str, result: str = "") -> str:
-        name = result or f"{self._prefix}{len(self.lines)}"
-        self.lines.append(f"{name} = {op_type} ({', '.join(arguments)})")
-        return name
-
-    def text(self) -> str:
-        return "\n".join(self.lines)
+Point = tuple[Value, Value]
 
 
-CONSTANTS = """
-r_zero = Constant <value = float {0.0}> ()
-r_one = Constant <value = float {1.0}> ()
-r_two = Constant <value = float {2.0}> ()
-r_half = Constant <value = float {0.5}> ()
-r_least = Constant <value = float {1e-14}> ()
-r_least_share = Constant <value = float {1e-6}> ()
-r_shortest = Constant <value = float {1e-30}> ()
-r_lowest = Log (r_zero)
-r_infinity = Neg (r_lowest)
-"""
+class RotatedBoxes(NamedTuple):
+    """Boxes as their share is computed from, all of one shape; the area is 0 where a box overlaps nothing."""
+
+    x: Value
+    y: Value
+    half_w: Value
+    half_h: Value
+    cosine: Value
+    sine: Value
+    area: Value
 
 
 def prepare(
-    x: str, y: str, width: str, height: str, angle: str, *, clockwise: bool = True, suffix: str = ""
-) -> str:
-    """The tensors of PARTS, with a suffix to their names, from those of the boxes' numbers, all of one shape."""
-    s = _Statements("rp")
-    area = s.do("Mul", width, height)
-    large = s.do("Not", s.do("Less", area, "r_least"))
-    sound = s.do("And", large, s.do("Less", area, "r_infinity"))
+    g: Builder, x: Value, y: Value, width: Value, height: Value, angle: Value, *, clockwise: bool = True
+) -> RotatedBoxes:
+    area = width * height
+    sound = ~(area < 1e-14) & (area < np.inf)
     for value in (x, y, angle):
-        sound = s.do("And", sound, s.do("Less", s.do("Abs", value), "r_infinity"))
-    turn = s.do("Where", sound, angle if clockwise else s.do("Neg", angle), "r_zero")
-    s.do("Cos", turn, result="r_cosine" + suffix)
-    s.do("Sin", turn, result="r_sine" + suffix)
-    s.do("Where", sound, x, "r_zero", result="r_x" + suffix)
-    s.do("Where", sound, y, "r_zero", result="r_y" + suffix)
-    for name, side in (("r_half_w", width), ("r_half_h", height)):
-        half = s.do("Mul", "r_half", s.do("Abs", side))
-        s.do("Where", sound, half, "r_one", result=name + suffix)
-    s.do("Where", sound, area, "r_zero", result="r_area" + suffix)
-    return s.text()
+        sound = sound & (g.Abs(value) < np.inf)
+    turn = g.Where(sound, angle if clockwise else -angle, 0.0)
+    half_w, half_h = (g.Where(sound, 0.5 * g.Abs(side), 1.0) for side in (width, height))
+    x, y, area = (g.Where(sound, value, 0.0) for value in (x, y, area))
+    return RotatedBoxes(x, y, half_w, half_h, g.Cos(turn), g.Sin(turn), area)
 
 
-def share(result: str, best: Callable[[str], str]) -> str:
-    """The share of every box with the best one, `best` writing the operator that takes a tensor's value of that one."""
-    s = _Statements("rs")
-    of_best = {part: f"r_best_{part}" for part in PARTS}
-    for part, name in of_best.items():
-        s.lines.append(f"{name} = {best(f'r_{part}')}")
-    apart_x, apart_y = s.do("Sub", "r_x", of_best["x"]), s.do("Sub", "r_y", of_best["y"])
-    x = _turned(s, "Add", (of_best["cosine"], apart_x), (of_best["sine"], apart_y))
-    y = _turned(s, "Sub", (of_best["cosine"], apart_y), (of_best["sine"], apart_x))
-    cosine = _turned(s, "Add", (of_best["cosine"], "r_cosine"), (of_best["sine"], "r_sine"))
-    sine = _turned(s, "Sub", (of_best["cosine"], "r_sine"), (of_best["sine"], "r_cosine"))
-    along = s.do("Mul", cosine, "r_half_w"), s.do("Mul", sine, "r_half_w")
-    across = s.do("Neg", s.do("Mul", sine, "r_half_h")), s.do("Mul", cosine, "r_half_h")
-    corners: list[tuple[str, str]] = []
-    for first, second in (("Sub", "Sub"), ("Add", "Sub"), ("Add", "Add"), ("Sub", "Add")):
-        corner_x = s.do(second, s.do(first, x, along[0]), across[0])
-        corners.append((corner_x, s.do(second, s.do(first, y, along[1]), across[1])))
-    inverses = [_inverse(s, s.do("Mul", "r_two", side[0])) for side in (along, across)]
-    inverses += [s.do("Neg", inverse) for inverse in inverses]
-    edges = [
-        _along_edge(s, corners[i], corners[(i + 1) % 4], inverses[i], of_best["half_w"], of_best["half_h"])
-        for i in range(4)
+def share(g: Builder, boxes: RotatedBoxes, of_best: Callable[[Value], Value]) -> Value:
+    """The share of every box with the best one, `of_best` taking a number of that one."""
+    best = RotatedBoxes(*map(of_best, boxes))
+    apart_x, apart_y = boxes.x - best.x, boxes.y - best.y
+    x = best.cosine * apart_x + best.sine * apart_y
+    y = best.cosine * apart_y - best.sine * apart_x
+    cosine = best.cosine * boxes.cosine + best.sine * boxes.sine
+    sine = best.cosine * boxes.sine - best.sine * boxes.cosine
+    along = cosine * boxes.half_w, sine * boxes.half_w
+    across = -(sine * boxes.half_h), cosine * boxes.half_h
+    corners = [
+        (x - along[0] - across[0], y - along[1] - across[1]),
+        (x + along[0] - across[0], y + along[1] - across[1]),
+        (x + along[0] + across[0], y + along[1] + across[1]),
+        (x - along[0] + across[0], y - along[1] + across[1]),
     ]
-    total = s.do("Add", s.do("Add", s.do("Add", edges[0], edges[1]), edges[2]), edges[3])
-    least = s.do("Min", "r_area", of_best["area"])
-    common = s.do("Min", s.do("Max", s.do("Neg", total), "r_zero"), least)
-    either = s.do("Sub", s.do("Add", "r_area", of_best["area"]), common)
-    both = s.do("And", s.do("Greater", "r_area", "r_zero"), s.do("Greater", of_best["area"], "r_zero"))
-    real = s.do("And", both, s.do("Greater", either, "r_zero"))
-    given = s.do("Div", common, s.do("Where", real, either, "r_one"))
-    s.do("Where", real, given, "r_zero", result=result)
-    return s.text()
+    inverses = [_inverse(g, 2.0 * side[0]) for side in (along, across)]
+    inverses += [-inverse for inverse in inverses]
+    first, second, third, fourth = (
+        _along_edge(g, corners[i], corners[(i + 1) % 4], inverses[i], best.half_w, best.half_h)
+        for i in range(4)
+    )
+    total = first + second + third + fourth
+    common = g.Min(g.Max(-total, 0.0), g.Min(boxes.area, best.area))
+    either = boxes.area + best.area - common
+    real = (boxes.area > 0.0) & (best.area > 0.0) & (either > 0.0)
+    return g.Where(real, common / g.Where(real, either, 1.0), 0.0)
 
 
-def _turned(s: _Statements, op_type: str, first: tuple[str, str], second: tuple[str, str]) -> str:
-    return s.do(op_type, s.do("Mul", *first), s.do("Mul", *second))
-
-
-def _inverse(s: _Statements, length: str) -> str:
+def _inverse(g: Builder, length: Value) -> Value:
     """1 / length, or 0 for almost nothing."""
-    long = s.do("Greater", s.do("Abs", length), "r_shortest")
-    return s.do("Where", long, s.do("Div", "r_one", s.do("Where", long, length, "r_one")), "r_zero")
+    long = g.Abs(length) > 1e-30
+    return g.Where(long, 1.0 / g.Where(long, length, 1.0), 0.0)
 
 
-def _limited(s: _Statements, value: str, limit: str) -> str:
-    return s.do("Min", s.do("Max", value, s.do("Neg", limit)), limit)
+def _limited(g: Builder, value: Value, limit: Value) -> Value:
+    return g.Min(g.Max(value, -limit), limit)
 
 
-def _along_edge(
-    s: _Statements, start: tuple[str, str], end: tuple[str, str], inverse: str, half_w: str, half_h: str
-) -> str:
+def _along_edge(g: Builder, start: Point, end: Point, inverse: Value, half_w: Value, half_h: Value) -> Value:
     """The integral of y over x along an edge, both limited to the best box's half sides."""
-    height = s.do("Sub", end[1], start[1])
-    limited = [_limited(s, point[0], half_w) for point in (start, end)]
-    lines = []
-    for x in limited:
-        part = s.do("Mul", s.do("Sub", x, start[0]), inverse)
-        lines.append(s.do("Add", start[1], s.do("Mul", part, height)))
-    cut = [_limited(s, y, half_h) for y in lines]
-    same = s.do("Equal", *cut)
-    rise = s.do("Where", same, "r_one", s.do("Sub", lines[1], lines[0]))
-    ends = s.do("Sub", s.do("Sub", cut[0], lines[0]), s.do("Sub", lines[1], cut[1]))
-    flat = s.do("Where", same, "r_zero", s.do("Div", ends, rise))
-    lean = s.do("Mul", flat, s.do("Sub", *cut))
-    mean = s.do("Mul", "r_half", s.do("Add", s.do("Add", *cut), lean))
-    return s.do("Mul", s.do("Sub", limited[1], limited[0]), mean)
+    height = end[1] - start[1]
+    begin, finish = (_limited(g, point[0], half_w) for point in (start, end))
+    first, second = (start[1] + (x - start[0]) * inverse * height for x in (begin, finish))
+    cut_first, cut_second = (_limited(g, y, half_h) for y in (first, second))
+    same = g.Equal(cut_first, cut_second)
+    ends = (cut_first - first) - (second - cut_second)
+    flat = g.Where(same, 0.0, ends / g.Where(same, 1.0, second - first))
+    mean = 0.5 * ((cut_first + cut_second) + flat * (cut_first - cut_second))
+    return (finish - begin) * mean

@@ -5,96 +5,71 @@ What boxes are, and which of them overlap, is for the operator to say.
 
 from __future__ import annotations
 
-CONSTANTS = """
-zero = Constant <value = int64[1] {{0}}> ()
-one = Constant <value = int64[1] {{1}}> ()
-two = Constant <value = int64[1] {{2}}> ()
-three = Constant <value = int64[1] {{3}}> ()
-minus_one = Constant <value = int64[1] {{-1}}> ()
-none = Constant <value = int64 {{0}}> ()
-unit = Constant <value = int64 {{1}}> ()
-most_ever = Constant <value = int64[1] {{{most}}}> ()
-go = Constant <value = bool {{1}}> ()
-"""
-"""most: of each class and image, at most."""
+from collections.abc import Callable
 
-WITHOUT_OTHERS = """
-scores_shape = Shape (scores)
-images = Slice (scores_shape, zero, one)
-classes = Slice (scores_shape, one, two)
-rows = Mul (images, classes)
-all_boxes = Slice (scores_shape, two, three)
-table_shape = Concat <axis = 0> (rows, all_boxes)
-table = Reshape (candidates, table_shape)
-numbers = Cast <to = 7> (table)
-padding_shape = Concat <axis = 0> (one, all_boxes)
-padding = Expand (none, padding_shape)
-padded = Concat <axis = 0> (numbers, padding)
-first_taken = ArgMax <axis = 0, keepdims = 1> (padded)
-taken = GatherElements <axis = 0> (padded, first_taken)
-taken_row = Reshape (taken, minus_one)
-taken_positions = NonZero (taken_row)
-kept = Reshape (taken_positions, minus_one)
-left = Gather <axis = 2> (candidates, kept)
-kept_scores = Gather <axis = 2> (scores, kept)
-kept_boxes = Gather <axis = 1> (boxes, kept)
-boxes_left = Shape (kept)"""
-"""The boxes that are a candidate of some class; a row of zeros is added for models without classes."""
+import numpy as np
 
-PLACES = """
-images_scalar = Squeeze (images)
-boxes_scalar = Squeeze (boxes_left)
-image_numbers = Range (none, images_scalar, unit)
-first_boxes = Mul (image_numbers, boxes_scalar)
-image_shape = Concat <axis = 0> (images, one, one)
-first_box = Reshape (first_boxes, image_shape)
-box_numbers = Range (none, boxes_scalar, unit)"""
-"""Where the boxes of each image begin in a list of all."""
+from trtsmith.importers.builder import Builder, Operand, Value
 
 
-def selection_loop(overlaps: str, lowest: str) -> str:
-    """The Loop, for as many times as the scalar `steps_scalar` says.
+class SelectionLoop:
+    """Over the boxes that are a candidate of some class.
 
-    overlaps: ONNX that makes `over` [images, classes, boxes], which boxes the one at `place` of each list overlaps.
-    lowest: the name of a score below all others.
+    kept: their numbers. boxes: themselves. boxes_left: how many, int64[1].
     """
-    return f"""
-left_behind, bests, valids = Loop <body = take_best (int64 i, bool keep, bool[B, C, n] open)
-    => (bool go_on, bool[B, C, n] open_next, int64[B, C, k] best, bool[B, C, k] valid) {{
-  only_open = Where (open, kept_scores, {lowest})
-  top = ArgMax <axis = 2, keepdims = 1> (only_open)
-  top_score = GatherElements <axis = 2> (only_open, top)
-  as_good = Equal (kept_scores, top_score)
-  is_best = And (as_good, open)
-  is_best_number = Cast <to = 6> (is_best)
-  best = ArgMax <axis = 2, keepdims = 1> (is_best_number)
-  valid = GatherElements <axis = 2> (open, best)
-  place = Add (best, first_box)
-{overlaps}
-  itself = Equal (box_numbers, best)
-  gone = Or (over, itself)
-  stays = Not (gone)
-  open_next = And (open, stays)
-  open_number = Cast <to = 6> (open_next)
-  any_open = ReduceMax <keepdims = 0> (open_number)
-  go_on = Cast <to = 9> (any_open)
-}}> (steps_scalar, go, left)"""
 
+    def __init__(self, g: Builder, candidates: Value) -> None:
+        """candidates: bool, of the shape of `scores`, [images, classes, boxes]."""
+        self._g = g
+        sizes = g.Shape("scores")
+        self._images, classes, all_boxes = (sizes[i : i + 1] for i in range(3))
+        table = g.Reshape(candidates, [self._images * classes, all_boxes])
+        no_row = g.Expand(0, [1, all_boxes])  # for models without classes
+        padded = g.Concat(g.Cast(table, to="int64"), no_row, axis=0)
+        taken = g.GatherElements(padded, g.ArgMax(padded, axis=0, keepdims=1), axis=0)
+        self.kept = g.Reshape(g.NonZero(g.Reshape(taken, [-1])), [-1])
+        self._open = g.Gather(candidates, self.kept, axis=2)
+        self._scores = g.Gather("scores", self.kept, axis=2)
+        self.boxes = g.Gather("boxes", self.kept, axis=1)
+        self.boxes_left = g.Shape(self.kept)
 
-ROWS = """
-flags_in_order = Transpose <perm = [1, 2, 0, 3]> (valids)
-chosen_in_order = Transpose <perm = [1, 2, 0, 3]> (bests)
-places = NonZero (flags_in_order)
-pairs = Slice (places, zero, two)
-flat_flags = Reshape (flags_in_order, minus_one)
-flat_chosen = Reshape (chosen_in_order, minus_one)
-chosen_boxes = Compress <axis = 0> (flat_chosen, flat_flags)
-numbers_of_boxes = Gather <axis = 0> (kept, chosen_boxes)
-line_shape = Constant <value = int64[2] {1, -1}> ()
-third = Reshape (numbers_of_boxes, line_shape)
-columns = Concat <axis = 0> (pairs, third)
-selected = Transpose <perm = [1, 0]> (columns)
-selected_shape = Shape (selected)
-length = Gather <axis = 0> (selected_shape, none)
-count = Cast <to = 6> (length)"""
-"""Image, class and box of each, in order, and how many there are."""
+    def number(self, index: int) -> Value:
+        """Of each box [images, boxes, 1]."""
+        return self._g.Gather(self.boxes, [index], axis=2)
+
+    def row(self, number: Value) -> Value:
+        """A number of the boxes as in the Loop, where the boxes of an image are a row: [images, 1, boxes]."""
+        return self._g.Transpose(number, perm=[0, 2, 1])
+
+    def select(self, steps: Operand, overlaps: Callable[[Value], Value]) -> tuple[Value, Value]:
+        """Image, class and box of each that is selected, in order, and how many there are.
+
+        steps: int64[1]. overlaps: from a place in a list of the boxes of all images, for each image and class, to the
+        boxes that the one there overlaps, bool [images, classes, boxes].
+        """
+        g = self._g
+        count = g.Squeeze(self.boxes_left)
+        first_box = g.Reshape(g.arange(self._images) * count, [self._images, 1, 1])
+        box_numbers = g.Range(0, count, 1)
+
+        def take_best(_i: Value, _go: Value, open_boxes: Value) -> tuple[Value, ...]:
+            only_open = g.Where(open_boxes, self._scores, -np.inf)
+            top_score = g.GatherElements(only_open, g.ArgMax(only_open, axis=2, keepdims=1), axis=2)
+            is_best = g.Cast(g.Equal(self._scores, top_score) & open_boxes, to="int32")
+            best = g.ArgMax(is_best, axis=2, keepdims=1)
+            valid = g.GatherElements(open_boxes, best, axis=2)
+            over = overlaps(best + first_box)
+            still_open = open_boxes & ~(over | g.Equal(box_numbers, best))
+            any_open = g.ReduceMax(g.Cast(still_open, to="int32"), keepdims=0)
+            return g.Cast(any_open, to="bool"), still_open, best, valid
+
+        signature = """(int64 i, bool keep, bool[B, C, n] open)
+            => (bool go_on, bool[B, C, n] open_next, int64[B, C, k] best, bool[B, C, k] valid)"""
+        body = g.graph(signature, take_best)
+        _, bests, valids = g.Loop(g.Squeeze(steps), True, self._open, body=body, outputs=3)
+        flags, chosen = (g.Transpose(value, perm=[1, 2, 0, 3]) for value in (valids, bests))
+        pairs = g.Slice(g.NonZero(flags), [0], [2])
+        boxes = g.Compress(g.Reshape(chosen, [-1]), g.Reshape(flags, [-1]), axis=0)
+        numbers = g.Reshape(g.Gather(self.kept, boxes, axis=0), [1, -1])
+        selected = g.Transpose(g.Concat(pairs, numbers, axis=0), perm=[1, 0])
+        return selected, g.Cast(g.Gather(g.Shape(selected), 0, axis=0), to="int32")

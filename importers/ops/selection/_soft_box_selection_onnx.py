@@ -4,126 +4,55 @@ from __future__ import annotations
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Expansion
 
 
-def expand(expansion: Expansion) -> str:
+def expand(expansion: Expansion) -> tuple[Value, ...]:
+    g = Builder(expansion.opset)
     fields = expansion.fields
-    numbers = {name: _number(fields[name]) for name in ("iou_threshold", "sigma", "min_score", "offset")}
-    return _SETUP.format(**numbers) + _LOOP.format(weight=_WEIGHTS[fields["method"]]) + _ROWS
+    limit, sigma, offset = (float(fields[name]) for name in ("iou_threshold", "sigma", "offset"))
+    first_x, first_y, second_x, second_y = (g.Gather("boxes", i, axis=1) for i in range(4))
+    low_x, high_x = g.Min(first_x, second_x), g.Max(first_x, second_x)
+    low_y, high_y = g.Min(first_y, second_y), g.Max(first_y, second_y)
+    area = (high_x - low_x + offset) * (high_y - low_y + offset)
+    steps = g.Squeeze(g.Shape("scores"))
+    numbers = g.Range(0, steps, 1)
+    is_number = g.Equal("scores", "scores")
 
+    def take_best(_i: Value, _go: Value, score: Value, open_boxes: Value) -> tuple[Value, ...]:
+        only_open = g.Where(open_boxes, score, -np.inf)
+        top_score = g.Gather(only_open, g.ArgMax(only_open, axis=0, keepdims=1), axis=0)
+        is_best = g.Cast(g.Equal(score, top_score) & open_boxes, to="int32")
+        best = g.ArgMax(is_best, axis=0, keepdims=1)
 
-def _number(value: float) -> str:
-    """A float32 in ONNX text, to the last digit."""
-    return format(float(np.float32(value)), ".17e")
+        def of_best(values: Value) -> Value:
+            return g.Gather(values, best, axis=0)
 
+        valid, best_score = of_best(open_boxes), of_best(score)
+        common_x = g.Min(high_x, of_best(high_x)) - g.Max(low_x, of_best(low_x)) + offset
+        common_y = g.Min(high_y, of_best(high_y)) - g.Max(low_y, of_best(low_y)) + offset
+        common = common_x * common_y
+        either = area + of_best(area) - common
+        real = (common_x > 0.0) & (common_y > 0.0) & (either > 0.0)
+        share = g.Where(real, common / g.Where(real, either, 1.0), 0.0)
+        if fields["method"] == 2:
+            weight = g.Exp(-(share * share / sigma))
+        else:
+            weight = g.Where(share < limit, 1.0, 1.0 - share if fields["method"] == 1 else 0.0)
+        lowered = score * weight
+        gone = (lowered < float(fields["min_score"])) | g.IsNaN(lowered) | g.Equal(numbers, best)
+        still_open = open_boxes & ~gone
+        any_open = g.ReduceMax(g.Cast(still_open, to="int32"), keepdims=0)
+        next_score = g.Where(still_open, lowered, 0.0)
+        return g.Cast(any_open, to="bool"), next_score, still_open, best, best_score, valid
 
-_SETUP = """
-none = Constant <value = int64 {{0}}> ()
-unit = Constant <value = int64 {{1}}> ()
-one = Constant <value = int64[1] {{1}}> ()
-minus_one = Constant <value = int64[1] {{-1}}> ()
-go = Constant <value = bool {{1}}> ()
-nought = Constant <value = float {{0.0}}> ()
-whole = Constant <value = float {{1.0}}> ()
-iou_threshold = Constant <value = float {{{iou_threshold}}}> ()
-sigma = Constant <value = float {{{sigma}}}> ()
-min_score = Constant <value = float {{{min_score}}}> ()
-offset = Constant <value = float {{{offset}}}> ()
-lowest = Log (nought)
-at_0 = Constant <value = int64 {{0}}> ()
-at_1 = Constant <value = int64 {{1}}> ()
-at_2 = Constant <value = int64 {{2}}> ()
-at_3 = Constant <value = int64 {{3}}> ()
-corner_0 = Gather <axis = 1> (boxes, at_0)
-corner_1 = Gather <axis = 1> (boxes, at_1)
-corner_2 = Gather <axis = 1> (boxes, at_2)
-corner_3 = Gather <axis = 1> (boxes, at_3)
-low_x = Min (corner_0, corner_2)
-low_y = Min (corner_1, corner_3)
-high_x = Max (corner_0, corner_2)
-high_y = Max (corner_1, corner_3)
-length_x = Sub (high_x, low_x)
-length_y = Sub (high_y, low_y)
-side_x = Add (length_x, offset)
-side_y = Add (length_y, offset)
-area = Mul (side_x, side_y)
-count_list = Shape (scores)
-steps = Squeeze (count_list)
-numbers = Range (none, steps, unit)
-open_first = Equal (scores, scores)
-all_scores = Where (open_first, scores, nought)
-"""
-
-_LOOP = """
-scores_left, open_left, bests, best_scores, valids = Loop <body = take_best (
-    int64 i, bool keep, float[n] score, bool[n] open)
-    => (bool go_on, float[n] score_next, bool[n] open_next, int64[k] best, float[k] best_score, bool[k] valid) {{
-only_open = Where (open, score, lowest)
-top = ArgMax <axis = 0, keepdims = 1> (only_open)
-top_score = Gather <axis = 0> (only_open, top)
-as_good = Equal (score, top_score)
-is_best = And (as_good, open)
-is_best_number = Cast <to = 6> (is_best)
-best = ArgMax <axis = 0, keepdims = 1> (is_best_number)
-valid = Gather <axis = 0> (open, best)
-best_score = Gather <axis = 0> (score, best)
-best_low_x = Gather <axis = 0> (low_x, best)
-best_low_y = Gather <axis = 0> (low_y, best)
-best_high_x = Gather <axis = 0> (high_x, best)
-best_high_y = Gather <axis = 0> (high_y, best)
-best_area = Gather <axis = 0> (area, best)
-inner_low_x = Max (low_x, best_low_x)
-inner_low_y = Max (low_y, best_low_y)
-inner_high_x = Min (high_x, best_high_x)
-inner_high_y = Min (high_y, best_high_y)
-apart_x = Sub (inner_high_x, inner_low_x)
-apart_y = Sub (inner_high_y, inner_low_y)
-common_x = Add (apart_x, offset)
-common_y = Add (apart_y, offset)
-common = Mul (common_x, common_y)
-both = Add (area, best_area)
-either = Sub (both, common)
-some_x = Greater (common_x, nought)
-some_y = Greater (common_y, nought)
-some_both = And (some_x, some_y)
-some_either = Greater (either, nought)
-real = And (some_both, some_either)
-safe = Where (real, either, whole)
-given = Div (common, safe)
-share = Where (real, given, nought)
-reached_not = Less (share, iou_threshold)
-{weight}
-lowered = Mul (score, weight)
-is_low = Less (lowered, min_score)
-is_nan = IsNaN (lowered)
-lost = Or (is_low, is_nan)
-itself = Equal (numbers, best)
-gone = Or (lost, itself)
-stays = Not (gone)
-open_next = And (open, stays)
-score_next = Where (open_next, lowered, nought)
-open_number = Cast <to = 6> (open_next)
-any_open = ReduceMax <keepdims = 0> (open_number)
-go_on = Cast <to = 9> (any_open)
-}}> (steps, go, all_scores, open_first)"""
-
-_WEIGHTS = {
-    0: "weight = Where (reached_not, whole, nought)",
-    1: "rest = Sub (whole, share)\nweight = Where (reached_not, whole, rest)",
-    2: "squared = Mul (share, share)\nover_sigma = Div (squared, sigma)\nminus = Neg (over_sigma)\nweight = Exp (minus)",
-}
-
-_ROWS = """
-best_list = Reshape (bests, minus_one)
-score_list = Reshape (best_scores, minus_one)
-valid_list = Reshape (valids, minus_one)
-inds = Compress <axis = 0> (best_list, valid_list)
-chosen_scores = Compress <axis = 0> (score_list, valid_list)
-chosen_boxes = Gather <axis = 0> (boxes, inds)
-column_shape = Constant <value = int64[2] {-1, 1}> ()
-score_column = Reshape (chosen_scores, column_shape)
-dets = Concat <axis = 1> (chosen_boxes, score_column)
-number_list = Shape (inds)
-number = Squeeze (number_list)
-count = Cast <to = 6> (number)"""
+    signature = """(int64 i, bool keep, float[n] score, bool[n] open)
+        => (bool go_on, float[n] score_next, bool[n] open_next, int64[k] best, float[k] best_score, bool[k] valid)"""
+    start = g.Where(is_number, "scores", 0.0), is_number
+    body = g.graph(signature, take_best)
+    _, _, bests, best_scores, valids = g.Loop(steps, True, *start, body=body, outputs=5)
+    valid = g.Reshape(valids, [-1])
+    chosen, scores = (g.Compress(g.Reshape(each, [-1]), valid, axis=0) for each in (bests, best_scores))
+    rows = g.Concat(g.Gather("boxes", chosen, axis=0), g.Reshape(scores, [-1, 1]), axis=1)
+    return rows, chosen, g.Cast(g.Squeeze(g.Shape(chosen)), to="int32")

@@ -2,58 +2,40 @@
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Expansion
 
 
-def expand(expansion: Expansion) -> str:
+def expand(expansion: Expansion) -> Value:
     """Rows gathered and multiplied tap by tap, so that no more than one tap's rows are held at a time."""
-    result = "total = Add (sum, bias)" if "bias" in expansion.present else "total = Identity (sum)"
-    slope = float(expansion.fields["slope"])
-    activation = ("Identity", "Relu", "Sigmoid", f"LeakyRelu <alpha = {slope!r}>")[
-        expansion.fields["activation"]
-    ]
-    return f"""
-i0 = Constant <value = int64[1] {{0}}> ()
-i1 = Constant <value = int64[1] {{1}}> ()
-i2 = Constant <value = int64[1] {{2}}> ()
-go = Constant <value = bool {{1}}> ()
-nought = Constant <value = float {{0}}> ()
-nought_row = Constant <value = float[1] {{0}}> ()
-no_row = Constant <value = int64 {{0}}> ()
-feature_sizes = Shape (features)
-feature_rows = Slice (feature_sizes, i0, i1)
-channels = Slice (feature_sizes, i1, i2)
-weight_sizes = Shape (weights)
-filters = Slice (weight_sizes, i0, i1)
-pair_sizes = Shape (pairs)
-taps = Slice (pair_sizes, i0, i1)
-rows = Slice (pair_sizes, i1, i2)
-empty_shape = Concat <axis = 0> (i1, channels)
-empty_row = Expand (nought_row, empty_shape)
-table = Concat <axis = 0> (features, empty_row)
-all_pairs = Cast <to = 7> (pairs)
-negative = Less (all_pairs, no_row)
-not_negative = Not (negative)
-before_end = Less (all_pairs, feature_rows)
-there = And (not_negative, before_end)
-row_of_each = Where (there, all_pairs, feature_rows)
-by_tap_shape = Concat <axis = 0> (filters, taps, channels)
-by_tap = Reshape (weights, by_tap_shape)
-matrices = Transpose <perm = [1, 2, 0]> (by_tap)
-sum_shape = Concat <axis = 0> (rows, filters)
-start = Expand (nought_row, sum_shape)
-column_shape = Concat <axis = 0> (rows, i1)
-count = Squeeze (taps)
-sum = Loop <body = add_tap (int64 i, bool keep, float[m, o] before) => (bool keep_on, float[m, o] after) {{
-  keep_on = Identity (keep)
-  row = Gather <axis = 0> (row_of_each, i)
-  read = Gather <axis = 0> (table, row)
-  matrix = Gather <axis = 0> (matrices, i)
-  product = MatMul (read, matrix)
-  has_row = Gather <axis = 0> (there, i)
-  has_column = Reshape (has_row, column_shape)
-  counted = Where (has_column, product, nought)
-  after = Add (before, counted)
-}}> (count, go, start)
-{result}
-output = {activation} (total)"""
+    g = Builder(expansion.opset)
+    feature_sizes, pair_sizes = g.Shape("features"), g.Shape("pairs")
+    feature_rows, channels = feature_sizes[:1], feature_sizes[1:2]
+    taps, rows = pair_sizes[:1], pair_sizes[1:2]
+    filters = g.Shape("weights")[:1]
+    table = g.Concat("features", g.Expand([0.0], [1, channels]), axis=0)
+    pairs = g.Cast("pairs", to="int64")
+    there = ~(pairs < 0) & (pairs < feature_rows)
+    row_of_each = g.Where(there, pairs, feature_rows)
+    matrices = g.Transpose(g.Reshape("weights", [filters, taps, channels]), perm=[1, 2, 0])
+    column_shape = g.vector(rows, 1)
+
+    def add_tap(i: Value, go: Value, total: Value) -> tuple[Value, Value]:
+        read = g.Gather(table, g.Gather(row_of_each, i, axis=0), axis=0)
+        product = g.MatMul(read, g.Gather(matrices, i, axis=0))
+        counted = g.Reshape(g.Gather(there, i, axis=0), column_shape)
+        return go, total + g.Where(counted, product, 0.0)
+
+    signature = "(int64 i, bool keep, float[m, o] before) => (bool keep_on, float[m, o] after)"
+    start = g.Expand([0.0], [rows, filters])
+    total = g.Loop(g.Squeeze(taps), True, start, body=g.graph(signature, add_tap))
+    if "bias" in expansion.present:
+        total = total + "bias"
+    match expansion.fields["activation"]:
+        case 1:
+            return g.Relu(total)
+        case 2:
+            return g.Sigmoid(total)
+        case 3:
+            return g.LeakyRelu(total, alpha=float(expansion.fields["slope"]))
+    return total

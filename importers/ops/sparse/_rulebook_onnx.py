@@ -4,58 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-AXES = ("z", "y", "x")
+import numpy as np
+
+from trtsmith.importers.builder import Builder, Operand, Value
 
 
-def constant(name: str, numbers: Sequence[int]) -> str:
-    """An int64 column [n, 1], so that it spreads over rows."""
-    values = ", ".join(str(number) for number in numbers)
-    return f"{name} = Constant <value = int64[{len(numbers)}, 1] {{{values}}}> ()\n"
+def column(numbers: Sequence[int]) -> np.ndarray:
+    """[n, 1], so that it spreads over rows."""
+    return np.array(numbers)[:, None]
 
 
-def scalars(**values: int) -> str:
-    return "".join(f"{name} = Constant <value = int64 {{{n}}}> ()\n" for name, n in values.items())
+def within(value: Value, size: int) -> Value:
+    """Where 0 <= value < size."""
+    return ~(value < 0) & (value < size)
 
 
-def vectors(**values: int) -> str:
-    return "".join(f"{name} = Constant <value = int64[1] {{{n}}}> ()\n" for name, n in values.items())
+def columns(g: Builder) -> tuple[Value, list[Value]]:
+    """Of the rows, int64 [N]: image, and z, y and x."""
+    places = g.Cast("indices", to="int64")
+    image, *cell = (g.Gather(places, number, axis=1) for number in range(4))
+    return image, cell
 
 
-def within(result: str, value: str, size: str, suffix: str) -> str:
-    """`result` says where 0 <= value < size; names end in the suffix."""
-    return f"""
-negative_{suffix} = Less ({value}, zero)
-from_zero_{suffix} = Not (negative_{suffix})
-before_end_{suffix} = Less ({value}, {size})
-{result} = And (from_zero_{suffix}, before_end_{suffix})
-"""
+def valid_rows(image: Value, cell: Sequence[Value], batch: int, sizes: Sequence[int]) -> Value:
+    """Which rows lie in the grid, [N]."""
+    valid = within(image, batch)
+    for place, size in zip(cell, sizes, strict=True):
+        valid = valid & within(place, size)
+    return valid
 
 
-def columns() -> str:
-    """int64 `image`, `z`, `y` and `x` of the rows, each [N], and `rows`, their number."""
-    text = "places = Cast <to = 7> (indices)\n"
-    for number, name in enumerate(("image", *AXES)):
-        text += f"column_{name} = Constant <value = int64 {{{number}}}> ()\n"
-        text += f"{name} = Gather <axis = 1> (places, column_{name})\n"
-    return text + "sizes = Shape (indices)\nrows = Slice (sizes, i0, i1)\n"
+def key(image: Value, cell: Sequence[Value], sizes: Sequence[int]) -> Value:
+    """The number of a cell in row-major order; sizes are of z, y and x."""
+    number = image
+    for place, size in zip(cell, sizes, strict=True):
+        number = number * size + place
+    return number
 
 
-def valid_rows(batch: int, sizes: Sequence[int]) -> str:
-    """`valid` [N]: which rows lie in the grid."""
-    text = scalars(batch=batch, size_z=sizes[0], size_y=sizes[1], size_x=sizes[2])
-    text += within("valid_0", "image", "batch", "image")
-    for number, axis in enumerate(AXES):
-        text += within(f"inside_{axis}", axis, f"size_{axis}", axis)
-        text += f"valid_{number + 1} = And (valid_{number}, inside_{axis})\n"
-    return text + "valid = Identity (valid_3)\n"
-
-
-def key(result: str, image: str, z: str, y: str, x: str, sizes: Sequence[str]) -> str:
-    """`result`: the number of a cell in row-major order; sizes are of z, y and x."""
-    text = ""
-    before = image
-    for axis, value, size in zip(AXES, (z, y, x), sizes, strict=True):
-        text += f"{result}_{axis}_rows = Mul ({before}, {size})\n"
-        text += f"{result}_{axis} = Add ({result}_{axis}_rows, {value})\n"
-        before = f"{result}_{axis}"
-    return text + f"{result} = Identity ({before})\n"
+def first_positions(
+    g: Builder, made: Value, wanted: Value, count: Operand, wanted_count: Value, end_mark: int
+) -> Value:
+    """The position in `made` of the first key that equals each wanted one; `count` or more where there is none."""
+    keys = g.Concat(made, wanted, [end_mark], axis=0)
+    _, firsts, places, _ = g.Unique(keys, sorted=1, outputs=4)
+    return g.Slice(g.Gather(firsts, places, axis=0), count, g.Add(count, wanted_count))

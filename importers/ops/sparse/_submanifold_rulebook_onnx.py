@@ -6,44 +6,33 @@ wanted cell is that of the row that has it.
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Expansion
 from trtsmith.importers.ops.sparse import _grids as grids
 from trtsmith.importers.ops.sparse import _rulebook_onnx as parts
 
-_FIND = """
-wanted_keys = Where (there, wanted, outside)
-table_shape = Concat <axis = 0> (taps, rows)
-wanted_size = Mul (taps, rows)
-wanted_list = Reshape (wanted_keys, wanted_size)
-row_keys = Where (valid, row_key, lost)
-all_keys = Concat <axis = 0> (row_keys, wanted_list, end_mark)
-different, firsts, places_of, counts = Unique <sorted = 1> (all_keys)
-first_of_each = Gather <axis = 0> (firsts, places_of)
-wanted_end = Add (rows, wanted_size)
-first_of_wanted = Slice (first_of_each, rows, wanted_end)
-found = Less (first_of_wanted, rows)
-row_or_none = Where (found, first_of_wanted, none)
-list_of_pairs = Cast <to = 6> (row_or_none)
-pairs = Reshape (list_of_pairs, table_shape)
-"""
+_OUTSIDE, _LOST = -2, -1
 
 
-def expand(expansion: Expansion) -> str:
+def expand(expansion: Expansion) -> Value:
     """The number of the cell that each tap reads, for each row, looked up among those of the rows."""
+    g = Builder(expansion.opset)
     fields = expansion.fields
+    sizes = fields["spatial_shape"]
     numbers = grids.numbers(fields["kernel_size"])
-    text = parts.scalars(zero=0, outside=-2, lost=-1)
-    text += parts.vectors(i0=0, i1=1, taps=len(numbers), end_mark=-3, none=-1)
-    text += parts.columns() + parts.valid_rows(fields["batch_size"], fields["spatial_shape"])
-    sizes = tuple(f"size_{axis}" for axis in parts.AXES)
-    text += parts.key("row_key", "image", "z", "y", "x", sizes)
-    before = "valid"
-    for number, axis in enumerate(parts.AXES):
-        middle, dilation = fields["kernel_size"][number] // 2, fields["dilation"][number]
-        text += parts.constant(f"shift_{axis}", [(tap[number] - middle) * dilation for tap in numbers])
-        text += f"at_{axis} = Add ({axis}, shift_{axis})\n"
-        text += parts.within(f"within_{axis}", f"at_{axis}", f"size_{axis}", f"at_{axis}")
-        text += f"there_{axis} = And ({before}, within_{axis})\n"
-        before = f"there_{axis}"
-    text += f"there = Identity ({before})\n"
-    return text + parts.key("wanted", "image", "at_z", "at_y", "at_x", sizes) + _FIND
+    taps = [len(numbers)]
+    image, cell = parts.columns(g)
+    rows = g.Shape("indices")[:1]
+    valid = parts.valid_rows(image, cell, fields["batch_size"], sizes)
+    row_keys = g.Where(valid, parts.key(image, cell, sizes), _LOST)
+    there, read = valid, []
+    for axis, place in enumerate(cell):
+        middle, dilation = fields["kernel_size"][axis] // 2, fields["dilation"][axis]
+        at = place + parts.column([(tap[axis] - middle) * dilation for tap in numbers])
+        there = there & parts.within(at, sizes[axis])
+        read.append(at)
+    wanted_size = g.Mul(taps, rows)
+    wanted = g.Reshape(g.Where(there, parts.key(image, read, sizes), _OUTSIDE), wanted_size)
+    first = parts.first_positions(g, row_keys, wanted, rows, wanted_size, -3)
+    row_or_none = g.Where(first < rows, first, [-1])
+    return g.Reshape(g.Cast(row_or_none, to="int32"), g.Concat(taps, rows, axis=0))

@@ -5,7 +5,8 @@ Su et al., arXiv 2104.09864. Values have shape (batch, heads, length, head size)
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.importers.builder import TO_END
 
 
 def rotate(

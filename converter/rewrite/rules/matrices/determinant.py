@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.importers.builder import TO_END
 
 LARGEST = 32
 """Rows; each costs 20 nodes."""

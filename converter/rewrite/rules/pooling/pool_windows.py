@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.importers.builder import TO_END
 
 
 @dataclass(frozen=True)

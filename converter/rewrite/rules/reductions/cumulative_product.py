@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer, statements
+from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
+from trtsmith.importers.builder import TO_END
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

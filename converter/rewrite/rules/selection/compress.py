@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import TO_END, Writer
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
 from trtsmith.converter.rewrite.rules.selection.positions import positions
+from trtsmith.importers.builder import TO_END
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

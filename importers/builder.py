@@ -1,0 +1,178 @@
+"""Builds ONNX nodes by nested calls: `g.Mul(g.Sigmoid(x), x)`, or `g.Sigmoid(x) * x`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, partialmethod
+from typing import Any, Protocol, Union, cast, overload
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from trtsmith.importers.dtypes import NUMBERS
+
+TO_END = np.iinfo(np.int64).max
+"""As the end of a slice: all that is there."""
+
+
+class Value:
+    """A value of a graph that is being built. Python's operators write nodes; the other operand may be a number.
+
+    `shape[1:3]` writes a Slice of axis 0. Values are compared by `builder.Equal`: `==` asks for the same value.
+    """
+
+    __array_ufunc__ = None  # numpy leaves `array * value` to the value
+    __iter__ = None
+
+    def __init__(self, builder: Builder, name: str) -> None:
+        self.builder = builder
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __bool__(self) -> bool:
+        raise TypeError("the graph computes the value later: use Where or If, and & and | for `and` and `or`")
+
+    def __getitem__(self, part: slice) -> Value:
+        end = TO_END if part.stop is None else part.stop
+        return self.builder.write("Slice", self, [part.start or 0], [end])
+
+    def _write(self, op_type: str, *operands: Operand) -> Value:
+        return self.builder.write(op_type, self, *operands)
+
+    def _write_reflected(self, op_type: str, operand: Operand) -> Value:
+        return self.builder.write(op_type, operand, self)
+
+    __add__, __radd__ = partialmethod(_write, "Add"), partialmethod(_write_reflected, "Add")
+    __sub__, __rsub__ = partialmethod(_write, "Sub"), partialmethod(_write_reflected, "Sub")
+    __mul__, __rmul__ = partialmethod(_write, "Mul"), partialmethod(_write_reflected, "Mul")
+    __truediv__, __rtruediv__ = partialmethod(_write, "Div"), partialmethod(_write_reflected, "Div")
+    __lt__, __gt__ = partialmethod(_write, "Less"), partialmethod(_write, "Greater")
+    __and__, __or__ = partialmethod(_write, "And"), partialmethod(_write, "Or")
+    __neg__, __invert__ = partialmethod(_write, "Neg"), partialmethod(_write, "Not")
+
+
+Operand = Union[Value, str, bool, int, float, np.ndarray, np.generic, Sequence["Operand"], None]  # noqa: UP007
+"""A value or its name; a constant; a list, of which values make a Concat; None for an input that is left out."""
+
+
+class _Operator(Protocol):
+    @overload
+    def __call__(self, *inputs: Operand, outputs: int, **attributes: Any) -> tuple[Value, ...]: ...
+    @overload
+    def __call__(self, *inputs: Operand, **attributes: Any) -> Value: ...
+
+
+class Builder:
+    """Collects nodes. `g.Softmax(x, axis=-1)` writes one and gives its result; `outputs=2` gives as many, as a tuple.
+
+    A number of an operator that is known is written as an attribute, `g.Unsqueeze(x, axes=[1])`; where the opset has it
+    as an input, it becomes a constant. A Python int is an int64, a float a float32; numpy's numbers and arrays keep
+    their type. Equal constants are one value. `to="int64"` and `dtype=` take names of element types.
+    """
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self.nodes: list[onnx.NodeProto] = []
+        self._made: set[str] = set()  # by nodes of the graph that is being written, and no output of it yet
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
+        self._count = 0
+
+    def __getattr__(self, op_type: str) -> _Operator:
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+        return cast(_Operator, partial(self.write, op_type))
+
+    def inputs(self, *names: str) -> list[Value]:
+        """Values that exist already, by their names."""
+        return [Value(self, name) for name in names]
+
+    @overload
+    def write(self, op_type: str, *inputs: Operand, outputs: int, **attributes: Any) -> tuple[Value, ...]: ...
+    @overload
+    def write(self, op_type: str, *inputs: Operand, **attributes: Any) -> Value: ...
+    def write(self, op_type: str, *inputs: Operand, outputs: int = 0, **attributes: Any) -> Any:
+        """One node; its result, or as many as `outputs` says."""
+        for key in ("to", "dtype"):
+            if isinstance(attributes.get(key), str):
+                attributes[key] = NUMBERS[attributes[key]]
+        names = [self._name(operand) for operand in inputs]
+        for key, place in moved_attributes(op_type, "", self.opset, tuple(attributes)).items():
+            if place < 0:
+                raise ValueError(f"{op_type} of opset {self.opset} has no attribute or input {key!r}")
+            names += [""] * (place + 1 - len(names))
+            names[place] = self.constant(attributes.pop(key)).name
+        made = [self._fresh(op_type) for _ in range(outputs or 1)]
+        self._made.update(value.name for value in made)
+        self.nodes.append(helper.make_node(op_type, names, [value.name for value in made], **attributes))
+        return tuple(made) if outputs else made[0]
+
+    def constant(self, value: Any) -> Value:
+        array = np.asarray(value)
+        if not isinstance(value, (np.ndarray, np.generic)) and array.dtype.kind == "f":
+            array = array.astype(np.float32)
+        key = str(array.dtype), array.shape, array.tobytes()
+        if key not in self._constants:
+            self._constants[key] = self.write("Constant", value=onnx.numpy_helper.from_array(array))
+        return self._constants[key]
+
+    def vector(self, *dims: Operand) -> Value:
+        """A shape of numbers and of int64[1] that the graph computes, as a list that is an operand makes it."""
+        return Value(self, self._name(dims))
+
+    def arange(self, count: Operand) -> Value:
+        """0, 1, ... as int64; count: int64[1]."""
+        return self.write("Range", 0, self.write("Squeeze", count), 1)
+
+    def graph(self, signature: str, body: Callable[..., Sequence[Value]]) -> onnx.GraphProto:
+        """The graph of a Loop or an If: `body` writes it, from its inputs to its outputs; it may read outer values.
+
+        signature: "(int64 k, bool go, float[n] sum) => (bool go_on, float[n] next)", in onnx.parser's syntax.
+        """
+        graph = onnx.parser.parse_graph(f"body {signature} {{}}")
+        outer = self.nodes, self._made, self._constants
+        self.nodes, self._made, self._constants = [], set(), dict(self._constants)
+        arguments = [self._fresh(argument.name) for argument in graph.input]
+        for argument, value in zip(graph.input, arguments, strict=True):
+            argument.name = value.name
+        for output, value in zip(graph.output, self.distinct(body(*arguments)), strict=True):
+            output.name = value.name
+        graph.node.extend(self.nodes)
+        self.nodes, self._made, self._constants = outer
+        return graph
+
+    def distinct(self, results: Sequence[Value]) -> list[Value]:
+        """The results as outputs of the graph: each made by a node of the graph, and no two the same."""
+        distinct = []
+        for result in results:
+            output = result if result.name in self._made else self.write("Identity", result)
+            self._made.discard(output.name)
+            distinct.append(output)
+        return distinct
+
+    def _name(self, operand: Operand) -> str:
+        if isinstance(operand, (list, tuple)) and any(isinstance(part, (Value, str)) for part in operand):
+            parts = [part if isinstance(part, (Value, str)) else [part] for part in operand]
+            operand = self.write("Concat", *parts, axis=0)
+        if operand is None or isinstance(operand, str):
+            return operand or ""
+        return (operand if isinstance(operand, Value) else self.constant(operand)).name
+
+    def _fresh(self, hint: str) -> Value:
+        self._count += 1
+        return Value(self, f"{hint}_{self._count}")
+
+
+@lru_cache(maxsize=4096)
+def moved_attributes(op_type: str, domain: str, opset: int, attributes: tuple[str, ...]) -> Mapping[str, int]:
+    """The attributes that the operator does not have in this opset: the place of the input instead, or -1."""
+    if domain or not attributes:
+        return {}
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, "")
+    except onnx.defs.SchemaError:  # TensorRT's parser takes operators that are newer than the opset
+        return {}
+    places = {parameter.name: place for place, parameter in enumerate(schema.inputs)}
+    return {name: places.get(name, -1) for name in attributes if name not in schema.attributes}
