@@ -2,8 +2,9 @@
 
 The judge is that of `trtsmith verify`. What it needs is computed beforehand, by onnxruntime on a CPU, and travels in the
 bundle: outputs of the original, as they are and with values rounded to each precision. The GPU runs engines alone.
-Their outputs stay beside the record, so that another judge needs no GPU (`gpucheck/judge_outputs.py`). Of a large output that is a
-part of each axis, with the places of the largest and the smallest element, and what these two are in each run.
+Their outputs stay beside the record, so that another judge needs no GPU (`gpucheck/judge_outputs.py`). Of a large
+output that is a part of each axis, with the places of the largest and the smallest element, and what these two are in
+each run.
 """
 
 from __future__ import annotations

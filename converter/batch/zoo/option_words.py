@@ -25,7 +25,15 @@ from typing import Any
 COMMAS = frozenset({"target", "at"})
 """Options whose one value is a list with commas."""
 
-NAMED = {"shapes": "=", "values": "=", "freeze": "=", "reference": "=", "rtol": ":", "atol": ":"}
+NAMED = {
+    "shapes": "=",
+    "values": "=",
+    "freeze": "=",
+    "reference": "=",
+    "rtol": ":",
+    "atol": ":",
+    "compare": "=",
+}
 """Options whose values belong to a name, and what stands between the two."""
 
 _POINTS = ("min", "opt", "max")
