@@ -73,12 +73,14 @@ class Builder:
     their type. Equal constants are one value. `to="int64"` and `dtype=` take names of element types.
     """
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, names: Callable[[str], str] | None = None) -> None:
+        """names: gives a fresh name for a hint; numbered hints without it."""
         self.opset = opset
-        self.nodes: list[onnx.NodeProto] = []
+        self.nodes: list[Any] = []
         self._made: set[str] = set()  # by nodes of the graph that is being written, and no output of it yet
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
         self._count = 0
+        self._names = names or self._numbered
 
     def __getattr__(self, op_type: str) -> _Operator:
         if not op_type[0].isupper():
@@ -104,10 +106,20 @@ class Builder:
                 raise ValueError(f"{op_type} of opset {self.opset} has no attribute or input {key!r}")
             names += [""] * (place + 1 - len(names))
             names[place] = self.constant(attributes.pop(key)).name
-        made = [self._fresh(op_type) for _ in range(outputs or 1)]
+        made = [self.fresh(op_type) for _ in range(outputs or 1)]
         self._made.update(value.name for value in made)
         self.nodes.append(helper.make_node(op_type, names, [value.name for value in made], **attributes))
         return tuple(made) if outputs else made[0]
+
+    def copy(self, node: onnx.NodeProto, inputs: Sequence[Operand]) -> list[Value]:
+        """The same node on other inputs; its outputs are fresh, and have no name where one is left out."""
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        made = [self.fresh(node.op_type) if name else Value(self, "") for name in node.output]
+        copy.input[:] = map(self._name, inputs)
+        copy.output[:] = [value.name for value in made]
+        self.nodes.append(copy)
+        return made
 
     def constant(self, value: Any) -> Value:
         array = np.asarray(value)
@@ -134,7 +146,7 @@ class Builder:
         graph = onnx.parser.parse_graph(f"body {signature} {{}}")
         outer = self.nodes, self._made, self._constants
         self.nodes, self._made, self._constants = [], set(), dict(self._constants)
-        arguments = [self._fresh(argument.name) for argument in graph.input]
+        arguments = [self.fresh(argument.name) for argument in graph.input]
         for argument, value in zip(graph.input, arguments, strict=True):
             argument.name = value.name
         for output, value in zip(graph.output, self.distinct(body(*arguments)), strict=True):
@@ -160,9 +172,13 @@ class Builder:
             return operand or ""
         return (operand if isinstance(operand, Value) else self.constant(operand)).name
 
-    def _fresh(self, hint: str) -> Value:
+    def fresh(self, hint: str) -> Value:
+        """A value that a node is going to make."""
+        return Value(self, self._names(hint))
+
+    def _numbered(self, hint: str) -> str:
         self._count += 1
-        return Value(self, f"{hint}_{self._count}")
+        return f"{hint}_{self._count}"
 
 
 @lru_cache(maxsize=4096)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from onnx import TensorProto as T
+from onnx import helper
 
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import element_type
-from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES, legal_type
 from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES
 from trtsmith.converter.rewrite.types.reading import operators_reading, wanted_in_onnx_types
+from trtsmith.importers.builder import Builder
 
 
 class Values:
     """`legal` and `native` name the value that holds an ONNX value in its legal type, or in its ONNX type.
 
     A value whose ONNX type TensorRT computes in is both, under its own name.
+    builder: of the graph's new nodes, with nodes of the graph that stay in between. base: names what it writes next.
     """
 
-    def __init__(self, scope: Scope, emit: Emitter, outer: Values | None) -> None:
+    def __init__(self, scope: Scope, outer: Values | None) -> None:
         """`scope` is still in ONNX's types."""
         self.scope = scope
-        self.emit = emit
+        whole = scope.whole
+        self.builder = Builder(whole.opset(""), lambda hint: whole.names.value(f"{self.base}/{hint}"))
+        self.base = "types"
         self.outer = outer
         self._legal: dict[str, str] = {}
         self._native: dict[str, str] = {}
@@ -86,8 +90,12 @@ class Values:
         if self._found(name, "_legal") is None:
             return name
         elem = self.elem(name)
-        self._native[name] = self.emit.cast(self.legal(name), elem)
+        self._native[name] = self.builder.Cast(self.legal(name), to=elem).name
         return self._native[name]
+
+    def give(self, name: str, op_type: str, value: str, **attributes: int) -> None:
+        """Writes a node that makes the value `name`."""
+        self.builder.nodes.append(helper.make_node(op_type, [value], [name], **attributes))
 
     def kept(self, name: str) -> bool:
         """Whether the value is found in its ONNX type under its own name."""
@@ -106,9 +114,9 @@ class Values:
 
     def _out_of(self, name: str, elem: int) -> str:
         """TensorRT takes small floats and 4-bit integers out of their types by DequantizeLinear, here with scale 1."""
-        if elem in (T.UINT8, T.DOUBLE):
-            return self.emit.cast(name, legal_type(elem))
-        if self.emit.opset < 19 or elem in (T.INT16, T.UINT16, T.UINT32, T.UINT64):
-            return self.emit.cast(name, legal_type(elem))
-        real = self.emit("DequantizeLinear", name, self.emit.number(1.0))
-        return real if legal_type(elem) == T.FLOAT else self.emit.cast(real, legal_type(elem))
+        g = self.builder
+        held = elem in (T.UINT8, T.DOUBLE, T.INT16, T.UINT16, T.UINT32, T.UINT64)
+        if g.opset < 19 or held:
+            return g.Cast(name, to=legal_type(elem)).name
+        real = g.DequantizeLinear(name, 1.0)
+        return (real if legal_type(elem) == T.FLOAT else g.Cast(real, to=legal_type(elem))).name

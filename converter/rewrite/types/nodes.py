@@ -26,6 +26,7 @@ from trtsmith.converter.rewrite.types.operators import (
     TYPE_ATTRIBUTES,
     compute,
 )
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dtypes import FLOATS, NUMBERS
 
 _FLOATS = frozenset(NUMBERS[name] for name in FLOATS)
@@ -50,16 +51,16 @@ class NodeLegaliser:
         self._graph = graph
 
     def node(self, node: Node, values: Values, edge: set[str]) -> None:
-        emit = values.emit
-        start = len(emit.nodes)
+        nodes = values.builder.nodes
+        start = len(nodes)
         label, first = node.label, node.inputs[0] if node.inputs else ""
-        emit.base = next((name for name in node.outputs if name), label)
+        values.base = next((name for name in node.outputs if name), label)
         what = self._standard(node, values, edge) if not node.domain else None
         if what is None:  # the node stays; its subgraphs may change
             what = self._stays(node, values)
         if what:
             self._ledger.changed = True
-            self._ledger.record(node, label, what, emit.nodes[start:], values.elem(first))
+            self._ledger.record(node, label, what, nodes[start:], values.elem(first))
 
     def _stays(self, node: Node, values: Values) -> str:
         """The node on legal types, without arithmetic of ours; what changed about it."""
@@ -73,7 +74,7 @@ class NodeLegaliser:
         if inputs != before:
             node.scope.rewire(node, inputs=inputs)
         retyped_attributes = not kept and self._attributes_of(node)
-        values.emit.nodes.append(node)
+        values.builder.nodes.append(node)
         for inner in node.scopes:
             self._graph(inner, values)
         legalised = []
@@ -97,7 +98,7 @@ class NodeLegaliser:
         outputs = list(node.outputs)
         for position, name in enumerate(outputs):
             if name in self._uint8_outputs(values) and not values.kept(name):
-                outputs[position] = values.emit.fresh("int32")
+                outputs[position] = values.builder.fresh("int32").name
                 values.set_legal(name, T.UINT8, outputs[position])
         if tuple(outputs) != node.outputs:
             node.scope.rewire(node, outputs=outputs)
@@ -142,25 +143,25 @@ class NodeLegaliser:
             if not int8:
                 return None
             elem = 0
-        emit = values.emit
+        g = values.builder
         inputs = [
-            emit.cast(name, T.INT32) if name and int8 and values.elem(name) == T.INT8 else values.legal(name)
+            g.Cast(name, to="int32")
+            if name and int8 and values.elem(name) == T.INT8
+            else Value(g, values.legal(name))
             for name in node.inputs
         ]
-        made: list[str]
         if node.op_type in IN_FLOAT:
-            inputs = [emit.cast(inputs[0], T.FLOAT), *inputs[1:]]
-            made = emit.copied(node.proto, inputs)
-            made[0] = emit.cast(made[0], T.INT32 if elem == T.INT8 else legal_type(elem))
+            made = g.copy(node.proto, [g.Cast(inputs[0], to="float32"), *inputs[1:]])
+            made[0] = g.Cast(made[0], to=T.INT32 if elem == T.INT8 else legal_type(elem))
         else:
-            start = len(emit.nodes)
-            made = compute(emit, node.proto, inputs, elem)
-            for new in emit.nodes[start:]:
+            start = len(g.nodes)
+            made = compute(node.proto, inputs, elem)
+            for new in g.nodes[start:]:
                 if isinstance(new, onnx.NodeProto) and new.op_type == node.op_type:
                     self._attributes(new)
         for name, value in zip(node.outputs, made, strict=False):
             if name:
-                self._store(name, value, values, int8)
+                self._store(name, value.name, values, int8)
         return what_changed(integers)
 
     def _constant(self, node: Node, values: Values) -> str | None:
@@ -169,29 +170,27 @@ class NodeLegaliser:
         elem = values.elem(name)
         if elem not in ILLEGAL_TYPES or not values.wanted(name):
             return None
-        values.emit.nodes.append(node)
+        values.builder.nodes.append(node)
         values.keep(name, elem)
         if values.wanted_legal(name):
-            (more,) = values.emit.copied(node.proto, ())
-            copy = values.emit.nodes[-1]
-            assert isinstance(copy, onnx.NodeProto)  # it was written this moment
-            self._attributes(copy)
-            values.set_legal(name, elem, more)
+            (more,) = values.builder.copy(node.proto, ())
+            self._attributes(values.builder.nodes[-1])
+            values.set_legal(name, elem, more.name)
         return ""
 
     def _store(self, name: str, value: str, values: Values, int8: bool = False) -> None:
         """`value`, in the legal type, is the node's output `name` from now on."""
         elem = values.elem(name)
         if elem == T.INT8 and int8:
-            values.emit.cast(value, T.INT8, out=name)
+            values.give(name, "Cast", value, to=T.INT8)
         elif name in self._uint8_outputs(values):
             values.set_legal(name, elem, value)
         else:
-            last = values.emit.nodes[-1]
+            last = values.builder.nodes[-1]
             if isinstance(last, onnx.NodeProto) and value in last.output and last.op_type != "Constant":
                 last.output[list(last.output).index(value)] = name
             else:
-                values.emit("Identity", value, out=name)
+                values.give(name, "Identity", value)
             if elem in ILLEGAL_TYPES:
                 values.set_legal(name, elem)
 
@@ -208,10 +207,10 @@ class NodeLegaliser:
             and target not in ILLEGAL_TYPES
             and values.kept(node.inputs[0])
         ):
-            values.emit.nodes.append(node)  # TensorRT casts an input at once
+            values.builder.nodes.append(node)  # TensorRT casts an input at once
             return ""
         if source not in ILLEGAL_TYPES and node.outputs[0] in edge and node.op_type == "Cast":
-            values.emit.nodes.append(node)  # and an output at last
+            values.builder.nodes.append(node)  # and an output at last
             values.keep(node.outputs[0], target)
             return ""
         if source not in ILLEGAL_TYPES and target not in ILLEGAL_TYPES:
@@ -220,10 +219,11 @@ class NodeLegaliser:
                 return None
         saturate = bool(attributes["saturate"].i) if "saturate" in attributes else True
         mode = attributes["round_mode"].s.decode() if "round_mode" in attributes else "up"
-        value = converted(values.emit, values.legal(node.inputs[0]), source, target, Rounding(saturate, mode))
-        if value == values.legal(node.inputs[0]):
-            value = values.emit("Identity", value)
-        self._store(node.outputs[0], value, values)
+        given = Value(values.builder, values.legal(node.inputs[0]))
+        value = converted(given, source, target, Rounding(saturate, mode))
+        if value is given:
+            value = values.builder.Identity(given)
+        self._store(node.outputs[0], value.name, values)
         return what_changed([e for e in (source, target) if e in ILLEGAL_TYPES])
 
 

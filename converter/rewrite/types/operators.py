@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import onnx
 from onnx import TensorProto as T
 
-from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.integers import wrapped
 from trtsmith.converter.rewrite.types.legal_types import INTEGERS
 from trtsmith.converter.rewrite.types.unsigned_operators import UNSIGNED_32, UNSIGNED_64
+from trtsmith.importers.builder import Value
 
 LEAVES_RANGE = frozenset(
     {
@@ -107,17 +107,17 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "s
 """Attributes that hold an element type."""
 
 
-def compute(emit: Emitter, node: onnx.NodeProto, inputs: Sequence[str], elem: int) -> list[str]:
-    """The node's operator on legal types; `elem` is the ONNX type of its numbers. "" for outputs that are left out."""
+def compute(node: onnx.NodeProto, inputs: Sequence[Value], elem: int) -> list[Value]:
+    """The node's operator on legal types; `elem` is the ONNX type of its numbers. Outputs that are left out have no name."""
     if elem == T.UINT64 and node.op_type in UNSIGNED_64:
-        return UNSIGNED_64[node.op_type](emit, node, inputs)
+        return UNSIGNED_64[node.op_type](node, inputs)
     if elem == T.UINT32 and node.op_type in UNSIGNED_32:
-        return UNSIGNED_32[node.op_type](emit, node, inputs)
-    outputs = emit.copied(node, inputs)
+        return UNSIGNED_32[node.op_type](node, inputs)
+    outputs = inputs[0].builder.copy(node, inputs)
     if elem not in INTEGERS or node.op_type not in LEAVES_RANGE or elem == T.UINT64:
         return outputs
     reduction = next((a.s for a in node.attribute if a.name == "reduction"), b"none")
     if node.op_type in ADDS_UP and reduction not in (b"add", b"mul"):
         return outputs
     wide = T.INT64 if elem == T.UINT32 else T.INT32
-    return [wrapped(emit, outputs[0], wide, INTEGERS[elem]), *outputs[1:]]
+    return [wrapped(outputs[0], wide, INTEGERS[elem]), *outputs[1:]]

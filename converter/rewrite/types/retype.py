@@ -17,7 +17,6 @@ from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.model.process.others_code import others_code
 from trtsmith.converter.rewrite.engine.records import Rewrite
-from trtsmith.converter.rewrite.types.emitter import Emitter
 from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.ledger import Ledger
 from trtsmith.converter.rewrite.types.legal_types import (
@@ -76,8 +75,7 @@ class _Retyper:
         self._nodes = NodeLegaliser(self.ledger, bytes_out, self._tensor, self.scope)
 
     def scope(self, scope: Scope, outer: Values | None) -> None:
-        emit = Emitter(self._graph)
-        values = Values(scope, emit, outer)
+        values = Values(scope, outer)
         self._inputs(scope, values)
         self._initializers(scope, values)
         main = scope.outer is None
@@ -86,7 +84,7 @@ class _Retyper:
         for node in list(scope.nodes):
             self._nodes.node(node, values, last)
         self._outputs(scope, values, edge)
-        self._nodes_of[scope] = emit.nodes
+        self._nodes_of[scope] = values.builder.nodes
         ends = scope.inputs.keys() | scope.outputs
         for name in list(scope.types):
             if name not in ends and not values.kept(name):
@@ -159,8 +157,8 @@ class _Retyper:
         name = self._graph.names.value(f"{tensor.name}/int8")
         small = (array.astype(np.int16) - less).astype(np.int8)
         scope.set_tensor(onnx.numpy_helper.from_array(small, name))
-        wide = values.emit.cast(name, T.INT32)
-        return values.emit("Add", wide, values.emit.constant(less, T.INT32)) if less else wide
+        wide = values.builder.Cast(name, to="int32")
+        return (wide + np.int32(less) if less else wide).name
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
         array = legal_array(self._graph.source.array(tensor), tensor.data_type)
@@ -173,7 +171,7 @@ class _Retyper:
             if values.kept(name) and main:
                 continue
             if name in edge:
-                values.emit.cast(values.legal(name), T.UINT8, out=name)
+                values.give(name, "Cast", values.legal(name), to=T.UINT8)
                 self.ledger.changed = True
                 continue
             holder = values.legal(name)
