@@ -27,9 +27,9 @@ from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.references import References
 from trtsmith.converter.verify.rounding import rounded
-from trtsmith.converter.verify.sets import ENDS, Generation
+from trtsmith.converter.verify.sets import Generation
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import OtherSizes, Verdict, judge, not_comparable
+from trtsmith.converter.verify.verdict import ENDS, OtherSizes, Verdict, judge, not_comparable
 
 
 def verify_graphs(
