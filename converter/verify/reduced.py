@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import FACTOR, PROVES, QUANTIZED, changed_by, moved_by, type_of
+from trtsmith.converter.verify.allowance import PROVES, QUANTIZED, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
@@ -24,13 +23,9 @@ from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
-from trtsmith.converter.verify.sensitivity import DRAWS, shaken
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
-
-NEAR = 2.0**-6
-"""By how much of itself an input is moved for another draw of rounding: every value rounds anew, as badly as before."""
 
 
 def verify_reduced(
@@ -53,11 +48,11 @@ def verify_reduced(
     must not be worse than the precision is. In 8 bits that is known of the calibrated graph alone: what it changes is told,
     and only outputs of which it changes too much are left out.
     """
-    rounding = partial(
-        onnxruntime_outputs, watched(original), precision=precision, progress=lambda text: None, exact=exact
-    )
     try:
-        plain, narrow = rounding((InputSet("", feeds),))
+        sets = (InputSet("", feeds),)
+        plain, narrow = onnxruntime_outputs(
+            watched(original), sets, precision, lambda text: None, exact=exact
+        )
     except ConversionError as error:
         return not_comparable("original", error, inputs, "nothing")
     try:
@@ -66,17 +61,8 @@ def verify_reduced(
         return not_comparable("rewritten graph", error, inputs, "original")
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     wanted = plain[0] if expected is None else expected
-    against = partial(compared, original, wanted, actual, plain[0], other, precision, tolerances)
-    measured, found = against()
-    random = random_outputs(original)
-    excluded = measured.excluded(tolerances) | random
-    if (
-        narrow is not None
-        and not tolerances
-        and any(not c.agrees and c.output not in excluded for c in found)
-    ):
-        measured, found = against("", *most_rounded(rounding, feeds, plain[0]))
-        excluded = measured.excluded(tolerances) | random
+    measured, found = compared(original, wanted, actual, plain[0], other, precision, tolerances)
+    excluded = measured.excluded(tolerances) | random_outputs(original)
     verdict = judge(
         tuple(c for c in found if c.output not in excluded),
         inputs,
@@ -89,35 +75,6 @@ def verify_reduced(
     )
     sums = ", its sums emulated" if precision == FP16_SUMS else ""
     return replace(verdict, reason=f"{verdict.reason}, in {type_of(precision)} against the original{sums}")
-
-
-Rounding = Callable[[Sequence[InputSet]], tuple[Sequence[Arrays], Sequence[Arrays] | None]]
-"""Runs the original on sets of inputs, as it is and rounded (engine.onnxruntime_outputs)."""
-
-
-def most_rounded(
-    run_rounded: Rounding, feeds: Arrays, outputs: Arrays
-) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """What rounding changes at most in DRAWS more draws: FACTOR times the norm by output, and by element.
-
-    Which values round up and which down is chance: each draw is of inputs that are NEAR those of the comparison. Nothing
-    where onnxruntime refuses such inputs: they may be indices.
-    """
-    generators = [np.random.default_rng(seed) for seed in range(DRAWS)]
-    sets = [InputSet("", {name: shaken(a, rng, NEAR) for name, a in feeds.items()}) for rng in generators]
-    norms, changes = dict[str, float](), dict[str, np.ndarray]()
-    try:
-        plain, narrow = run_rounded(sets)
-    except ConversionError:
-        return norms, changes
-    for values, others in zip(plain, narrow or (), strict=False):
-        for name, value in values.items():
-            other = others[name]
-            if value.dtype.kind == "f" and value.shape == other.shape == outputs[name].shape:
-                moved = np.abs(other.astype(np.float64) - value.astype(np.float64))
-                norms[name] = max(norms.get(name, 0.0), FACTOR * changed_by(value, other))
-                changes[name] = np.fmax(changes.get(name, moved), moved)
-    return norms, changes
 
 
 def run_reduced(

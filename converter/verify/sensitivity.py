@@ -23,13 +23,13 @@ EXPLAINED = 0.25
 """From which part of an output's error on the change counts as its cause: of the few values that it moves some move far."""
 
 
-def shaken(array: np.ndarray, rng: np.random.Generator, by: float = SHAKEN) -> np.ndarray:
-    """Floats moved up or down by a part of themselves; other types as they are."""
+def shaken(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Floats moved up or down by SHAKEN of themselves; other types as they are."""
     array = np.asarray(array)
     if array.dtype.kind != "f":
         return array
     signs = rng.choice([-1.0, 1.0], array.shape)
-    return np.asarray(array.astype(np.float64) * (1 + by * signs)).astype(array.dtype)
+    return np.asarray(array.astype(np.float64) * (1 + SHAKEN * signs)).astype(array.dtype)
 
 
 def most_moved(expected: Arrays, feeds: Arrays, run: Callable[[Arrays], Arrays]) -> dict[str, float]:

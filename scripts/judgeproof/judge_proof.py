@@ -17,7 +17,6 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,12 @@ from judgeproof.proof_networks import HELD_OUT, TUNED, UNIT, Net, build, names  
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.model import Model  # noqa: E402
 from trtsmith.converter.model.ort import run  # noqa: E402
-from trtsmith.converter.rewrite.precision.formats import FORMATS  # noqa: E402
 from trtsmith.converter.verify.allowance import Allowance  # noqa: E402
 from trtsmith.converter.verify.compare import Comparison  # noqa: E402
 from trtsmith.converter.verify.engine import onnxruntime_outputs  # noqa: E402
 from trtsmith.converter.verify.meaning.compared_outputs import compared  # noqa: E402
 from trtsmith.converter.verify.meaning.selections import watched  # noqa: E402
 from trtsmith.converter.verify.noise import ScaledOutput, bounds  # noqa: E402
-from trtsmith.converter.verify.reduced import most_rounded  # noqa: E402
 from trtsmith.converter.verify.sets import InputSet  # noqa: E402
 
 RECORD = ROOT / "benchmarks" / "judge.json"
@@ -111,12 +108,10 @@ class Case:
         original = build(name, start)
         self.feeds = original.feeds
         model = self._saved(original)
-        self.rounding = partial(
-            onnxruntime_outputs, watched(model), precision=precision, progress=lambda text: None, exact=()
+        plain, narrow = onnxruntime_outputs(
+            watched(model), (InputSet("", self.feeds),), precision, lambda text: None, exact=()
         )
-        plain, narrow = self.rounding((InputSet("", self.feeds),))
         self.model, self.seen, self.narrow = model, plain[0], narrow[0] if narrow else None
-        self.drawn: tuple[dict[str, float], dict[str, np.ndarray]] | None = None
         self.plain = {one.name: plain[0][one.name] for one in original.outputs}
         self.measured, _ = self._compared(self.plain)
         exact = build(name, start, wide=True)
@@ -142,13 +137,7 @@ class Case:
         return np.asarray(np.maximum(found, np.min(found[found > 0], initial=np.inf) if found.any() else 0))
 
     def _compared(self, outputs: Arrays) -> tuple[Allowance, tuple[Comparison, ...]]:
-        judge = partial(compared, self.model, self.plain, outputs, self.seen, self.narrow, self.precision)
-        measured, found = judge()
-        if self.precision not in FORMATS or all(c.agrees for c in found):
-            return measured, found
-        if self.drawn is None:  # as verify_reduced does before it says that a graph disagrees
-            self.drawn = most_rounded(self.rounding, self.feeds, self.seen)
-        return judge(None, "", *self.drawn)
+        return compared(self.model, self.plain, outputs, self.seen, self.narrow, self.precision)
 
     def _share(self, outputs: Arrays, output: str) -> float:
         """The share of what is allowed that an output takes; above 1 where it disagrees."""
