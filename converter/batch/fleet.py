@@ -61,7 +61,7 @@ _TEXTS = (".html", ".json")
 
 
 @dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """A machine of the cluster. resources: as Ray has them. facts: as it says itself, with its GPU; None before."""
 
     id: str
@@ -95,7 +95,7 @@ class RayExecutor:
         self._connection = RayConnection(on, jobs)
         self._folder, self._setup, self._hashes = folder, setup, hashes
         self._stopped = threading.Event()
-        self._nodes: list[Node] = []
+        self._nodes: list[ClusterNode] = []
         self._here = MachineFacts({}, {}, "")
         self._running: dict[Any, _Running] = {}
         self._unfit: set[str] = set()  # machines that came later and are not like the others
@@ -274,7 +274,7 @@ class RayExecutor:
                 )
                 left = [ends[end] for end in late]
 
-    def _asked(self, nodes: Sequence[Node]) -> list[Node]:
+    def _asked(self, nodes: Sequence[ClusterNode]) -> list[ClusterNode]:
         """The machines with what they say of themselves. UsageError for those that are not like this one."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -380,17 +380,17 @@ class Unfit:
     problems: tuple[Problem, ...]
 
 
-def _alive(ray: Any) -> list[Node]:
+def _alive(ray: Any) -> list[ClusterNode]:
     """The machines on which tasks can run; one that gives no cores runs none."""
     nodes = [
-        Node(entry["NodeID"], entry["NodeManagerAddress"], entry["Resources"])
+        ClusterNode(entry["NodeID"], entry["NodeManagerAddress"], entry["Resources"])
         for entry in ray.nodes()
         if entry["Alive"] and entry["Resources"].get("CPU")
     ]
     return sorted(nodes, key=lambda node: (node.address, node.id))
 
 
-def _resources_text(node: Node) -> str:
+def _resources_text(node: ClusterNode) -> str:
     gpus = node.resources.get("GPU", 0)
     target = f" ({node.facts.gpu.target})" if node.facts and node.facts.gpu else ""
     gpu = f", {gpus:g} GPUs {node.accelerator}{target}" if gpus else ", no GPU"

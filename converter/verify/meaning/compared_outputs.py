@@ -12,7 +12,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import Allowance, allowance, type_of
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.meaning.matched_rows import (
-    Explanation,
+    RowsExplained,
     Matching,
     RowTable,
     columns_of,
@@ -259,7 +259,7 @@ class _RowGroup:
             f"{off[:, columns.score].max():.2g})"
         )
 
-    def _explanation(self, noise: Mapping[str, Noise]) -> Explanation:
+    def _explanation(self, noise: Mapping[str, Noise]) -> RowsExplained:
         blocks = [
             _bound(self.wanted[n], noise.get(n)).reshape(*self.rows.values.shape[:2], -1) for n in self.names
         ]
@@ -276,7 +276,7 @@ class _RowGroup:
                 np.broadcast_to(each, shape).reshape(-1, 4),
                 Scores(pool.values.ravel(), pool.bound.ravel()),
             )
-        return Explanation(
+        return RowsExplained(
             self.one,
             self.rows,
             np.concatenate(blocks, axis=2),
