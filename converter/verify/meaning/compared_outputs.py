@@ -12,8 +12,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import Allowance, allowance, type_of
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.meaning.matched_rows import (
-    RowsExplained,
     Matching,
+    RowsExplained,
     RowTable,
     columns_of,
     corners,
