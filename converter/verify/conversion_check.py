@@ -293,7 +293,8 @@ class ConversionCheck:
         if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
             nodes = _float32_nodes(rewritten)
             return verify_reduced(*graphs, self.inputs, precision, *told, exact=nodes, doubtful=doubtful)
-        return verify_graphs(*graphs, self.inputs, *told, doubtful=doubtful)
+        own = expected if self.expected is None and self.plain is None else None
+        return verify_graphs(*graphs, self.inputs, *told, plain=own, doubtful=doubtful)
 
 
 def prepare(
