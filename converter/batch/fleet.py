@@ -52,7 +52,10 @@ PART = 16 << 20
 PROBE_S = 90.0
 """For the answers of all machines together. Starting Python there and reading our sources takes 3 s on an idle one."""
 
-_POLL_S, _NODES_S, _CANCEL_S = 0.3, 5.0, 5.0
+_POLL_S, _NODES_S = 0.3, 5.0
+_CANCEL_S, _KILL_S = 30.0, 5.0
+"""For cancelled tasks to end with their processes, which only a worker that lives sees to; and for killed ones to go."""
+
 _MORE = 16
 """Tasks that Ray has beyond two for each core: the others wait here as plain data, whatever their number."""
 
@@ -264,13 +267,13 @@ class RayExecutor:
         """End what Ray has of it, and wait until it is gone. A worker that does not heed it is killed."""
         left = list(self._running)
         self._running.clear()
-        for force in (False, True):
+        for force, patience in ((False, _CANCEL_S), (True, _KILL_S)):
             for reference in left:
                 self._ray.cancel(reference, force=force)
             ends = {reference.completed(): reference for reference in left}
             if ends:
                 _, late = self._ray.wait(
-                    list(ends), num_returns=len(ends), timeout=_CANCEL_S, fetch_local=False
+                    list(ends), num_returns=len(ends), timeout=patience, fetch_local=False
                 )
                 left = [ends[end] for end in late]
 
