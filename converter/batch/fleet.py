@@ -53,8 +53,9 @@ PROBE_S = 90.0
 """For the answers of all machines together. Starting Python there and reading our sources takes 3 s on an idle one."""
 
 _POLL_S, _NODES_S = 0.3, 5.0
-_CANCEL_S, _KILL_S = 30.0, 5.0
-"""For cancelled tasks to end with their processes, which only a worker that lives sees to; and for killed ones to go."""
+_CANCELS = ((False, 10.0), (False, 10.0), (False, 10.0), (True, 5.0))
+"""How cancelled tasks are ended: whether by killing their workers, and how long that may take. Only a worker that lives ends
+what its task has started; one that is about to begin a task may miss to be interrupted, so it is told again."""
 
 _MORE = 16
 """Tasks that Ray has beyond two for each core: the others wait here as plain data, whatever their number."""
@@ -267,7 +268,7 @@ class RayExecutor:
         """End what Ray has of it, and wait until it is gone. A worker that does not heed it is killed."""
         left = list(self._running)
         self._running.clear()
-        for force, patience in ((False, _CANCEL_S), (True, _KILL_S)):
+        for force, patience in _CANCELS:
             for reference in left:
                 self._ray.cancel(reference, force=force)
             ends = {reference.completed(): reference for reference in left}
