@@ -116,8 +116,8 @@ def read_zoo_file(path: Path) -> Given:
     except RecursionError:
         raise _no_zoo(path, 1, "it is nested too deeply", "tables and arrays a few levels deep") from None
     except ValueError as error:  # TOMLDecodeError, and int() for numbers of thousands of digits
-        what, line = _said(str(error), text)
-        raise _no_zoo(path, line, what, "TOML, as https://toml.io describes it") from None
+        said, line = _said(str(error), text)
+        raise _no_zoo(path, line, said, "TOML, as https://toml.io describes it") from None
     return Given(ZooFile(path, Path(os.path.abspath(path.parent)), lines), (), "", document)
 
 
