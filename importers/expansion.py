@@ -43,17 +43,22 @@ def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
                 wide, outputs[index] = outputs[index], f"{outputs[index]}_narrow"
                 cast = helper.make_node("Cast", [wide], [outputs[index]], to=NUMBERS[expansion.dtype])
                 nodes.append(cast)
-    key = repr(
-        (sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, expansion.opset)
-    )
-    name = f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     imports = [helper.make_opsetid("", expansion.opset)]
+    name = _function_name(op, expansion)
     function = helper.make_function(EXPANDED_DOMAIN, name, inputs, outputs, nodes, imports)
     if op in OPS and expansion.opset >= ALLOWZERO_OPSET:  # a computed size of 0 means 0: empty tensors work
         for node in function.node:
             if node.op_type == "Reshape" and all(a.name != "allowzero" for a in node.attribute):
                 node.attribute.append(helper.make_attribute("allowzero", 1))
     return function
+
+
+def _function_name(op: OpDef, expansion: Expansion) -> str:
+    """Equal for equal expansions alone."""
+    key = repr(
+        (sorted(expansion.fields.items()), sorted(expansion.present), expansion.dtype, expansion.opset)
+    )
+    return f"{op.name}_{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
 def _body(op: OpDef, expansion: Expansion) -> tuple[list[onnx.NodeProto], list[str]]:
@@ -96,9 +101,11 @@ def with_functions(
     opset = next((o.version for o in imports if o.domain in ("", "ai.onnx")), MIN_OPSET)
     functions: dict[str, onnx.FunctionProto] = {}
     for node in plugin_nodes(expanded.graph):
-        function = function_of(node, dtypes, opset)
-        functions[function.name] = function
-        node.op_type, node.domain = function.name, EXPANDED_DOMAIN
+        op, expansion = _expansion_of(node, dtypes, opset)
+        name = _function_name(op, expansion)
+        if name not in functions:
+            functions[name] = expansion_function(op, expansion)
+        node.op_type, node.domain = name, EXPANDED_DOMAIN
         del node.attribute[:]
         node.input[:] = [value for value in node.input if value]
     if functions:
@@ -109,6 +116,10 @@ def with_functions(
 
 def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> onnx.FunctionProto:
     """The operator of a plugin node of ours as a function of its connected inputs, as for `expand_model`."""
+    return expansion_function(*_expansion_of(node, dtypes, opset))
+
+
+def _expansion_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> tuple[OpDef, Expansion]:
     op = by_name()[node.op_type]
     if opset < op.expansion_opset:
         raise LookupError(f"opset {opset} is older than {op.expansion_opset}", op.expansion_opset)
@@ -118,7 +129,7 @@ def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> 
     )
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     connected = frozenset(port.name for port, _ in present)
-    return expansion_function(op, Expansion(fields_of_node(op, attributes), connected, dtype, opset))
+    return op, Expansion(fields_of_node(op, attributes), connected, dtype, opset)
 
 
 def plugin_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:

@@ -16,6 +16,7 @@ from onnx import helper
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import check_fields, plugin_attributes, read_attribute
 from trtsmith.importers.opdef import (
+    FRAGMENT_OPSET,
     PLUGIN_ATTRIBUTES,
     PLUGIN_NAMESPACE,
     TYPE_VARIABLES,
@@ -23,13 +24,11 @@ from trtsmith.importers.opdef import (
     AliasedNode,
     Attr,
     Fields,
+    Fragment,
     OpDef,
     Refusal,
 )
 from trtsmith.importers.registry import find_aliases, normalise_domain
-
-FRAGMENT_OPSET = 11
-"""Prologues and epilogues are written for this opset and use only what later opsets did not change."""
 
 _WIDEN = {"float64": "float32"}
 """Dtypes that TensorRT has not, and what they become around the plugin."""
@@ -256,7 +255,7 @@ def _emit(
         **plugin_attributes(op, fields),
     )
     values |= {name: results[name] for name in outputs if results.get(name)}
-    epilogue = _fragment(alias.epilogue, found, values, base)
+    epilogue = _fragment(alias.epilogue, found, values, f"{base}/after")
     return Lowered(op, alias, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
 
 
@@ -296,13 +295,20 @@ def parse_statements(text: str, opset: int) -> list[onnx.NodeProto]:
 
 
 def _fragment(
-    text: str | Callable[[AliasedNode], str], found: AliasedNode, values: dict[str, str], base: str
+    fragment: str | Callable[[AliasedNode], Fragment], found: AliasedNode, values: dict[str, str], base: str
 ) -> list[onnx.NodeProto]:
     """The fragment's nodes with local names replaced by graph values; `values` gains the names that it defines."""
-    body = text(found) if callable(text) else text
+    body = fragment(found) if callable(fragment) else fragment
     if not body:
         return []
-    nodes = parse_statements(body, FRAGMENT_OPSET)
+    if isinstance(body, str):
+        nodes = parse_statements(body, FRAGMENT_OPSET)
+    else:
+        builder = next(iter(body.values())).builder
+        outer, values = values, dict(values)  # names of a builder mean nothing to another fragment
+        for local, made in zip(body, builder.distinct([*body.values()]), strict=True):
+            values[made.name] = outer.setdefault(local, f"{base}/{local}")
+        nodes = builder.nodes
     for index, node in enumerate(nodes):
         for position, local in enumerate(node.input):
             if local and local not in values:

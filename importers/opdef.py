@@ -15,11 +15,15 @@ from typing import Any, Union
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder
 from trtsmith.importers.builder import Value as GraphValue
 from trtsmith.importers.generation import Meaning
 
 PLUGIN_NAMESPACE = "trtsmith"
 """Domain of our nodes and namespace of our plugins."""
+
+FRAGMENT_OPSET = 11
+"""Prologues and epilogues are written for this opset and use only what later opsets did not change."""
 
 PLUGIN_ATTRIBUTES = frozenset({"plugin_version", "plugin_namespace"})
 """Attributes that the ONNX parser reads to find a plugin; they are never fields."""
@@ -150,6 +154,14 @@ class AliasedNode:
     dtypes: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
+    def builder(self) -> Builder:
+        """Builds a prologue or an epilogue: a value that exists already is an operand by its name."""
+        return Builder(FRAGMENT_OPSET)
+
+
+Fragment = Union[str, Mapping[str, GraphValue]]  # noqa: UP007
+"""ONNX statements (onnx.parser syntax), or values of a Builder by the names of what they are."""
+
 
 def _same_fields(node: AliasedNode) -> Fields:
     return dict(node.attrs)
@@ -167,9 +179,9 @@ class Alias:
     when:          whether the node means this operator (one op_type may mean several); False passes on in silence.
     guard:         a refusal when the node means this operator but in a way that the plugin does not compute.
     fields:        plugin fields from the node.
-    prologue:      ONNX statements (onnx.parser syntax, opset 11 and later) that make ports out of inputs. Floating
-                   inputs reach it in one dtype, that of the first; floating ports must leave it so.
-    epilogue:      ONNX statements that make the alias's outputs out of ports; output ports are named as the ports.
+    prologue:      makes ports out of inputs. Floating inputs reach it in one dtype, that of the first; floating ports
+                   must leave it so.
+    epilogue:      makes the alias's outputs out of ports; output ports are named as the ports.
     outputs:       output names in the node's order.
     source:        who defines the alias.
     """
@@ -185,8 +197,8 @@ class Alias:
     when: Callable[[AliasedNode], bool] | None = None
     guard: Callable[[AliasedNode], Refusal | None] | None = None
     fields: Callable[[AliasedNode], Fields] = _same_fields
-    prologue: str | Callable[[AliasedNode], str] = ""
-    epilogue: str | Callable[[AliasedNode], str] = ""
+    prologue: str | Callable[[AliasedNode], Fragment] = ""
+    epilogue: str | Callable[[AliasedNode], Fragment] = ""
 
 
 @dataclass(frozen=True)

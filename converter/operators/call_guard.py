@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -15,8 +15,18 @@ from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.operators.watched_import import place, what_of
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import Unknown
-from trtsmith.importers.lowering import FRAGMENT_OPSET, parse_statements
-from trtsmith.importers.opdef import Alias, Body, Case, Expansion, Fields, OpDef, Refusal, Shapes, Work
+from trtsmith.importers.lowering import parse_statements
+from trtsmith.importers.opdef import (
+    FRAGMENT_OPSET,
+    Alias,
+    Case,
+    Expansion,
+    Fields,
+    OpDef,
+    Refusal,
+    Shapes,
+    Work,
+)
 from trtsmith.importers.problem import Problem
 
 _UNKNOWN = (KeyError, TypeError)
@@ -79,20 +89,20 @@ class _Guard:
 
         return call
 
-    def expansion(self, function: Callable[[Expansion], Body]) -> Callable[[Expansion], Body]:
-        count = len(self._op.outputs)
-
-        def fits(result: Any) -> bool:
-            values = result if isinstance(result, Sequence) else [result]
-            return isinstance(result, str) or [type(value) for value in values] == [Value] * count
-
-        body_of = self(function, "its expansion", fits, "a text, or a Value of a Builder for each output")
+    def nodes(self, function: Any, part: str, fits: Fits, expected: str) -> Any:
+        """A function that gives ONNX statements, or values of a Builder that fit."""
+        if not callable(function):
+            return function
+        body_of = self(
+            function, part, lambda result: isinstance(result, str) or fits(result), f"a text, or {expected}"
+        )
 
         @wraps(function)
-        def call(expansion: Expansion) -> Body:
-            body: Body = body_of(expansion)
+        def call(asked: Any) -> Any:
+            body = body_of(asked)
             if isinstance(body, str):
-                self._parse(body, "its expansion", expansion.opset, function)
+                opset = asked.opset if isinstance(asked, Expansion) else FRAGMENT_OPSET
+                self._parse(body, part, opset, function)
             return body
 
         return call
@@ -115,21 +125,13 @@ class _Guard:
             ),
         }
         for part in ("prologue", "epilogue"):
-            whole[part] = self._statements(getattr(alias, part), f"{part!r} of the alias {name!r}")
+            whole[part] = self.nodes(
+                getattr(alias, part),
+                f"{part!r} of the alias {name!r}",
+                lambda result: isinstance(result, Mapping) and _are_values(result.values()),
+                "Values of a Builder by name",
+            )
         return replace(alias, **whole)
-
-    def _statements(self, text: Any, part: str) -> Any:
-        if not callable(text):
-            return text
-        text_of = self(text, part, lambda result: isinstance(result, str), "a text")
-
-        @wraps(text)
-        def call(node: Any) -> str:
-            found: str = text_of(node)
-            self._parse(found, part, FRAGMENT_OPSET, text)
-            return found
-
-        return call
 
     def _parse(self, text: str, part: str, opset: int, function: Any) -> None:
         try:
@@ -180,7 +182,12 @@ def guarded(op: OpDef, said: str) -> OpDef:
             lambda result: _arrays(result) and result.keys() >= {*outputs},
             f"a numpy array for each of {', '.join(outputs)}",
         ),
-        expand=guard.expansion(op.expand),
+        expand=guard.nodes(
+            op.expand,
+            "its expansion",
+            lambda result: _are_values(result if isinstance(result, Sequence) else [result], len(outputs)),
+            "a Value of a Builder for each output",
+        ),
         bounds=guard.rule(
             op.bounds,
             "its bounds",
@@ -192,6 +199,10 @@ def guarded(op: OpDef, said: str) -> OpDef:
         cases=tuple(map(guard.case, op.cases)),
         benchmarks=tuple(map(guard.case, op.benchmarks)),
     )
+
+
+def _are_values(results: Collection[Any], count: int | None = None) -> bool:
+    return count in (None, len(results)) and all(isinstance(result, Value) for result in results)
 
 
 def _arrays(result: Any) -> bool:

@@ -19,8 +19,8 @@ from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import place, what_of
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.fields import check_fields
-from trtsmith.importers.lowering import FRAGMENT_OPSET, parse_statements
-from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, Case, OpDef, Port
+from trtsmith.importers.lowering import parse_statements
+from trtsmith.importers.opdef import FRAGMENT_OPSET, TYPE_VARIABLES, Alias, Case, OpDef, Port
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Kind, Refusal
 
 _PLUGIN_INPUTS = ("value", "spatial_shapes", "level_start_index", "sampling_locations", "attention_weights")
 
-_SPLIT_HEADS = """
-ms_zero = Constant <value = int64[1] {0}> ()
-ms_two = Constant <value = int64[1] {2}> ()
-ms_four = Constant <value = int64[1] {4}> ()
-ms_weights_shape = Shape ({weights})
-ms_value_shape = Shape (value)
-ms_batch_queries = Slice (ms_weights_shape, ms_zero, ms_two)
-ms_heads_channels = Slice (ms_value_shape, ms_two, ms_four)
-ms_output_shape = Concat <axis = 0> (ms_batch_queries, ms_heads_channels)
-attention = Reshape (output, ms_output_shape)
-"""
+
+def _split_heads(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    weights = "attention_logits" if "logits" in node.present else "attention_weights"
+    shape = [g.Shape(weights)[:2], g.Shape("value")[2:4]]
+    return {"attention": g.Reshape("output", shape)}
 
 
 def _bevformer_guard(node: AliasedNode) -> Refusal | None:
@@ -44,40 +40,25 @@ def _bevformer_guard(node: AliasedNode) -> Refusal | None:
     return None
 
 
-_BEVFORMER_PROLOGUE = """
-bf_zero = Constant <value = int64[1] {0}> ()
-bf_one = Constant <value = int64[1] {1}> ()
-bf_two = Constant <value = int64[1] {2}> ()
-bf_three = Constant <value = int64[1] {3}> ()
-bf_four = Constant <value = int64[1] {4}> ()
-bf_minus = Constant <value = int64[1] {-1}> ()
-bf_axis = Constant <value = int64 {0}> ()
-spatial_shapes = Cast <to = 7> (shapes)
-bf_heights = Slice (spatial_shapes, bf_zero, bf_one, bf_one)
-bf_widths = Slice (spatial_shapes, bf_one, bf_two, bf_one)
-bf_areas_column = Mul (bf_heights, bf_widths)
-bf_areas = Reshape (bf_areas_column, bf_minus)
-level_start_index = CumSum <exclusive = 1> (bf_areas, bf_axis)
-bf_spatial_shape = Shape (spatial_shapes)
-bf_levels = Slice (bf_spatial_shape, bf_zero, bf_one)
-bf_logits_shape = Shape (logits)
-bf_batch_queries_heads = Slice (bf_logits_shape, bf_zero, bf_three)
-bf_samples = Slice (bf_logits_shape, bf_three, bf_four)
-bf_points = Div (bf_samples, bf_levels)
-bf_weights_shape = Concat <axis = 0> (bf_batch_queries_heads, bf_levels, bf_points)
-attention_logits = Reshape (logits, bf_weights_shape)
-bf_offsets_shape = Concat <axis = 0> (bf_weights_shape, bf_two)
-sampling_offsets = Reshape (offsets, bf_offsets_shape)
-bf_reference_shape = Shape (points)
-bf_batch_queries = Slice (bf_reference_shape, bf_zero, bf_two)
-bf_reference_numbers = Slice (bf_reference_shape, bf_three, bf_four)
-bf_references = Div (bf_reference_numbers, bf_two)
-bf_points_shape = Concat <axis = 0> (bf_batch_queries, bf_one, bf_references, bf_two)
-bf_reference = Reshape (points, bf_points_shape)
-reference_points = Cast <to = 1> (bf_reference)
-"""
-"""Point p of every level belongs to reference point p mod G, offsets are in pixels and softmax goes over all samples, as the
-operator has it; levels are stored one after the other."""
+def _bevformer_prologue(node: AliasedNode) -> dict[str, Value]:
+    """Point p of every level belongs to reference point p mod G, offsets are in pixels and softmax goes over all samples,
+    as the operator has it; levels are stored one after the other.
+    """
+    g = node.builder()
+    spatial_shapes = g.Cast("shapes", to="int64")
+    areas = g.Slice(spatial_shapes, [0], [1], [1]) * g.Slice(spatial_shapes, [1], [2], [1])
+    levels = g.Shape(spatial_shapes)[:1]
+    shape = g.Shape("logits")
+    weights_shape = g.vector(shape[:3], levels, shape[3:4] / levels)
+    points_shape = g.Shape("points")
+    references = g.Reshape("points", [points_shape[:2], 1, points_shape[3:4] / [2], 2])
+    return {
+        "spatial_shapes": spatial_shapes,
+        "level_start_index": g.CumSum(g.Reshape(areas, [-1]), 0, exclusive=1),
+        "attention_logits": g.Reshape("logits", weights_shape),
+        "sampling_offsets": g.Reshape("offsets", [weights_shape, 2]),
+        "reference_points": g.Cast(references, to="float32"),
+    }
 
 
 def _bevformer(op_type: str) -> Alias:
@@ -87,8 +68,8 @@ def _bevformer(op_type: str) -> Alias:
         inputs=("value", "shapes", "points", "offsets", "logits"),
         outputs=("attention",),
         guard=_bevformer_guard,
-        prologue=_BEVFORMER_PROLOGUE,
-        epilogue=_SPLIT_HEADS.replace("{weights}", "attention_logits"),
+        prologue=_bevformer_prologue,
+        epilogue=_split_heads,
         source="BEVFormer_tensorrt, Autoware",
     )
 
@@ -107,7 +88,7 @@ ALIASES = (
         inputs=_PLUGIN_INPUTS,
         attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
         outputs=("attention",),
-        epilogue=_SPLIT_HEADS.replace("{weights}", "attention_weights"),
+        epilogue=_split_heads,
         source="NVIDIA TensorRT OSS",
     ),
     Alias(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
 from trtsmith.importers.ops import _deformable_conv as common
 from trtsmith.importers.ops._deformable_conv_aliases import (
@@ -55,7 +56,7 @@ def _nvidia(op_type: str) -> Alias:
     )
 
 
-_PACKED = 27
+_PACKED_OFFSETS, _PACKED = 18, 27
 """Channels of DCNv2_TRT's second input: (dy, dx) for each of 3x3 taps, then nine mask logits."""
 
 
@@ -86,15 +87,11 @@ def _packed_fields(_node: AliasedNode) -> Fields:
     return fields((1, 1), (1, 1), (1, 1), 1, 1)
 
 
-_UNPACK = """
-dc_start = Constant <value = int64[1] {0}> ()
-dc_middle = Constant <value = int64[1] {18}> ()
-dc_end = Constant <value = int64[1] {27}> ()
-dc_channels = Constant <value = int64[1] {1}> ()
-offset = Slice (packed, dc_start, dc_middle, dc_channels)
-dc_logits = Slice (packed, dc_middle, dc_end, dc_channels)
-mask = Sigmoid (dc_logits)
-"""
+def _unpack(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    logits = g.Slice("packed", [_PACKED_OFFSETS], [_PACKED], [1])
+    return {"offset": g.Slice("packed", [0], [_PACKED_OFFSETS], [1]), "mask": g.Sigmoid(logits)}
+
 
 _PACKED_ALIAS = Alias(
     op_type="DCNv2_TRT",
@@ -110,7 +107,7 @@ _PACKED_ALIAS = Alias(
     ),
     guard=_packed_guard,
     fields=_packed_fields,
-    prologue=_UNPACK,
+    prologue=_unpack,
     source="dcnv2_trt (TensorRT 7), after tensorRTIntegrate",
 )
 

@@ -144,7 +144,7 @@ UNIQUE_SLICES = OpDef(
             inputs=("x",),
             outputs=("output", "inverse", "counts", "number"),
             fields=lambda _: {"axis": 0, "sorted": 1},
-            epilogue="number = Cast <to = 7> (count)",
+            epilogue=lambda node: {"number": node.builder().Cast("count", to="int64")},
             source="Autoware, autoware_tensorrt_plugins, unique_plugin; AWML and autoware-ml, PTv3",
         ),
     ),

@@ -10,10 +10,11 @@ import onnx.defs
 import pytest
 from onnx import helper, parser
 
+import trtsmith.importers.expansion
 from tests.importers.running import case_inputs, error, plugin_model, run_standard
 from trtsmith.converter.graph.onnx_inference import infer_shapes
-from trtsmith.importers.expansion import expand_model, expansion_function, plugin_nodes
-from trtsmith.importers.opdef import Expansion
+from trtsmith.importers.expansion import expand_model, expansion_function, plugin_nodes, with_functions
+from trtsmith.importers.opdef import Expansion, OpDef
 from trtsmith.importers.registry import OPS
 
 OP = next(op for op in OPS if op.name == "ModulatedDeformableConvolution")
@@ -77,6 +78,26 @@ def test_two_nodes_and_somebody_elses() -> None:
     expanded.graph.node.remove(next(n for n in expanded.graph.node if n.domain))
     outputs = run_standard(expanded, inputs)
     assert error(outputs[0], 2 * OP.reference(CASE.fields, inputs)["output"]) < OP.tolerance["float32"]
+
+
+def test_equal_nodes_share_one_function_that_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17)
+    for name in ("equal", "other"):
+        node = model.graph.node.add()
+        node.CopyFrom(model.graph.node[0])
+        node.output[0] = name
+    model.graph.node[2].input[4] = ""
+    built = []
+
+    def build(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
+        built.append(expansion.present)
+        return expansion_function(op, expansion)
+
+    monkeypatch.setattr(trtsmith.importers.expansion, "expansion_function", build)
+    expanded, functions = with_functions(model, {})
+    first, equal, other = expanded.graph.node
+    assert first.op_type == equal.op_type != other.op_type
+    assert len(functions) == len(built) == len(set(built)) == 2
 
 
 def test_a_reshape_of_a_users_expansion_keeps_its_meaning_of_zero() -> None:

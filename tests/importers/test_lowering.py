@@ -12,8 +12,9 @@ import pytest
 from onnx import helper
 
 import trtsmith.importers.lowering
+from trtsmith.importers.builder import Value
 from trtsmith.importers.lowering import ForeignNode, Lowered, lower
-from trtsmith.importers.opdef import Alias, Attr, Field, Kind, OpDef, Port, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Field, Kind, OpDef, Port, Refusal
 from trtsmith.importers.registry import MODELOPT_DOMAIN, OPS, find_aliases, known_domains, normalise_domain
 
 OP = replace(
@@ -122,6 +123,35 @@ def test_prologue_and_epilogue_share_local_names(know: Any) -> None:
         ("Sum", ["Y/Sum/a", "I", "Y/Sum/b"], ["Y/Sum/output"]),
         ("Add", ["Y/Sum/output", "X"], ["Y"]),
     ]
+
+
+def test_fragments_of_a_builder_read_names_and_keep_their_own_apart(know: Any) -> None:
+    def before(node: AliasedNode) -> dict[str, Value]:
+        g = node.builder()
+        return {"a": g.Neg("x"), "b": g.Abs(g.Neg("x"))}
+
+    def after(node: AliasedNode) -> dict[str, Value]:
+        g = node.builder()
+        return {"final": g.Neg(g.Neg("output") + "b")}
+
+    know(replace(PLAIN, inputs=("x", "index"), outputs=("final",), prologue=before, epilogue=after))
+    nodes = done(replace(NODE, inputs=("X", "I"))).nodes
+    assert summary(nodes) == [
+        ("Neg", ["X"], ["Y/Sum/a"]),
+        ("Neg", ["X"], ["Y/Sum/Neg_2"]),
+        ("Abs", ["Y/Sum/Neg_2"], ["Y/Sum/b"]),
+        ("Sum", ["Y/Sum/a", "I", "Y/Sum/b"], ["Y/Sum/output"]),
+        ("Neg", ["Y/Sum/output"], ["Y/Sum/after/Neg_1"]),
+        ("Add", ["Y/Sum/after/Neg_1", "Y/Sum/b"], ["Y/Sum/after/Add_2"]),
+        ("Neg", ["Y/Sum/after/Add_2"], ["Y"]),
+    ]
+    assert len({node.name for node in nodes}) == len(nodes)
+
+
+def test_a_fragment_of_a_builder_that_reads_what_nothing_makes(know: Any) -> None:
+    know(replace(PLAIN, epilogue=lambda node: {"output": node.builder().Neg("never_made")}))
+    with pytest.raises(LookupError, match="reads 'never_made', which nothing makes"):
+        lower(NODE, 1)
 
 
 def test_fragments_may_depend_on_the_node(know: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
 
 INPUTS = (
@@ -43,13 +44,10 @@ def _fields(node: AliasedNode) -> Fields:
     }
 
 
-_CHANNELS_FIRST = """
-bp_first = Transpose <perm = [3, 0, 1, 2]> (output)
-bp_sizes = Shape (bp_first)
-bp_one = Constant <value = int64[1] {1}> ()
-bp_shape = Concat <axis = 0> (bp_one, bp_sizes)
-result = Reshape (bp_first, bp_shape)
-"""
+def _channels_first(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    first = g.Transpose("output", perm=[3, 0, 1, 2])
+    return {"result": g.Reshape(first, [1, g.Shape(first)])}
 
 
 def _bevdet(op_type: str, source: str) -> tuple[Alias, Alias]:
@@ -70,7 +68,7 @@ def _bevdet(op_type: str, source: str) -> tuple[Alias, Alias]:
         fields=_fields,
         source=source,
     )
-    several = replace(alias, when=None, outputs=("result",), epilogue=_CHANNELS_FIRST)
+    several = replace(alias, when=None, outputs=("result",), epilogue=_channels_first)
     return alias, replace(several, source=f"the same with output_z above 1, [1, C, Z, H, W]; {source}")
 
 

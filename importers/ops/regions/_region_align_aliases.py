@@ -5,8 +5,8 @@ ONNX's own RoiAlign is none of them: TensorRT imports it, and its largest sample
 
 from __future__ import annotations
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
-from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Fields, Kind, Refusal
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, MOST_SAMPLES
 
@@ -75,16 +75,12 @@ def _plugin_fields(node: AliasedNode) -> Fields:
     }
 
 
-def _join_images(node: AliasedNode) -> str:
+def _join_images(node: AliasedNode) -> dict[str, Value]:
     """Images in the dtype of the boxes: float16 has all up to 2048, bfloat16 up to 256."""
+    g = node.builder()
     dtype = node.dtypes.get("boxes")
-    number = NUMBERS[dtype if dtype in TYPE_VARIABLES["T"] else "float32"]
-    return f"""
-ra_column = Constant <value = int64[2] {{-1, 1}}> ()
-ra_numbers = Cast <to = {number}> (images)
-ra_images = Reshape (ra_numbers, ra_column)
-rois = Concat <axis = 1> (ra_images, boxes)
-"""
+    numbers = g.Cast("images", to=dtype if dtype in TYPE_VARIABLES["T"] else "float32")
+    return {"rois": g.Concat(g.Reshape(numbers, [-1, 1]), "boxes", axis=1)}
 
 
 def _plugin(op_type: str, source: str) -> Alias:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -90,20 +91,14 @@ def _torchvision_fields(node: AliasedNode) -> Fields:
     }
 
 
-_CHANNELS_READ = """
-ps_one = Constant <value = int64[1] {1}> ()
-ps_four = Constant <value = int64[1] {4}> ()
-ps_first = Constant <value = int64 {0}> ()
-ps_step = Constant <value = int64 {1}> ()
-ps_shape = Shape (output)
-ps_planes = Slice (ps_shape, ps_one, ps_four)
-ps_count = ReduceProd <keepdims = 0> (ps_planes)
-ps_numbers = Range (ps_first, ps_count, ps_step)
-ps_channels = Reshape (ps_numbers, ps_planes)
-ps_everywhere = Expand (ps_channels, ps_shape)
-channel_mapping = Cast <to = 6> (ps_everywhere)
-"""
-"""torchvision's second output, which its gradient needs: the input channel of every element of the first."""
+def _channels_read(node: AliasedNode) -> dict[str, Value]:
+    """torchvision's second output, which its gradient needs: the input channel of every element of the first."""
+    g = node.builder()
+    shape = g.Shape("output")
+    planes = shape[1:4]
+    channels = g.Reshape(g.Range(0, g.ReduceProd(planes, keepdims=0), 1), planes)
+    return {"channel_mapping": g.Cast(g.Expand(channels, shape), to="int32")}
+
 
 _ALIASES = (
     Alias(
@@ -119,7 +114,7 @@ _ALIASES = (
         ),
         guard=sampling_refusal,
         fields=_torchvision_fields,
-        epilogue=_CHANNELS_READ,
+        epilogue=_channels_read,
         source="torchvision ops/ps_roi_align",
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -151,22 +152,10 @@ def _patch_fields(node: AliasedNode) -> Fields:
     return {"max_displacement": node.attrs["patchsize"] // 2, **same}
 
 
-_FLAT = """
-patch_sizes = Shape (output)
-patch_0 = Constant <value = int64[1] {0}> ()
-patch_1 = Constant <value = int64[1] {1}> ()
-patch_3 = Constant <value = int64[1] {3}> ()
-patch_5 = Constant <value = int64[1] {5}> ()
-patch_channels = Constant <value = int64[1] {CHANNELS}> ()
-patch_batch = Slice (patch_sizes, patch_0, patch_1)
-patch_space = Slice (patch_sizes, patch_3, patch_5)
-flat_shape = Concat <axis = 0> (patch_batch, patch_channels, patch_space)
-flat = Reshape (output, flat_shape)
-"""
-
-
-def _flat(node: AliasedNode) -> str:
-    return _FLAT.replace("CHANNELS", str(node.attrs["patchsize"] ** 2))
+def _flat(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    sizes = g.Shape("output")
+    return {"flat": g.Reshape("output", [sizes[:1], node.attrs["patchsize"] ** 2, sizes[3:5]])}
 
 
 def _pair(name: str, doc: str, default: int, minimum: int = 1) -> Field:

@@ -8,8 +8,11 @@ overlap everything.
 
 from __future__ import annotations
 
+import numpy as np
+
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
-from trtsmith.importers.dtypes import FLOATS, NUMBERS
+from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
 
 
@@ -76,11 +79,11 @@ def _fields(**own: float) -> Fields:
     return same | own
 
 
-def _nvidia_epilogue(node: AliasedNode) -> str:
+def _nvidia_epilogue(node: AliasedNode) -> dict[str, Value]:
     """Classes are numbers of the boxes' dtype."""
     dtype = node.dtypes.get("boxes")
-    number = NUMBERS[dtype if dtype in FLOATS else "float32"]
-    return f"nmsed_classes = Cast <to = {number}> (detection_classes)"
+    number = dtype if dtype in FLOATS else "float32"
+    return {"nmsed_classes": node.builder().Cast("detection_classes", to=number)}
 
 
 def _mmdeploy_guard(node: AliasedNode) -> Refusal | None:
@@ -119,39 +122,20 @@ def _mmdeploy_fields(node: AliasedNode) -> Fields:
     )
 
 
-_DETS = """
-md_one = Constant <value = int64[1] {1}> ()
-md_shape = Shape (detection_scores)
-md_column_shape = Concat <axis = 0> (md_shape, md_one)
-md_column = Reshape (detection_scores, md_column_shape)
-dets = Concat <axis = 2> (detection_boxes, md_column)
-"""
-
-_INDEX = """
-md_zero = Constant <value = int32 {0}> ()
-md_nobody = Constant <value = int32 {-1}> ()
-md_two = Constant <value = int64[1] {2}> ()
-md_three = Constant <value = int64[1] {3}> ()
-md_box_shape = Shape (boxes)
-md_count = Slice (md_box_shape, md_one, md_two)
-md_groups = Slice (md_box_shape, md_two, md_three)
-md_others = Sub (md_groups, md_one)
-md_several = Cast <to = 9> (md_others)
-md_several_number = Cast <to = 7> (md_several)
-md_step_long = Mul (md_count, md_several_number)
-md_step = Cast <to = 6> (md_step_long)
-md_first = Mul (detection_classes, md_step)
-md_place = Add (md_first, detection_indices)
-md_empty = Less (detection_indices, md_zero)
-index = Where (md_empty, md_nobody, md_place)
-"""
-
-
-def _mmdeploy_epilogue(node: AliasedNode) -> str:
+def _mmdeploy_epilogue(node: AliasedNode) -> dict[str, Value]:
     """The score is the fifth column. With a box for each class the index is class * B + box."""
+    g = node.builder()
+    boxes, scores, classes, index = g.inputs(
+        "boxes", "detection_scores", "detection_classes", "detection_indices"
+    )
+    column = g.Reshape(scores, [g.Shape(scores), 1])
     shape = node.shapes.get("boxes")
-    shared = shape is not None and shape[2] == 1
-    return _DETS + ("index = Identity (detection_indices)" if shared else _INDEX)
+    if shape is None or shape[2] != 1:
+        sizes = g.Shape(boxes)
+        several = g.Cast(g.Cast(sizes[2:3] - [1], to="bool"), to="int64")
+        place = classes * g.Cast(sizes[1:2] * several, to="int32") + index
+        index = g.Where(index < np.int32(0), np.int32(-1), place)
+    return {"dets": g.Concat("detection_boxes", column, axis=2), "index": index}
 
 
 def _nvidia(op_type: str) -> Alias:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
-from trtsmith.importers.ops.selection._selected_boxes import KEPT, NO_LIMIT, one_image
+from trtsmith.importers.ops.selection._selected_boxes import NO_LIMIT, kept, one_image
 
 
 def _fields(_node: AliasedNode) -> Fields:
     return {"center_point_box": 0, "most": NO_LIMIT}
 
 
-def _float32(node: AliasedNode, name: str) -> str:
-    return "" if node.dtypes.get(name) == "float32" else f"bs_{name} = Cast <to = 1> ({name})\n"
+def _prologue(node: AliasedNode) -> dict[str, Value]:
+    """One image and one class. Boxes of half precision are compared in float32.
 
-
-def _prologue(node: AliasedNode) -> str:
-    """One image and one class. Boxes of half precision are compared in float32."""
-    wide = {name: _float32(node, name) for name in ("rows", "row_scores")}
-    offset = bool(node.attrs.get("offset", 0))
-    grown = "_as_given" if offset else ""
-    rows, scores = (f"bs_{name}" if cast else name for name, cast in wide.items())
-    limits = f"""max_output_boxes_per_class = Constant <value = int64[1] {{{NO_LIMIT}}}> ()
-iou_threshold = Constant <value = float[1] {{{node.attrs["iou_threshold"]!r}}}> ()
-{_GROWN if offset else ""}"""
-    return "".join(wide.values()) + one_image(rows, scores, "boxes" + grown) + limits
-
-
-_GROWN = """bs_pixel = Constant <value = float[4] {0.0, 0.0, 1.0, 1.0}> ()
-boxes = Add (boxes_as_given, bs_pixel)
-"""
-"""Sides of boxes, and of what two have in common, are larger by 1 where the second corner is 1 farther away."""
+    With an offset, sides of boxes, and of what two have in common, are larger by it.
+    """
+    g = node.builder()
+    rows, scores = (
+        value if node.dtypes.get(value.name) == "float32" else g.Cast(value, to="float32")
+        for value in g.inputs("rows", "row_scores")
+    )
+    made = one_image(rows, scores)
+    if node.attrs.get("offset", 0):
+        made["boxes"] += np.float32([0, 0, 1, 1])
+    return {
+        **made,
+        "max_output_boxes_per_class": g.constant([NO_LIMIT]),
+        "iou_threshold": g.constant([node.attrs["iou_threshold"]]),
+    }
 
 
 def _mmcv_guard(node: AliasedNode) -> Refusal | None:
@@ -54,7 +55,7 @@ BOX_SELECTION_ALIASES = (
         outputs=("kept",),
         fields=_fields,
         prologue=_prologue,
-        epilogue=KEPT,
+        epilogue=kept,
         source="torchvision, exported with ONNX_FALLTHROUGH",
     ),
     Alias(
@@ -66,7 +67,7 @@ BOX_SELECTION_ALIASES = (
         guard=_mmcv_guard,
         fields=_fields,
         prologue=_prologue,
-        epilogue=KEPT,
+        epilogue=kept,
         source="mmcv 1.x, ops/nms.py",
     ),
 )

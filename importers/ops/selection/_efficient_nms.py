@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
 
@@ -26,70 +27,38 @@ _ATTRIBUTES = (
     Attr("box_coding", Kind.INT, 0),
 )
 
-_SHAPES = """
-en_zero = Constant <value = int64[1] {0}> ()
-en_one = Constant <value = int64[1] {1}> ()
-en_two = Constant <value = int64[1] {2}> ()
-en_four = Constant <value = int64[1] {4}> ()
-en_minus = Constant <value = int64[1] {-1}> ()
-en_box_shape = Shape (box_input)
-en_pair = Slice (en_box_shape, en_zero, en_two)
-en_groups_or_none = Slice (en_box_shape, en_two, en_minus)
-en_groups_list = Concat <axis = 0> (en_groups_or_none, en_one)
-en_groups = Slice (en_groups_list, en_zero, en_one)
-en_boxes_shape = Concat <axis = 0> (en_pair, en_groups, en_four)
-en_raw = Reshape (box_input, en_boxes_shape)
-en_anchors_shape = Shape (anchors)
-en_anchors_pair = Slice (en_anchors_shape, en_zero, en_two)
-en_anchor_shape = Concat <axis = 0> (en_anchors_pair, en_one, en_four)
-en_anchor = Reshape (anchors, en_anchor_shape)
-en_raw_first = Slice (en_raw, en_zero, en_two, en_minus)
-en_raw_second = Slice (en_raw, en_two, en_four, en_minus)
-en_anchor_first = Slice (en_anchor, en_zero, en_two, en_minus)
-en_anchor_second = Slice (en_anchor, en_two, en_four, en_minus)
-"""
 
-_CORNERS_DECODED = """
-en_raw_low = Min (en_raw_first, en_raw_second)
-en_raw_high = Max (en_raw_first, en_raw_second)
-en_anchor_low = Min (en_anchor_first, en_anchor_second)
-en_anchor_high = Max (en_anchor_first, en_anchor_second)
-en_low = Add (en_raw_low, en_anchor_low)
-en_high = Add (en_raw_high, en_anchor_high)
-boxes = Concat <axis = 3> (en_low, en_high)
-"""
-
-_CENTRES_DECODED = """
-en_moved = Mul (en_raw_first, en_anchor_second)
-en_centre = Add (en_moved, en_anchor_first)
-en_scale = Exp (en_raw_second)
-en_size = Mul (en_anchor_second, en_scale)
-boxes = Concat <axis = 3> (en_centre, en_size)
-"""
-
-
-def _prologue(node: AliasedNode) -> str:
+def _prologue(node: AliasedNode) -> dict[str, Value]:
     """Boxes decoded from anchors where there are any: corners add up, sizes are exponents without variances."""
+    g = node.builder()
+    boxes, anchors = g.inputs("box_input", "anchors")
     if "anchors" not in node.present:
-        return "boxes = Identity (box_input)"
-    return _SHAPES + (_CENTRES_DECODED if node.attrs["box_coding"] else _CORNERS_DECODED)
+        return {"boxes": boxes}
+    shape = g.Shape(boxes)
+    groups = g.vector(shape[2:-1], 1)[:1]
+    raw = g.Reshape(boxes, [shape[:2], groups, 4])
+    anchor = g.Reshape(anchors, [g.Shape(anchors)[:2], 1, 4])
+    (raw_first, raw_second), (anchor_first, anchor_second) = (
+        (g.Slice(value, [0], [2], [-1]), g.Slice(value, [2], [4], [-1])) for value in (raw, anchor)
+    )
+    if node.attrs["box_coding"]:
+        first = raw_first * anchor_second + anchor_first
+        second = anchor_second * g.Exp(raw_second)
+    else:
+        first = g.Min(raw_first, raw_second) + g.Min(anchor_first, anchor_second)
+        second = g.Max(raw_first, raw_second) + g.Max(anchor_first, anchor_second)
+    return {"boxes": g.Concat(first, second, axis=3)}
 
 
-def _epilogue(node: AliasedNode) -> str:
+def _epilogue(node: AliasedNode) -> dict[str, Value]:
     """Scores of detections get their sigmoid when they are selected, as in NVIDIA's kernel; other rows stay zero."""
+    g = node.builder()
+    scores, count = g.inputs("detection_scores", "num_detections")
     if not node.attrs["score_activation"]:
-        return "det_scores = Identity (detection_scores)"
-    rows = node.attrs["max_output_boxes"]
-    return f"""
-en_first_row = Constant <value = int32 {{0}}> ()
-en_rows = Constant <value = int32 {{{rows}}}> ()
-en_step = Constant <value = int32 {{1}}> ()
-en_row = Range (en_first_row, en_rows, en_step)
-en_real = Less (en_row, num_detections)
-en_sigmoid = Sigmoid (detection_scores)
-en_nothing = Sub (en_sigmoid, en_sigmoid)
-det_scores = Where (en_real, en_sigmoid, en_nothing)
-"""
+        return {"det_scores": scores}
+    row = g.Range(np.int32(0), np.int32(node.attrs["max_output_boxes"]), np.int32(1))
+    score = g.Sigmoid(scores)
+    return {"det_scores": g.Where(row < count, score, score - score)}
 
 
 def raw_threshold(threshold: float) -> float:

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from trtsmith.importers.dtypes import FLOATS, NUMBERS
+from trtsmith.importers.builder import Value
+from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
-from trtsmith.importers.ops.selection._selected_boxes import KEPT, NO_LIMIT, one_image
+from trtsmith.importers.ops.selection._selected_boxes import NO_LIMIT, kept, one_image
 
 _LOWEST = float(np.finfo(np.float32).min)
 
@@ -33,15 +34,13 @@ def _detectron2_fields(node: AliasedNode) -> Fields:
     return given | {"clockwise": 0, "most": NO_LIMIT}
 
 
-def _in_radians(node: AliasedNode) -> str:
+def _in_radians(node: AliasedNode) -> dict[str, Value]:
     """One image and one class. Angles in degrees are turned into radians, in the dtype of the boxes."""
+    g = node.builder()
+    rows, scores = g.inputs("rows", "row_scores")
     dtype = node.dtypes.get("rows")
-    radians = f"""
-rs_factors = Constant <value = float[5] {{1.0, 1.0, 1.0, 1.0, {math.pi / 180!r}}}> ()
-rs_radians = Cast <to = {NUMBERS[dtype if dtype in FLOATS else "float32"]}> (rs_factors)
-rs_turned = Mul (rows, rs_radians)
-"""
-    return radians + one_image("rs_turned", "row_scores", "boxes")
+    factors = g.Cast([1.0, 1.0, 1.0, 1.0, math.pi / 180], to=dtype if dtype in FLOATS else "float32")
+    return one_image(rows * factors, scores)
 
 
 ROTATED_BOX_SELECTION_ALIASES = (
@@ -68,7 +67,7 @@ ROTATED_BOX_SELECTION_ALIASES = (
         guard=_guard,
         fields=_detectron2_fields,
         prologue=_in_radians,
-        epilogue=KEPT,
+        epilogue=kept,
         source="detectron2, layers/nms.py, exported with ONNX_FALLTHROUGH",
     ),
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trtsmith.importers.opdef import Fields, Port, Shapes
+from trtsmith.importers.builder import Value
+from trtsmith.importers.opdef import AliasedNode, Fields, Port, Shapes
 
 NO_LIMIT = 2**31 - 1
 
@@ -41,21 +42,15 @@ def box_faults(shapes: Any, numbers: int, kind: str) -> list[str]:
     return faults
 
 
-def one_image(rows: str, scores: str, boxes: str) -> str:
-    """ONNX: `rows` [boxes, numbers] as `boxes` of one image, and `scores` [boxes] as those of its one class."""
-    return f"""
-s_one = Constant <value = int64[1] {{1}}> ()
-s_rows_shape = Shape ({rows})
-s_boxes_shape = Concat <axis = 0> (s_one, s_rows_shape)
-{boxes} = Reshape ({rows}, s_boxes_shape)
-s_list_shape = Shape ({scores})
-s_scores_shape = Concat <axis = 0> (s_one, s_one, s_list_shape)
-scores = Reshape ({scores}, s_scores_shape)
-"""
+def one_image(rows: Value, scores: Value) -> dict[str, Value]:
+    """`rows` [boxes, numbers] as boxes of one image, and `scores` [boxes] as those of its one class."""
+    g = rows.builder
+    return {
+        "boxes": g.Reshape(rows, [1, g.Shape(rows)]),
+        "scores": g.Reshape(scores, [1, 1, g.Shape(scores)]),
+    }
 
 
-KEPT = """
-s_box = Constant <value = int64 {2}> ()
-kept = Gather <axis = 1> (selected, s_box)
-"""
-"""ONNX: which boxes of the one image are selected."""
+def kept(node: AliasedNode) -> dict[str, Value]:
+    """Which boxes of the one image are selected."""
+    return {"kept": node.builder().Gather("selected", 2, axis=1)}

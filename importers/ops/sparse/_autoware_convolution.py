@@ -5,6 +5,9 @@ What its inputs hold, `_autoware_rulebooks.py` says.
 
 from __future__ import annotations
 
+import numpy as np
+
+from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Kind, Refusal
 
 _CONVOLUTION_SOURCE = "Autoware, autoware_tensorrt_plugins (implicit_gemm_plugin); AWML, sparse_functional.py"
@@ -55,28 +58,18 @@ _CONVOLUTION = Alias(
     source=_CONVOLUTION_SOURCE,
 )
 
-_NATIVE_PAIRS = """
-ic_input = Constant <value = int64 {0}> ()
-ic_output = Constant <value = int64 {1}> ()
-ic_zero = Constant <value = int32 {0}> ()
-ic_nothing = Constant <value = int32[1] {-1}> ()
-ic_i0 = Constant <value = int64[1] {0}> ()
-ic_i1 = Constant <value = int64[1] {1}> ()
-ic_i2 = Constant <value = int64[1] {2}> ()
-ic_inputs = Gather <axis = 0> (indice_pairs, ic_input)
-ic_outputs = Gather <axis = 0> (indice_pairs, ic_output)
-ic_shape = Shape (ic_inputs)
-ic_taps = Slice (ic_shape, ic_i0, ic_i1)
-ic_rows = Slice (ic_shape, ic_i1, ic_i2)
-ic_last = Cast <to = 6> (ic_rows)
-ic_none = Less (ic_outputs, ic_zero)
-ic_places = Where (ic_none, ic_last, ic_outputs)
-ic_columns = Add (ic_rows, ic_i1)
-ic_wide = Concat <axis = 0> (ic_taps, ic_columns)
-ic_empty = Expand (ic_nothing, ic_wide)
-ic_filled = ScatterElements <axis = 1> (ic_empty, ic_places, ic_inputs)
-pairs = Slice (ic_filled, ic_i0, ic_rows, ic_i1)
-"""
+
+def _native_pairs(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    inputs, outputs = (g.Gather("indice_pairs", which, axis=0) for which in (0, 1))
+    shape = g.Shape(inputs)
+    rows = shape[1:2]
+    places = g.Where(outputs < np.int32(0), g.Cast(rows, to="int32"), outputs)
+    columns = rows + np.int64([1])
+    empty = g.Expand(np.int32([-1]), [shape[:1], columns])
+    filled = g.ScatterElements(empty, places, inputs, axis=1)
+    return {"pairs": g.Slice(filled, [0], rows, [1])}
+
 
 _NATIVE_CONVOLUTION = Alias(
     op_type="IndiceConv",
@@ -84,7 +77,7 @@ _NATIVE_CONVOLUTION = Alias(
     inputs=("features", "weights", "indice_pairs", "indice_pair_num", "num_activate_out"),
     attributes=(Attr("is_subm", Kind.INT, 0, ignored=True),),
     fields=lambda _node: {"activation": 0, "slope": 0.0},
-    prologue=_NATIVE_PAIRS,
+    prologue=_native_pairs,
     source="Autoware, autoware_tensorrt_plugins (indice_conv_plugin); AWML, sparse_functional.py",
 )
 

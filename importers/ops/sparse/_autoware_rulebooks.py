@@ -14,6 +14,11 @@ the output, in any order and with -1 for no pair; indice_pair_num [K], how many 
 
 from __future__ import annotations
 
+from math import prod
+
+import numpy as np
+
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
 
 _RULEBOOK_SOURCE = (
@@ -94,45 +99,37 @@ def _strided_fields(node: AliasedNode) -> Fields:
     return {**_submanifold_fields(node), "stride": a["stride"], "padding": a["padding"], "limit": LIMIT}
 
 
-def _masks(node: AliasedNode) -> str:
-    """pair_mask and mask_argsort of `pairs`, and the number of rows, int32 `ag_rows`. Bit k of a mask is tap k below 32."""
-    z, y, x = node.attrs["ksize"]
+def _masks(g: Builder, node: AliasedNode, rows: Value) -> dict[str, Value]:
+    """pair_mask and mask_argsort of `pairs`. Bit k of a mask is tap k below 32."""
+    taps = range(prod(node.attrs["ksize"]))
     halves = [
-        f"{1 << tap if tap < _HALF else 0}, {1 << (tap - _HALF) if _HALF <= tap < 2 * _HALF else 0}"
-        for tap in range(z * y * x)
+        [1 << tap if tap < _HALF else 0, 1 << (tap - _HALF) if _HALF <= tap < 2 * _HALF else 0]
+        for tap in taps
     ]
-    return f"""
-ag_bits = Constant <value = float[{len(halves)}, 2] {{{", ".join(halves)}}}> ()
-ag_zero = Constant <value = int32 {{0}}> ()
-ag_one = Constant <value = int32 {{1}}> ()
-ag_high = Constant <value = int32 {{{1 << _HALF}}}> ()
-ag_i0 = Constant <value = int64[1] {{0}}> ()
-ag_i1 = Constant <value = int64[1] {{1}}> ()
-ag_i2 = Constant <value = int64[1] {{2}}> ()
-ag_none = Less (pairs, ag_zero)
-ag_some = Not (ag_none)
-ag_flags = Cast <to = 1> (ag_some)
-ag_columns = Transpose <perm = [1, 0]> (ag_flags)
-ag_sums = MatMul (ag_columns, ag_bits)
-ag_numbers = Cast <to = 6> (ag_sums)
-ag_lower = Slice (ag_numbers, ag_i0, ag_i1, ag_i1)
-ag_upper = Slice (ag_numbers, ag_i1, ag_i2, ag_i1)
-ag_moved = Mul (ag_upper, ag_high)
-pair_mask = Add (ag_moved, ag_lower)
-ag_shape = Shape (pairs)
-ag_size = Slice (ag_shape, ag_i1, ag_i2)
-ag_length = Squeeze (ag_size)
-ag_rows = Cast <to = 6> (ag_length)
-mask_argsort = Range (ag_zero, ag_rows, ag_one)
-"""
+    flags = g.Cast(~g.Less("pairs", np.int32(0)), to="float32")
+    numbers = g.Cast(g.MatMul(g.Transpose(flags, perm=[1, 0]), np.float32(halves)), to="int32")
+    lower, upper = g.Slice(numbers, [0], [1], [1]), g.Slice(numbers, [1], [2], [1])
+    return {
+        "pair_mask": upper * np.int32(1 << _HALF) + lower,
+        "mask_argsort": g.Range(np.int32(0), rows, np.int32(1)),
+    }
 
 
-def _submanifold_outputs(node: AliasedNode) -> str:
-    return f"{_masks(node)}out_indices = Identity (indices)\nnum_act_out = Identity (ag_rows)\n"
+def _rows(g: Builder) -> Value:
+    """How many rows of the output `pairs` have, int32."""
+    return g.Cast(g.Squeeze(g.Shape("pairs")[1:2]), to="int32")
 
 
-def _strided_outputs(node: AliasedNode) -> str:
-    return f"{_masks(node)}out_indices = Identity (output_indices)\nnum_act_out = Identity (count)\n"
+def _submanifold_outputs(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    rows = _rows(g)
+    return {**_masks(g, node, rows), "out_indices": Value(g, "indices"), "num_act_out": rows}
+
+
+def _strided_outputs(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    indices, count = g.inputs("output_indices", "count")
+    return {**_masks(g, node, _rows(g)), "out_indices": indices, "num_act_out": count}
 
 
 def _rulebook(subm: bool) -> Alias:
@@ -160,35 +157,22 @@ def _native_guard(node: AliasedNode) -> Refusal | None:
     return _rulebook_guard(node, _NATIVE)
 
 
-_NATIVE_OUTPUTS = """
-ag_zero = Constant <value = int32 {0}> ()
-ag_one = Constant <value = int32 {1}> ()
-ag_minus_one = Constant <value = int32 {-1}> ()
-ag_i0 = Constant <value = int64[1] {0}> ()
-ag_i1 = Constant <value = int64[1] {1}> ()
-ag_i2 = Constant <value = int64[1] {2}> ()
-ag_shape = Shape (pairs)
-ag_size = Slice (ag_shape, ag_i1, ag_i2)
-ag_length = Squeeze (ag_size)
-num_act_out = Cast <to = 6> (ag_length)
-ag_numbers = Range (ag_zero, num_act_out, ag_one)
-ag_none = Less (pairs, ag_zero)
-ag_outputs = Where (ag_none, ag_minus_one, ag_numbers)
-ag_both_shape = Concat <axis = 0> (ag_i1, ag_shape)
-ag_inputs_plane = Reshape (pairs, ag_both_shape)
-ag_outputs_plane = Reshape (ag_outputs, ag_both_shape)
-indice_pairs = Concat <axis = 0> (ag_inputs_plane, ag_outputs_plane)
-ag_some = Not (ag_none)
-ag_flags = Cast <to = 1> (ag_some)
-ag_unit = Constant <value = float[1] {1}> ()
-ag_units_shape = Concat <axis = 0> (ag_size, ag_i1)
-ag_units = Expand (ag_unit, ag_units_shape)
-ag_counts = MatMul (ag_flags, ag_units)
-ag_taps = Slice (ag_shape, ag_i0, ag_i1)
-ag_counts_flat = Reshape (ag_counts, ag_taps)
-indice_pair_num = Cast <to = 6> (ag_counts_flat)
-out_indices = Identity (indices)
-"""
+def _native_outputs(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    (pairs,) = g.inputs("pairs")
+    shape = g.Shape(pairs)
+    taps, size, both = shape[:1], shape[1:2], g.vector(1, shape)
+    rows = g.Cast(g.Squeeze(size), to="int32")
+    none = pairs < np.int32(0)
+    outputs = g.Where(none, np.int32(-1), g.Range(np.int32(0), rows, np.int32(1)))
+    counts = g.MatMul(g.Cast(~none, to="float32"), g.Expand(np.float32([1]), [size, 1]))
+    return {
+        "indice_pairs": g.Concat(g.Reshape(pairs, both), g.Reshape(outputs, both), axis=0),
+        "indice_pair_num": g.Cast(g.Reshape(counts, taps), to="int32"),
+        "out_indices": Value(g, "indices"),
+        "num_act_out": rows,
+    }
+
 
 _NATIVE_RULEBOOK = Alias(
     op_type="GetIndicePairs",
@@ -198,7 +182,7 @@ _NATIVE_RULEBOOK = Alias(
     outputs=("out_indices", "indice_pairs", "indice_pair_num", "num_act_out"),
     guard=_native_guard,
     fields=_submanifold_fields,
-    epilogue=_NATIVE_OUTPUTS,
+    epilogue=_native_outputs,
     source="Autoware, autoware_tensorrt_plugins (get_indices_pairs_plugin); AWML, sparse_functional.py",
 )
 

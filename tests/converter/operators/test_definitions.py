@@ -259,6 +259,7 @@ def test_a_shape_rule_may_say_that_it_needs_to_know_more(tmp_path: Path) -> None
         ("guard", "no", "'guard' of the alias 'Logit' gives str 'no'"),
         ("fields", None, "'fields' of the alias 'Logit' gives NoneType None"),
         ("prologue", 3, "'prologue' of the alias 'Logit' gives int 3"),
+        ("prologue", {"p": 3}, "'prologue' of the alias 'Logit' gives dict {'p': 3}"),
         ("prologue", "p = = x", "'prologue' of the alias 'Logit' cannot be parsed: "),
     ],
 )
