@@ -76,7 +76,6 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
         "reductions": batch_figures.reductions,
-        "memory figures": evidence.memory_figures,
     },
     "docs/evidence/judge.md": {
         "right runs": judge_figures.right_runs,

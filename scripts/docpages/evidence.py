@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "benchmarks"
 H200 = RECORDS / "h200"
 REWRITE_RECORD = RECORDS / "rewrite.json"
-MEMORY_RECORD = RECORDS / "memory.json"
 KERNEL_RECORDS = [
     H200 / name
     for name in ("bench_correlation.json", "bench.json", "bench_earlier.json", "bench_catalogue.json")
@@ -206,30 +205,6 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
     if step in SAID:
         said = SAID[step](rows)
     return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
-
-
-def memory_figures() -> str:
-    """What scripts/bench_memory.py measured: the host memory of conversions of a large model."""
-    return render_memory(read(MEMORY_RECORD))
-
-
-def render_memory(record: Mapping[str, Any]) -> str:
-    model, machine = record["model"], record["machine"]
-    rows = [("TensorRT-RTX's builder alone", _gib(record["builder"]["peak_mib"]), "")]
-    rows += [
-        (f"`{name}`", _gib(entry["peak_mib"]), _gib(entry["without_tensorrt_mib"]))
-        for name, entry in record["commands"].items()
-    ]
-    header = ("command", "peak, all processes", "of processes without TensorRT")
-    return (
-        f"A chain of {model['layers']} matrix products, {model['mib'] / 1024:.0f} GiB of weights in one external file, on "
-        f"{machine['cores']} cores of an {machine['cpu']}, {machine['date']}. Mapped pages of the model file count.\n\n"
-        + markdown_table(header, rows)
-    )
-
-
-def _gib(mib: float) -> str:
-    return f"{mib / 1024:.1f} GiB"
 
 
 def figures() -> str:

@@ -199,10 +199,6 @@ def test_figures_come_from_the_record() -> None:
     assert record["machine"]["cpu"] in text
     assert not any("detector" in sentence for sentence in record["over_limits"])
     assert all(sentence in text for sentence in record["over_limits"])
-    memory = evidence.read(evidence.MEMORY_RECORD)
-    memory["commands"]["rewrite"] |= {"peak_mib": 3072.0, "without_tensorrt_mib": 1024.0}
-    assert "| `rewrite` | 3.0 GiB | 1.0 GiB |" in evidence.render_memory(memory)
-    assert memory["within_limits"] is True
 
 
 def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
