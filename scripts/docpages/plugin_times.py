@@ -76,17 +76,3 @@ def render_own_operator(record: Record) -> str:
         ratio = f"{row['ratio']:.0f}" if row["ratio"] is not None else ""
         rows.append((row["case"], row["dtype"], f"{row['plugin']['median_us']:,.0f}", theirs, ratio))
     return f"{_head(record)}\n\n{markdown_table(header, rows)}"
-
-
-def six_commands() -> str:
-    """What scripts/own_operator_times.py measured."""
-    return render_six_commands(
-        json.loads((H200.parent / "own_operator_times.json").read_text(encoding="utf-8"))
-    )
-
-
-def render_six_commands(record: Record) -> str:
-    rows = [(f"`{one['command']}`", f"{one['seconds']:g} s") for one in record["commands"]]
-    where = "in a fresh environment" if record["fresh_environment"] else "with what was installed"
-    head = f"On {record['cores']} cores, {where}, at a load of {record['load_before']:g} before:"
-    return f"{head}\n\n{markdown_table(('command', 'took'), rows)}"
