@@ -38,7 +38,6 @@ from docpages.marks import Parts, refresh  # noqa: E402
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"operators": operators.operators, "figures": evidence.figures},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
-    "docs/guides/triton-kernels.md": {"times of the example": plugin_times.own_operator},
     "docs/reference/cli.md": {"command line": command_line.command_line},
     **python_api.pages(),
     "docs/reference/operators.md": {

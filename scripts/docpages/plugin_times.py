@@ -60,19 +60,3 @@ def render_selection(record: Record) -> str:
     versions = record["packages"]
     table = markdown_table(header, rows)
     return f"{_head(record)[:-1]}; torchvision {versions['torchvision']}.\n\n{table}"
-
-
-def own_operator() -> str:
-    """What scripts/ownoperators/package_engines.py --times measured: the example with a kernel in Triton."""
-    return render_own_operator(_read("own_operator.json"))
-
-
-def render_own_operator(record: Record) -> str:
-    header = ("case", "dtype", "kernel", "engine of the expansion", "times as long")
-    rows = []
-    for row in record["rows"]:
-        native = row["native"].get("median_us")
-        theirs = f"{native:,.0f}" if native is not None else "no engine: out of memory"
-        ratio = f"{row['ratio']:.0f}" if row["ratio"] is not None else ""
-        rows.append((row["case"], row["dtype"], f"{row['plugin']['median_us']:,.0f}", theirs, ratio))
-    return f"{_head(record)}\n\n{markdown_table(header, rows)}"
