@@ -57,7 +57,6 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
-        "selection of boxes": plugin_times.selection,
     },
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,

@@ -1,4 +1,4 @@
-"""Makes the tables of single plugins' times: inside an engine, and of the selection of boxes beside torchvision's."""
+"""Makes the tables of single plugins' times: inside an engine."""
 
 from __future__ import annotations
 
@@ -37,26 +37,3 @@ def render_layers(record: Record) -> str:
         layer = f"{own:.1f} (×{own / kernel:.2f})"
         rows.append((row["op"], row["case"], row["dtype"], f"{kernel:.1f}", layer, f"{others:.1f}", engine))
     return f"{_head(record)}\n\n{markdown_table(header, rows)}"
-
-
-def selection() -> str:
-    """What scripts/bench_selection.py measured."""
-    return render_selection(_read("selection.json"))
-
-
-def render_selection(record: Record) -> str:
-    header = ("boxes", "classes", "kept", "trtsmith", "torchvision", "times as long")
-    rows = [
-        (
-            f"{row['boxes']:,}",
-            str(row["classes"]),
-            f"{row['kept']:,}",
-            f"{row['ours_us']:,.0f}",
-            f"{row['torchvision_us']:,.0f}",
-            f"{row['torchvision_us'] / row['ours_us']:.1f}",
-        )
-        for row in record["rows"]
-    ]
-    versions = record["packages"]
-    table = markdown_table(header, rows)
-    return f"{_head(record)[:-1]}; torchvision {versions['torchvision']}.\n\n{table}"
