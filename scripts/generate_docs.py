@@ -27,7 +27,6 @@ from docpages import (  # noqa: E402
     operator_matrix,
     operators,
     plugin_checks,
-    plugin_times,
     python_api,
     real_networks,
     report_schema,
@@ -61,7 +60,6 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,
         "layers of networks": network_times.network_layers,
-        "engines of one plugin": plugin_times.plugin_layers,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
