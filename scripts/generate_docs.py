@@ -70,7 +70,6 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/pages.md": {"page": batch_figures.page},
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
-        "reductions": batch_figures.reductions,
     },
     "docs/evidence/judge.md": {
         "right runs": judge_figures.right_runs,

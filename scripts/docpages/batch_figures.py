@@ -1,4 +1,4 @@
-"""Makes the tables of pages in a browser and of refused networks cut down."""
+"""Makes the tables of pages in a browser."""
 
 from __future__ import annotations
 
@@ -39,29 +39,3 @@ def render_page(record: Record) -> str:
     ]
     head = f"{record['nodes']:,} nodes, headless Chromium, {_place(record)}."
     return f"{head}\n\n{markdown_table(('', 'measured', 'at most'), rows)}"
-
-
-def reductions() -> str:
-    """What scripts/refusedmodels/bench_reduction.py measured."""
-    return render_reductions(_read("reduction.json"))
-
-
-def render_reductions(record: Record) -> str:
-    found: dict[str, dict[bool, Record]] = {}
-    for one in record["reductions"]:
-        found.setdefault(one["fault"], {})[one["by_name"]] = one
-    rows = [
-        (
-            fault.replace("_", " "),
-            f"{ways[True]['nodes']:,}",
-            f"{ways[True]['seconds']:.1f} s",
-            f"{ways[False]['seconds']:.1f} s",
-            str(max(way["left"] for way in ways.values())),
-        )
-        for fault, ways in found.items()
-    ]
-    header = ("fault", "nodes", "from the message's name", "by bisection alone", "nodes left")
-    return (
-        f"TensorRT-RTX {record['tensorrt_rtx']}, {record['jobs']} processes, {_place(record)}.\n\n"
-        f"{markdown_table(header, rows)}"
-    )
