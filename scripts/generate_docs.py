@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from docpages import (  # noqa: E402
-    batch_figures,
     command_line,
     evidence,
     gpu_networks,
@@ -67,7 +66,6 @@ DOCUMENTS: Mapping[str, Parts] = {
         "real models": real_networks.real_networks,
         "real engines": real_networks.real_engines,
     },
-    "docs/evidence/pages.md": {"page": batch_figures.page},
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
     },
