@@ -11,9 +11,9 @@ from typing import Any
 from bench_table import bench_tables
 from docpages import network_times, real_networks
 from docpages.marks import markdown_table
+from docpages.native_times import native_tables
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
-from pluginvsnative.table import native_tables
 from realregistries.registry_answers import COUNTS, totals
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +109,7 @@ def kernel_figures() -> str:
 
 def native_figures() -> str:
     """What scripts/plugin_vs_native.py measured."""
-    return native_tables(read(NATIVE_RECORD)).rstrip()
+    return native_tables(read(NATIVE_RECORD))
 
 
 def onnx_coverage() -> str:
