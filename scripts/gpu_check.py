@@ -5,7 +5,7 @@
     python3 scripts/gpu_check.py --engines --bundle DIR    # the steps that run engines: writes benchmarks/<gpu>/engines.json
 
 Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
-with CUDA, torchvision, compute-sanitizer and cuobjdump; TensorRT for --engines only, where a step fails that does not
+with CUDA, torchvision and compute-sanitizer; TensorRT for --engines only, where a step fails that does not
 find it. --bundle: where scripts/gpu_bundle.py unpacked TensorRT and models. Every step runs in a child process with a
 time limit, several at once (--parallel), on the machine's GPUs in turn, and the record is written after each. The exit
 code is 0 only if every step ran and passed.
@@ -57,7 +57,6 @@ STEPS = (
     Step("plugins", 560, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
     Step("pytest", 300, "tests/gpu, without those of engines"),
     Step("plugins-v2", 560, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
-    Step("resources", 60, "registers and stack of every kernel"),
 )
 # The first has the machine for itself: it measures times. The others run side by side.
 ENGINE_STEPS = (
@@ -256,10 +255,6 @@ def run_step(arguments: argparse.Namespace) -> None:
         from gpucheck.huge import check as check_huge
 
         check_huge(notes)
-    elif name == "resources":
-        from gpucheck.resources import check as check_resources
-
-        check_resources(plugin_library(), notes)
     elif name == "pytest":
         _pytest(["tests/gpu", "--ignore=tests/gpu/engines"], limit_s, notes)
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpucheck import kernels, metrics, references, resources, sanitizer, scripts
+from gpucheck import kernels, metrics, references, sanitizer, scripts
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from tests.processes import has_ended
@@ -166,31 +166,6 @@ def test_sanitizer_passes_a_clean_run_and_demands_the_planted_fault() -> None:
     assert sanitizer.judge(PLANTED, ended(MEMCHECK.format(3), 9)) is None
     assert "not found" in (sanitizer.judge(PLANTED, ended(MEMCHECK.format(0))) or "")
     assert sanitizer.summary_line(MEMCHECK.format(3)) == "ERROR SUMMARY: 3 errors"
-
-
-CUOBJDUMP = """
-Fatbin elf code:
-================
-arch = sm_90
-code version = [1,8]
-host = linux
-compile_size = 64bit
-
-Resource usage:
- Common:
-  GLOBAL:0 CONSTANT[3]:16
- Function _Z1kv:
-  REG:40 STACK:0 SHARED:8192 LOCAL:0 CONSTANT[0]:640 TEXTURE:0 SURFACE:0 SAMPLER:0
- Function _Z1lv:
-  REG:255 STACK:96 SHARED:0 LOCAL:0 CONSTANT[0]:640 TEXTURE:0 SURFACE:0 SAMPLER:0
-"""
-
-
-def test_resources_are_read_from_cuobjdump() -> None:
-    assert resources.parse(CUOBJDUMP) == [
-        resources.Usage("sm_90", "_Z1kv", 40, 0, 8192, 0),
-        resources.Usage("sm_90", "_Z1lv", 255, 96, 0, 0),
-    ]
 
 
 @pytest.mark.parametrize(
