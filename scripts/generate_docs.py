@@ -84,9 +84,6 @@ DOCUMENTS: Mapping[str, Parts] = {
         ),
         "random graphs on a GPU": evidence.engines_of("graphs", ("verdict", "graphs", "the first")),
         "networks on a GPU": gpu_networks.networks,
-        "runner on a GPU": evidence.engines_of(
-            "runner", ("inputs", "arrays", "bare call, us", "inference, us", "overhead, us")
-        ),
         "planted errors on a GPU": evidence.engines_of(
             "planted", ("planted", "model", "on", "in the node", "named first", "verdict")
         ),

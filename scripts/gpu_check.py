@@ -58,9 +58,7 @@ STEPS = (
     Step("pytest", 300, "tests/gpu, without those of engines"),
     Step("plugins-v2", 560, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
 )
-# The first has the machine for itself: it measures times. The others run side by side.
 ENGINE_STEPS = (
-    Step("runner", 60, "the runner's overhead"),
     Step("stress", 560, "many sessions of several engines at once, in processes and threads"),
     Step("planted", 560, "planted errors, each of which has to be found"),
     Step("networks", 560, "networks at all ends of their shapes, judged by references of the bundle"),
@@ -171,11 +169,10 @@ def run_all(arguments: argparse.Namespace) -> int:
                 write_record(output, head | {"passed": _passed(ordered, steps)}, ordered)
             print(f"{step.name}: {result.verdict}, {result.seconds:.1f} s", file=sys.stderr, flush=True)
 
-        first = [step for step in steps if step in (FIRST, ENGINE_STEPS[0])]
-        for step in first:  # what it leaves the others read, or it must not be disturbed
-            run(step)
+        if FIRST in steps:  # what it leaves the others read
+            run(FIRST)
         with ThreadPoolExecutor(max(arguments.parallel, 1)) as pool:
-            list(pool.map(run, [step for step in steps if step not in first]))
+            list(pool.map(run, [step for step in steps if step != FIRST]))
     results = [done[step.name] for step in steps]
     print(table(results))
     passed = _passed(results, steps)
@@ -303,9 +300,9 @@ def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[O
     elif name == "engine-pytest":
         _pytest(["tests/gpu/engines"], limit_s, notes)
     else:
-        from gpucheck.scripts import check as check_script
+        from gpucheck.planted_step import check as check_planted
 
-        check_script(name, bundle, limit_s, notes)
+        check_planted(bundle, limit_s, notes)
 
 
 def run_engines_watched(operators: Sequence[str]) -> int:

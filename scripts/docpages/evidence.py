@@ -168,7 +168,6 @@ def _registry_name(name: str, found: Mapping[str, Any]) -> str:
 
 SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "planted": engine_tables.planted_said,
-    "runner": lambda rows: f"Python {rows[0]['found']['python'].split()[0]}",
     "sums": lambda rows: (
         f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
     ),
@@ -199,7 +198,6 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
         "graphs": engine_tables.graph_rows,
         "sums": engine_tables.sum_rows,
         "stress": engine_tables.stress_rows,
-        "runner": engine_tables.runner_rows,
         "planted": engine_tables.planted_rows,
     }[step]
     if step in SAID:

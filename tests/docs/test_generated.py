@@ -303,9 +303,7 @@ def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
     assert "not run" in gpu_networks.render([{**newer, "steps": {}}])
 
 
-def test_tables_of_the_runner_and_of_planted_errors() -> None:
-    case = {"inputs": 2, "arrays": "cupy", "bare_us": 5.04, "infer_us": 8.46, "overhead_us": 3.42}
-    assert engine_tables.runner_rows([{"found": {"cases": [case]}}]) == [("2", "cupy", "5.0", "8.5", "3.4")]
+def test_the_table_of_planted_errors() -> None:
     kernels = "the plugins' kernels, with onnxruntime for the other nodes"
     ends = {"model": "m", "on": "TensorRT"}
     planted = [

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpucheck import kernels, metrics, references, sanitizer, scripts
+from gpucheck import kernels, metrics, planted_step, references, sanitizer
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from tests.processes import has_ended
@@ -289,8 +289,8 @@ def test_a_script_s_own_record_becomes_a_row_without_what_the_record_has_already
         "open(sys.argv[-1], 'w').write(json.dumps({'commit': 'c', 'on': 'gpu', 'planted': [{'found': True}]}))\n"
         "print('1 planted: 0 wrong')\nsys.exit(1)\n"
     )
-    monkeypatch.setattr(scripts, "command_of", lambda step, bundle: [str(script)])
-    scripts.check("planted", None, 20.0, Notes(tmp_path / "notes"))
+    monkeypatch.setattr(planted_step, "command_of", lambda bundle: [str(script)])
+    planted_step.check(None, 20.0, Notes(tmp_path / "notes"))
     result = read_notes(tmp_path / "notes", "planted", "")
     assert result.rows == [{"found": {"on": "gpu", "planted": [{"found": True}]}}]
     assert result.summary == "1 planted: 0 wrong" and "exited with code 1" in result.failures[0]
