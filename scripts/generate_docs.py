@@ -55,6 +55,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
+        "selection of boxes": evidence.selection_figures,
     },
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,

@@ -11,7 +11,7 @@ from typing import Any
 from bench_table import bench_tables
 from docpages import network_times, real_networks
 from docpages.marks import markdown_table
-from docpages.native_times import native_tables
+from docpages.native_times import native_tables, selection_table
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
 from realregistries.registry_answers import COUNTS, totals
@@ -110,6 +110,11 @@ def kernel_figures() -> str:
 def native_figures() -> str:
     """What scripts/plugin_vs_native.py measured."""
     return native_tables(read(NATIVE_RECORD))
+
+
+def selection_figures() -> str:
+    """What scripts/bench_selection.py measured."""
+    return selection_table(read(H200 / "selection.json"))
 
 
 def onnx_coverage() -> str:

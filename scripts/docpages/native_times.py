@@ -1,4 +1,4 @@
-"""Makes the tables of what scripts/plugin_vs_native.py measured, and says why a figure is missing."""
+"""Makes the tables of what scripts/plugin_vs_native.py and scripts/bench_selection.py measured."""
 
 from __future__ import annotations
 
@@ -62,3 +62,23 @@ def _said(number: float | None, form: str, before: str = "", unit: int = 0) -> s
     if number is None:
         return "-"
     return before + format(number / unit if unit else number, form)
+
+
+def selection_table(record: Mapping[str, Any]) -> str:
+    """The selection of boxes beside torchvision's."""
+    rows = [
+        (
+            f"{row['boxes']:,}",
+            str(row["classes"]),
+            f"{row['kept']:,}",
+            f"{row['ours_us']:,.0f}",
+            f"{row['torchvision_us']:,.0f}",
+            f"{row['torchvision_us'] / row['ours_us']:.1f}",
+        )
+        for row in record["rows"]
+    ]
+    table = markdown_table(("boxes", "classes", "kept", "trtsmith", "torchvision", "times as long"), rows)
+    return (
+        f"{record['gpu']}, driver {record['driver']}, commit {record['commit'][:7]}. Medians in µs; "
+        f"torchvision {record['packages']['torchvision']}.\n\n{table}"
+    )

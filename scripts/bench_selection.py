@@ -1,0 +1,127 @@
+"""Times the selection of boxes beside torchvision's on the same boxes: one class, and each box in one of eighty.
+
+    python3 scripts/bench_selection.py    # writes benchmarks/<gpu>/selection.json
+
+How many boxes are left depends on values, which `trtsmith plugin bench` does not time: here the plugin host enqueues the
+plugin, and torchvision's nms and batched_nms run through PyTorch, wait for the host included. Boxes are ten noisy ones an
+object on an image of 1333 pixels; as torchvision's batched_nms itself does, those of a class are moved off those of another.
+Float32, in one process, medians, the same memory each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torchvision
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
+from trtsmith.converter.model.output_file import write_report  # noqa: E402
+from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin  # noqa: E402
+from trtsmith.converter.plugin.host.host import Host, Plugin  # noqa: E402
+from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
+from trtsmith.importers.registry import standing_for  # noqa: E402
+
+FORMAT = 1
+SEED = 20
+SIZES = (1_000, 10_000, 50_000)
+CLASSES = 80
+IMAGE = 1333.0
+OVERLAP = 0.5
+RUNS = 30
+
+
+def clustered(boxes: int, rng: np.random.Generator) -> np.ndarray:
+    """Boxes [boxes, 4] as x1, y1, x2, y2 in pixels: ten of an object, each coordinate moved by a tenth of a side."""
+    objects = max(boxes // 10, 1)
+    middle, side = rng.uniform(0, IMAGE, (objects, 2)), rng.uniform(20, 200, (objects, 2))
+    corners = np.concatenate([middle - side / 2, middle + side / 2], axis=1)
+    which = rng.integers(0, objects, boxes)
+    noise = rng.normal(0, 0.1, (boxes, 4)) * np.tile(side[which], 2)
+    moved = corners[which] + noise
+    return np.concatenate(
+        [np.minimum(moved[:, :2], moved[:, 2:]), np.maximum(moved[:, :2], moved[:, 2:])], axis=1
+    )
+
+
+def timed(run: Any) -> float:
+    """Median of RUNS in us, between CUDA events."""
+    times = []
+    for _ in range(RUNS + 5):
+        began, ended = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        began.record()
+        run()
+        ended.record()
+        ended.synchronize()
+        times.append(began.elapsed_time(ended) * 1e3)
+    return float(statistics.median(times[5:]))
+
+
+def row(plugin: Plugin, boxes: np.ndarray, scores: np.ndarray, classes: np.ndarray | None) -> dict[str, Any]:
+    """One size. classes: of each box; None: all of one."""
+    on_gpu, scores_on_gpu = (torch.from_numpy(array).cuda() for array in (boxes, scores))
+    if classes is None:
+        moved = boxes
+
+        def theirs() -> Any:
+            return torchvision.ops.nms(on_gpu, scores_on_gpu, OVERLAP)
+    else:
+        moved = boxes + (classes * (boxes.max() + 1)).astype(np.float32)[:, None]
+        classes_on_gpu = torch.from_numpy(classes).cuda()
+
+        def theirs() -> Any:
+            return torchvision.ops.batched_nms(on_gpu, scores_on_gpu, classes_on_gpu, OVERLAP)
+
+    inputs = [
+        moved[None], scores[None, None], np.array([len(boxes)], np.int64), np.array([OVERLAP], np.float32),
+    ]  # fmt: skip
+    ours = run_plugin(plugin, inputs)[0][:, 2]
+    kept = theirs().cpu().numpy()
+    alike = len(np.intersect1d(ours, kept))
+    return {
+        "boxes": len(boxes),
+        "classes": 1 if classes is None else CLASSES,
+        "kept": len(ours),
+        "kept_by_torchvision": len(kept),
+        "kept_by_both": alike,
+        "ours_us": time_plugin(plugin, inputs, warmup=5, count=RUNS).median * 1e3,
+        "torchvision_us": timed(theirs),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, help="the record")
+    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
+    arguments = parser.parse_args()
+    head = describe(ROOT, [plugin_library()], arguments.commit)
+    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / "selection.json"
+    op = standing_for("NonMaxSuppression")
+    rows = []
+    with Host().open(plugin_library()) as library:
+        for classes in (1, CLASSES):
+            for size in SIZES:
+                rng = np.random.default_rng(SEED)
+                boxes = clustered(size, rng).astype(np.float32)
+                scores = rng.permutation(size).astype(np.float32) / size
+                of_each = rng.integers(0, CLASSES, size) if classes > 1 else None
+                fields = {"center_point_box": 0, "most": size}
+                with library.creator(op.name).create(fields) as plugin:
+                    rows.append(row(plugin, boxes, scores, of_each))
+                print(rows[-1], flush=True)
+                write_report(output, {"format": FORMAT, **head, "op": op.name, "rows": rows}, "--output")
+    return 0 if all(abs(r["kept"] - r["kept_by_both"]) <= 0.01 * r["kept"] for r in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
