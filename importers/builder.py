@@ -15,6 +15,14 @@ from trtsmith.importers.dtypes import NUMBERS
 TO_END = np.iinfo(np.int64).max
 """As the end of a slice: all that is there."""
 
+MOST_NODES = 1 << 17
+"""Of one builder. An expansion that is unrolled over taps writes a dozen for each; a model from a stranger asks for any
+number of taps."""
+
+
+class TooManyNodesError(ValueError):
+    """A builder has written MOST_NODES."""
+
 
 class Value:
     """A value of a graph that is being built. Python's operators write nodes; the other operand may be a number.
@@ -105,6 +113,8 @@ class Builder:
             names += [""] * (place + 1 - len(names))
             names[place] = self.constant(attributes.pop(key)).name
         made = [self._fresh(op_type) for _ in range(outputs or 1)]
+        if self._count > MOST_NODES:
+            raise TooManyNodesError(f"more than {MOST_NODES:,} nodes")
         self._made.update(value.name for value in made)
         self.nodes.append(helper.make_node(op_type, names, [value.name for value in made], **attributes))
         return tuple(made) if outputs else made[0]
