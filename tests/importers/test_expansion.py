@@ -68,6 +68,16 @@ def test_the_opset_is_the_functions_where_the_model_names_none() -> None:
     assert not list(plugin_nodes(expand_model(model, {}).graph))
 
 
+def test_functions_of_another_opset_stay() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17)
+    body = helper.make_node("Relu", ["a"], ["b"])
+    model.functions.append(
+        helper.make_function("own", "Late", ["a"], ["b"], [body], [helper.make_opsetid("", 18)])
+    )
+    expanded = expand_model(model, {})
+    assert not list(plugin_nodes(expanded.graph)) and [f.name for f in expanded.functions] == ["Late"]
+
+
 def test_two_nodes_and_somebody_elses() -> None:
     inputs = case_inputs(OP, CASE, "float32")
     model = plugin_model(OP, CASE, inputs, 17)
