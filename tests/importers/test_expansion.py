@@ -116,7 +116,7 @@ def test_equal_nodes_share_one_function_that_is_built_once(monkeypatch: pytest.M
     assert len(functions) == len(built) == len(set(built)) == 2
 
 
-CARAFE = """<ir_version: 9, opset_import: ["" : 17, "trtsmith" : 1]> 
+CARAFE = """<ir_version: 9, opset_import: ["" : 17, "trtsmith" : 1]>
     g (float[1, 4, 8, 8] x, float[1, C, 16, 16] m) => (float[1, 4, 16, 16] y) {
         y = trtsmith.FeatureReassembly <kernel_size = 4097, groups = 1, scale_factor = 2> (x, m)
     }"""
