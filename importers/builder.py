@@ -15,6 +15,14 @@ from trtsmith.importers.dtypes import NUMBERS
 TO_END = np.iinfo(np.int64).max
 """As the end of a slice: all that is there."""
 
+MOST_NODES = 1 << 17
+"""Of one builder. An expansion that is unrolled over taps writes a dozen for each; a model from a stranger asks for any
+number of taps."""
+
+
+class TooManyNodesError(ValueError):
+    """A builder has written MOST_NODES."""
+
 
 class Value:
     """A value of a graph that is being built. Python's operators write nodes; the other operand may be a number.
@@ -178,6 +186,8 @@ class Builder:
 
     def _numbered(self, hint: str) -> str:
         self._count += 1
+        if self._count > MOST_NODES:
+            raise TooManyNodesError(f"more than {MOST_NODES:,} nodes")
         return f"{hint}_{self._count}"
 
 

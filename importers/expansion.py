@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 from onnx import helper, inliner
 
-from trtsmith.importers.builder import Value
+from trtsmith.importers.builder import MOST_NODES, TooManyNodesError, Value
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.lowering import parse_statements
@@ -22,6 +22,14 @@ ALLOWZERO_OPSET = 14
 """First opset whose Reshape can be told that 0 is a size; empty tensors need it."""
 
 EXPANDED_DOMAIN = f"{PLUGIN_NAMESPACE}.expanded"
+
+
+class ExpansionError(LookupError):
+    """An expansion that cannot be written. expected, fix: as in a Problem."""
+
+    def __init__(self, what: str, expected: str, fix: str) -> None:
+        super().__init__(what)
+        self.expected, self.fix = expected, fix
 
 
 def expansion_function(op: OpDef, expansion: Expansion) -> onnx.FunctionProto:
@@ -63,7 +71,11 @@ def _function_name(op: OpDef, expansion: Expansion) -> str:
 
 def _body(op: OpDef, expansion: Expansion) -> tuple[list[onnx.NodeProto], list[str]]:
     """The nodes of the expansion, and the names of the operator's outputs."""
-    body = op.expand(expansion)
+    try:
+        body = op.expand(expansion)
+    except TooManyNodesError as error:
+        fields = ", ".join(f"{name} = {value}" for name, value in expansion.fields.items())
+        raise _too_many(f"{op.name} with {fields} takes {error}") from error
     if isinstance(body, str):
         return parse_statements(body, expansion.opset), [port.name for port in op.outputs]
     values = [body] if isinstance(body, Value) else body
@@ -72,17 +84,27 @@ def _body(op: OpDef, expansion: Expansion) -> tuple[list[onnx.NodeProto], list[s
     return builder.nodes, names
 
 
+def _too_many(what: str) -> ExpansionError:
+    expected = f"expansions of {MOST_NODES:,} nodes at most"
+    return ExpansionError(what, expected, "correct the node's attributes; a plugin needs no expansion")
+
+
 def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.ModelProto:
     """A copy of the model in which every plugin node of ours is made of standard operators.
 
     dtypes: element type by value name (at least of the plugin nodes' first inputs); float32 where unknown.
-    Nodes of other domains stay as they are. LookupError: the model's opset is older than expansions can be written in.
+    Nodes of other domains stay as they are. ExpansionError: the model's opset is older than expansions can be written in,
+    or they would have more than MOST_NODES.
     """
     expanded, functions = with_functions(model, dtypes)
     if not functions:
         return expanded
     kept = [o for o in expanded.opset_import if o.domain not in (PLUGIN_NAMESPACE, EXPANDED_DOMAIN)]
+    del expanded.functions[
+        : len(model.functions)
+    ]  # of any opset: the inliner takes functions of the model's alone
     inlined = inliner.inline_selected_functions(expanded, [(EXPANDED_DOMAIN, name) for name in functions])
+    inlined.functions.extend(model.functions)
     del inlined.opset_import[:]
     inlined.opset_import.extend(kept)
     return inlined
@@ -100,11 +122,15 @@ def with_functions(
     imports = [*model.opset_import, *(o for function in model.functions for o in function.opset_import)]
     opset = next((o.version for o in imports if o.domain in ("", "ai.onnx")), MIN_OPSET)
     functions: dict[str, onnx.FunctionProto] = {}
+    total = 0
     for node in plugin_nodes(expanded.graph):
         op, expansion = _expansion_of(node, dtypes, opset)
         name = _function_name(op, expansion)
         if name not in functions:
             functions[name] = expansion_function(op, expansion)
+        total += len(functions[name].node)
+        if total > MOST_NODES:
+            raise _too_many(f"the model's plugin nodes take more than {MOST_NODES:,} nodes")
         node.op_type, node.domain = name, EXPANDED_DOMAIN
         del node.attribute[:]
         node.input[:] = [value for value in node.input if value]
@@ -122,7 +148,10 @@ def function_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> 
 def _expansion_of(node: onnx.NodeProto, dtypes: Mapping[str, str], opset: int) -> tuple[OpDef, Expansion]:
     op = by_name()[node.op_type]
     if opset < op.expansion_opset:
-        raise LookupError(f"opset {opset} is older than {op.expansion_opset}", op.expansion_opset)
+        later = f"opset {op.expansion_opset} or later"
+        raise ExpansionError(
+            f"opset {opset} is older than {op.expansion_opset}", later, f"export the model with {later}"
+        )
     present = [(port, value) for port, value in zip(op.inputs, node.input, strict=False) if value]
     dtype = next(
         (dtypes[value] for port, value in present if port.type == op.key and value in dtypes), "float32"

@@ -11,7 +11,7 @@ from onnx import TensorProto, TypeProto
 
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.dtypes import NUMBERS, type_string
-from trtsmith.importers.fields import fields_of_node
+from trtsmith.importers.fields import check_fields, fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES, Kind, OpDef
 
 _ATTRIBUTE_TYPE = {
@@ -81,7 +81,8 @@ def operator_inference(op: OpDef) -> Callable[[Any], None]:
                     return  # plan reports the rank, with the node's name
                 shapes[port.name] = tuple(_dim(d) for d in tensor.shape.dim)
         try:
-            outputs = op.shape(fields_of_node(op, attributes), shapes)
+            fields = fields_of_node(op, attributes)
+            outputs = op.shape(fields, shapes) if check_fields(op, fields) is None else {}
         except (KeyError, TypeError):  # a shape that the rule needs is unknown, or a field is not of its kind
             outputs = {}
         for index, port in enumerate(op.outputs):

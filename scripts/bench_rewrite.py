@@ -38,7 +38,6 @@ OUTPUT = ROOT / "benchmarks" / "rewrite.json"
 MODEL = "deformable_detr"
 STAGES = ("load", "rewrite", "plan")
 LENGTHS = (1_000, 10_000, 50_000)
-RELU_LENGTH = 5_000
 CHECK_LENGTH = 20
 CUSTOM_EVERY = 100
 RULED_EVERY = 10
@@ -65,10 +64,7 @@ GENERATED_LIMITS = {
 LIMIT_CHECK_SECONDS = 0.35
 """Of `trtsmith check` of a small model, from the start of the process to its end."""
 
-LIMIT_QUANTIZED_SECONDS = 2.0
-"""The same of quantised networks with weights, of 3,600 and 1,800 nodes (benchmodels/), for TensorRT-RTX."""
-
-KINDS = ("detector", *GENERATED, "relu", "check", "quantized")
+KINDS = ("detector", *GENERATED, "check")
 PACKAGES = ("numpy", "onnx", "onnx-graphsurgeon", "onnxruntime", "protobuf")
 
 
@@ -113,29 +109,11 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         if kind in options.only:
             made = ((f"{length}", chain(length, **form)) for length in options.lengths)
             record[kind] = [summary(repeat(path, options.runs, flavour)) for path in _written(made, folder)]
-    if "relu" in options.only:
-        (path,) = _written([("relu", relus(RELU_LENGTH))], folder)
-        record["relu"] = summary(repeat(path, options.runs))
     if "check" in options.only:
         (path,) = _written([("small", chain(CHECK_LENGTH, custom=False))], folder)
         run_check(path, folder)  # writes the bytecode
         record["check"] = check_summary([run_check(path, folder) for _ in range(options.runs)])
-    if "quantized" in options.only:
-        record["quantized"] = list(measured_networks(options.runs, folder))
     return record
-
-
-def measured_networks(runs: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """Quantised networks: the stages, and `check` as a whole."""
-    from benchmodels.quantized_networks import NETWORKS, write_quantized
-
-    for name, (make, form, shape) in NETWORKS.items():
-        path = write_quantized(make(), form, folder / f"{form}.onnx", shape)
-        run_check(path, folder, "tensorrt_rtx")  # writes the bytecode
-        checks = [run_check(path, folder, "tensorrt_rtx") for _ in range(runs)]
-        stages = summary(repeat(path, runs, "tensorrt_rtx"))
-        whole = {f"check_{key}": check_summary(checks)[key] for key in ("seconds", "user_seconds")}
-        yield {"network": name, **stages, **whole}
 
 
 def _written(models: Iterable[tuple[str, Any]], folder: Path) -> Iterator[Path]:
@@ -202,14 +180,14 @@ def repeat(path: Path, runs: int, flavour: str = "tensorrt") -> list[dict[str, A
     ]
 
 
-def run_check(path: Path, bytecode: Path, flavour: str = "tensorrt") -> dict[str, float]:
+def run_check(path: Path, bytecode: Path) -> dict[str, float]:
     """`trtsmith check` of a model, in a process of its own. Raises CalledProcessError if it fails.
 
     bytecode: a folder for it: `pip install` compiles what it installs, and a checkout may not be written to.
     """
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
-    command = [sys.executable, "-m", "trtsmith", "check", "--quiet", str(path), "--flavour", flavour]
+    command = [sys.executable, "-m", "trtsmith", "check", "--quiet", str(path), "--flavour", "tensorrt"]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -269,10 +247,6 @@ def over_limits(record: Mapping[str, Any]) -> list[str]:
     seconds = record["check"]["seconds"] if "check" in record else 0.0
     if seconds > LIMIT_CHECK_SECONDS:
         found.append(f"`trtsmith check` takes {seconds:g} s, not at most {LIMIT_CHECK_SECONDS:g} s")
-    for entry in record.get("quantized", ()):
-        if entry["check_seconds"] > LIMIT_QUANTIZED_SECONDS:
-            what = f"`trtsmith check` of {entry['network']!r} takes {entry['check_seconds']:g} s"
-            found.append(f"{what}, not at most {LIMIT_QUANTIZED_SECONDS:g} s")
     return found
 
 
@@ -311,16 +285,6 @@ def chain(length: int, *, ruled: bool = False, custom: bool = True) -> Any:
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
-
-
-def relus(length: int) -> Any:
-    """A model of so many Relu in a row and no weight: what each node costs that nothing is done with."""
-    from onnx import TensorProto, helper
-
-    nodes = [helper.make_node("Relu", [f"x{i}"], [f"x{i + 1}"], f"node{i}") for i in range(length)]
-    ends = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [4, 4]) for i in (0, length)]
-    graph = helper.make_graph(nodes, "relus", ends[:1], ends[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
 
 def machine() -> dict[str, Any]:

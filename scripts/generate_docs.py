@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from docpages import (  # noqa: E402
-    batch_figures,
     command_line,
     evidence,
     gpu_networks,
@@ -27,7 +26,6 @@ from docpages import (  # noqa: E402
     operator_matrix,
     operators,
     plugin_checks,
-    plugin_times,
     python_api,
     real_networks,
     report_schema,
@@ -38,8 +36,6 @@ from docpages.marks import Parts, refresh  # noqa: E402
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"operators": operators.operators, "figures": evidence.figures},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
-    "docs/guides/your-own-operator.md": {"times of the six commands": plugin_times.six_commands},
-    "docs/guides/triton-kernels.md": {"times of the example": plugin_times.own_operator},
     "docs/reference/cli.md": {"command line": command_line.command_line},
     **python_api.pages(),
     "docs/reference/operators.md": {
@@ -59,12 +55,11 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
         "plugin against native": evidence.native_figures,
-        "selection of boxes": plugin_times.selection,
+        "selection of boxes": evidence.selection_figures,
     },
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,
         "layers of networks": network_times.network_layers,
-        "engines of one plugin": plugin_times.plugin_layers,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},
@@ -72,11 +67,8 @@ DOCUMENTS: Mapping[str, Parts] = {
         "real models": real_networks.real_networks,
         "real engines": real_networks.real_engines,
     },
-    "docs/evidence/pages.md": {"page": batch_figures.page},
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
-        "reductions": batch_figures.reductions,
-        "memory figures": evidence.memory_figures,
     },
     "docs/evidence/judge.md": {
         "right runs": judge_figures.right_runs,
@@ -93,9 +85,6 @@ DOCUMENTS: Mapping[str, Parts] = {
         ),
         "random graphs on a GPU": evidence.engines_of("graphs", ("verdict", "graphs", "the first")),
         "networks on a GPU": gpu_networks.networks,
-        "runner on a GPU": evidence.engines_of(
-            "runner", ("inputs", "arrays", "bare call, us", "inference, us", "overhead, us")
-        ),
         "planted errors on a GPU": evidence.engines_of(
             "planted", ("planted", "model", "on", "in the node", "named first", "verdict")
         ),

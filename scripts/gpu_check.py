@@ -5,7 +5,7 @@
     python3 scripts/gpu_check.py --engines --bundle DIR    # the steps that run engines: writes benchmarks/<gpu>/engines.json
 
 Needs the compiled libraries (converter/lib, or TRTSMITH_LIBRARY_DIR), an NVIDIA GPU, numpy, ml_dtypes, onnx, PyTorch
-with CUDA, torchvision, compute-sanitizer and cuobjdump; TensorRT for --engines only, where a step fails that does not
+with CUDA, torchvision and compute-sanitizer; TensorRT for --engines only, where a step fails that does not
 find it. --bundle: where scripts/gpu_bundle.py unpacked TensorRT and models. Every step runs in a child process with a
 time limit, several at once (--parallel), on the machine's GPUs in turn, and the record is written after each. The exit
 code is 0 only if every step ran and passed.
@@ -57,11 +57,8 @@ STEPS = (
     Step("plugins", 560, "contract and kernels of the IPluginV3 library, all cases and dtypes"),
     Step("pytest", 300, "tests/gpu, without those of engines"),
     Step("plugins-v2", 560, "contract and kernels of the IPluginV2 library, all cases and dtypes"),
-    Step("resources", 60, "registers and stack of every kernel"),
 )
-# The first has the machine for itself: it measures times. The others run side by side.
 ENGINE_STEPS = (
-    Step("runner", 60, "the runner's overhead"),
     Step("stress", 560, "many sessions of several engines at once, in processes and threads"),
     Step("planted", 560, "planted errors, each of which has to be found"),
     Step("networks", 560, "networks at all ends of their shapes, judged by references of the bundle"),
@@ -172,11 +169,10 @@ def run_all(arguments: argparse.Namespace) -> int:
                 write_record(output, head | {"passed": _passed(ordered, steps)}, ordered)
             print(f"{step.name}: {result.verdict}, {result.seconds:.1f} s", file=sys.stderr, flush=True)
 
-        first = [step for step in steps if step in (FIRST, ENGINE_STEPS[0])]
-        for step in first:  # what it leaves the others read, or it must not be disturbed
-            run(step)
+        if FIRST in steps:  # what it leaves the others read
+            run(FIRST)
         with ThreadPoolExecutor(max(arguments.parallel, 1)) as pool:
-            list(pool.map(run, [step for step in steps if step not in first]))
+            list(pool.map(run, [step for step in steps if step != FIRST]))
     results = [done[step.name] for step in steps]
     print(table(results))
     passed = _passed(results, steps)
@@ -256,10 +252,6 @@ def run_step(arguments: argparse.Namespace) -> None:
         from gpucheck.huge import check as check_huge
 
         check_huge(notes)
-    elif name == "resources":
-        from gpucheck.resources import check as check_resources
-
-        check_resources(plugin_library(), notes)
     elif name == "pytest":
         _pytest(["tests/gpu", "--ignore=tests/gpu/engines"], limit_s, notes)
 
@@ -308,9 +300,9 @@ def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[O
     elif name == "engine-pytest":
         _pytest(["tests/gpu/engines"], limit_s, notes)
     else:
-        from gpucheck.scripts import check as check_script
+        from gpucheck.planted_step import check as check_planted
 
-        check_script(name, bundle, limit_s, notes)
+        check_planted(bundle, limit_s, notes)
 
 
 def run_engines_watched(operators: Sequence[str]) -> int:

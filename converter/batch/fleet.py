@@ -52,7 +52,11 @@ PART = 16 << 20
 PROBE_S = 90.0
 """For the answers of all machines together. Starting Python there and reading our sources takes 3 s on an idle one."""
 
-_POLL_S, _NODES_S, _CANCEL_S = 0.3, 5.0, 5.0
+_POLL_S, _NODES_S = 0.3, 5.0
+_CANCELS = ((False, 10.0), (False, 10.0), (False, 10.0), (True, 5.0))
+"""How cancelled tasks are ended: whether by killing their workers, and how long that may take. Only a worker that lives ends
+what its task has started; one that is about to begin a task may miss to be interrupted, so it is told again."""
+
 _MORE = 16
 """Tasks that Ray has beyond two for each core: the others wait here as plain data, whatever their number."""
 
@@ -61,7 +65,7 @@ _TEXTS = (".html", ".json")
 
 
 @dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """A machine of the cluster. resources: as Ray has them. facts: as it says itself, with its GPU; None before."""
 
     id: str
@@ -95,7 +99,7 @@ class RayExecutor:
         self._connection = RayConnection(on, jobs)
         self._folder, self._setup, self._hashes = folder, setup, hashes
         self._stopped = threading.Event()
-        self._nodes: list[Node] = []
+        self._nodes: list[ClusterNode] = []
         self._here = MachineFacts({}, {}, "")
         self._running: dict[Any, _Running] = {}
         self._unfit: set[str] = set()  # machines that came later and are not like the others
@@ -264,17 +268,17 @@ class RayExecutor:
         """End what Ray has of it, and wait until it is gone. A worker that does not heed it is killed."""
         left = list(self._running)
         self._running.clear()
-        for force in (False, True):
+        for force, patience in _CANCELS:
             for reference in left:
                 self._ray.cancel(reference, force=force)
             ends = {reference.completed(): reference for reference in left}
             if ends:
                 _, late = self._ray.wait(
-                    list(ends), num_returns=len(ends), timeout=_CANCEL_S, fetch_local=False
+                    list(ends), num_returns=len(ends), timeout=patience, fetch_local=False
                 )
                 left = [ends[end] for end in late]
 
-    def _asked(self, nodes: Sequence[Node]) -> list[Node]:
+    def _asked(self, nodes: Sequence[ClusterNode]) -> list[ClusterNode]:
         """The machines with what they say of themselves. UsageError for those that are not like this one."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -380,17 +384,17 @@ class Unfit:
     problems: tuple[Problem, ...]
 
 
-def _alive(ray: Any) -> list[Node]:
+def _alive(ray: Any) -> list[ClusterNode]:
     """The machines on which tasks can run; one that gives no cores runs none."""
     nodes = [
-        Node(entry["NodeID"], entry["NodeManagerAddress"], entry["Resources"])
+        ClusterNode(entry["NodeID"], entry["NodeManagerAddress"], entry["Resources"])
         for entry in ray.nodes()
         if entry["Alive"] and entry["Resources"].get("CPU")
     ]
     return sorted(nodes, key=lambda node: (node.address, node.id))
 
 
-def _resources_text(node: Node) -> str:
+def _resources_text(node: ClusterNode) -> str:
     gpus = node.resources.get("GPU", 0)
     target = f" ({node.facts.gpu.target})" if node.facts and node.facts.gpu else ""
     gpu = f", {gpus:g} GPUs {node.accelerator}{target}" if gpus else ", no GPU"

@@ -275,7 +275,7 @@ def discard(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """An entry: its record without report and bench, the bytes of its record, when it was last used (seconds since 1970)."""
 
     record: TaskRecord
@@ -292,7 +292,7 @@ class Contents:
     size:    bytes of every blob, by SHA-256; -1 where it is no file.
     """
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, CacheEntry]
     damaged: Mapping[str, str]
     size: Mapping[str, int]
 
@@ -321,7 +321,7 @@ def _contents(cache: Path, index: sqlite3.Connection) -> Contents:
         try:
             record = _checked(TaskRecord.from_json(text), key)
             slim = TaskRecord(**{**vars(record), "report": None, "bench": None})
-            entries[key] = Entry(slim, len(text), used)
+            entries[key] = CacheEntry(slim, len(text), used)
         except ValueError as error:
             damaged[key] = f"{key}: {error}"
     return Contents(entries, damaged, _blobs(cache))

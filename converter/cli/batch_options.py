@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from trtsmith.converter.batch.task import ENGINE
-from trtsmith.converter.batch.zoo.zoo_commands import OptionCheck, ZooCommand, ZooCommands
+from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.bench_request import graphs_of
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options

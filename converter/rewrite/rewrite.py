@@ -42,7 +42,7 @@ from trtsmith.converter.rewrite.rules import RULES, contrib, stock
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.declared.stock import stock_op_types
-from trtsmith.importers.expansion import expand_model, plugin_nodes
+from trtsmith.importers.expansion import ExpansionError, expand_model, plugin_nodes
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, normalise_domain
 
@@ -180,15 +180,9 @@ def expand(model: Model) -> Model:
     inferred = infer_shapes(model)
     try:
         return model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
-    except LookupError as error:
-        raise ConversionError(
-            Problem(
-                f"the model cannot be expanded into standard operators: {error.args[0]}",
-                str(model.path),
-                f"opset {error.args[-1]} or later",
-                f"export the model with opset {error.args[-1]} or later",
-            )
-        ) from error
+    except ExpansionError as error:
+        what = f"the model cannot be expanded into standard operators: {error}"
+        raise ConversionError(Problem(what, str(model.path), error.expected, error.fix)) from error
 
 
 def runnable(rewritten: Model) -> Model:

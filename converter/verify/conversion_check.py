@@ -90,7 +90,9 @@ class ConversionCheck:
         """
         own = precision in QUANTIZED and not self.tolerances and self.expected is None
         told = replace(rewritten, typed=calibrated) if own else rewritten
-        verdict = self._judged(told, built, request, precision, progress, plain, own)
+        verdict = self._usual(told, built, request, precision, progress, plain if own else None)
+        if self.generation is not None and verdict.status != DISAGREE and verdict.ran == "graphs":
+            verdict = self._at_ends(self.generation, verdict, rewritten, plain, progress)
         if precision not in QUANTIZED:
             return verdict
         return self._with_cost(verdict, rewritten, precision, progress, plain)
@@ -113,36 +115,32 @@ class ConversionCheck:
             cost = measured_cost(
                 self.original, rewritten, plain, sets, words, precision, most, self.expected or self.plain
             )
-        except ConversionError:  # the verdict says which graph cannot be run
-            return verdict if most is None else replace(verdict, status=NOT_COMPARABLE)
+        except ConversionError as error:
+            what = f"what {precision} costs is not known: {error.problems[0].what}; give other samples to --calibration"
+            status = verdict.status if most is None or verdict.status == DISAGREE else NOT_COMPARABLE
+            return replace(verdict, status=status, reason=f"{verdict.reason}; {what}")
         if not cost.too_high or verdict.status != AGREE:
             return replace(verdict, cost=cost)
         worst = max(cost.too_high, key=lambda one: one.error)
         reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
         return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
 
-    def _judged(
+    def _at_ends(
         self,
+        generation: Generation,
+        verdict: Verdict,
         rewritten: Rewritten,
-        built: BuildResult,
-        request: RunRequest,
-        precision: str,
-        progress: Progress,
         plain: Rewritten | None,
-        own: bool,
+        progress: Progress,
     ) -> Verdict:
-        """The graphs first, whose tolerance is that of float32 if nothing was reduced; if they agree, the engine.
+        """The verdict with the ends of the profile, where the graph in the model's own precision stands for a chosen one.
 
-        plain: the rewritten graph in the model's own precision: at the ends of the profile it stands for a chosen one, too,
-        as the precision pass does the same at all sizes. own: whether a graph in 8 bits is held to itself.
+        The precision pass does the same at all sizes.
         """
-        verdict = self._usual(rewritten, built, request, precision, progress, plain if own else None)
-        if self.generation is None or verdict.status == DISAGREE or verdict.ran != "graphs":
-            return verdict
-        chosen = plain is not None and rewritten.precision is not None
-        graphs = plain if plain is not None and chosen else rewritten
-        sizes = graphs_at_ends(self.generation, graphs, self.references, self.tolerances, progress)
-        words = " in the model's own precision" if chosen else ""
+        graphs, words = rewritten, ""
+        if plain is not None and rewritten.precision is not None:
+            graphs, words = plain, " in the model's own precision"
+        sizes = graphs_at_ends(generation, graphs, self.references, self.tolerances, progress)
         accepted = () if self.tolerances is None else self.tolerances.not_compared
         return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
 
@@ -155,7 +153,10 @@ class ConversionCheck:
         progress: Progress,
         plain: Rewritten | None,
     ) -> Verdict:
-        """The verdict on the inputs that were given, or on those of usual sizes."""
+        """The verdict on the given inputs, or on those of usual sizes: the graphs first; if they agree, the engine.
+
+        plain: where a graph in 8 bits is held to itself, the one before it was quantized; else None.
+        """
         not_run = _why_not(self.mode, self.gpu, built)
         step = steps_of(progress)
         step("running the original model in onnxruntime")
@@ -292,7 +293,8 @@ class ConversionCheck:
         if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
             nodes = _float32_nodes(rewritten)
             return verify_reduced(*graphs, self.inputs, precision, *told, exact=nodes, doubtful=doubtful)
-        return verify_graphs(*graphs, self.inputs, *told, doubtful=doubtful)
+        own = expected if self.expected is None and self.plain is None else None
+        return verify_graphs(*graphs, self.inputs, *told, plain=own, doubtful=doubtful)
 
 
 def prepare(

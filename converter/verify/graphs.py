@@ -27,9 +27,9 @@ from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.references import References
 from trtsmith.converter.verify.rounding import rounded
-from trtsmith.converter.verify.sets import ENDS, Generation
+from trtsmith.converter.verify.sets import Generation
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import OtherSizes, Verdict, judge, not_comparable
+from trtsmith.converter.verify.verdict import ENDS, OtherSizes, Verdict, judge, not_comparable
 
 
 def verify_graphs(
@@ -41,6 +41,7 @@ def verify_graphs(
     expected: Arrays | None = None,
     io_types: Sequence[IoType] = (),
     *,
+    plain: Arrays | None = None,
     doubtful: Mapping[str, str] | None = None,
 ) -> Verdict:
     """The original against the TensorRT graph, both in onnxruntime on the CPU. The engine is not run.
@@ -50,13 +51,13 @@ def verify_graphs(
 
     Custom nodes that onnxruntime has not are expanded in the original, plugin nodes in the rewritten graph, from the
     fields that TensorRT will get. io_types: inputs and outputs that have another type in the rewritten graph.
-    doubtful: outputs of which agreement proves nothing; by name, why.
+    plain: the own outputs of the original, where they are known. doubtful: outputs whose agreement proves nothing, and why.
     Outputs that random numbers decide are left out, and named.
     """
     given = expected is not None
     if expected is None:
         try:
-            expected = run(reference(watched(original)), feeds)
+            expected = plain = run(reference(watched(original)), feeds)
         except ConversionError as error:
             return not_comparable("original", error, inputs, "nothing")
     try:
@@ -66,7 +67,7 @@ def verify_graphs(
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
     random = random_outputs(original)
-    found = compared_graphs(original, feeds, expected, actual, tolerances)
+    found = compared_graphs(original, feeds, expected, actual, tolerances, plain=plain)
     return judge(
         tuple(c for c in found if c.output not in random),
         inputs,
@@ -85,18 +86,24 @@ def compared_graphs(
     actual: Arrays,
     tolerances: Tolerances | None,
     at: str = "",
+    plain: Arrays | None = None,
 ) -> tuple[Comparison, ...]:
-    """The comparisons; what rounding changes is measured where an element or a slice is off by more than float32 usually."""
+    """The comparisons; what rounding changes is measured where an element or a slice is off by more than float32 usually.
+
+    plain: the original's own outputs. None: it is run for them, as what is expected may be another's.
+    """
     _, found = compared(original, expected, actual, expected, None, "fp32", tolerances, at)
     if not any(c.beyond or c.slice or (c.meaning and not c.agrees) for c in found):
         return found
     try:
+        own = run(reference(watched(original)), feeds) if plain is None else plain
         rounding = expand(rounded(lowered(watched(original)), "fp32"))
         changed = run(rounding, feeds, optimise=False, in_order=True)
     except ConversionError:  # it is the norm that decides
-        known = allowance(expected, None, "fp32", original.proto)
-        return compare(expected, actual, tolerances, known.allowed, at)
-    return compared(original, expected, actual, expected, changed, "fp32", tolerances, at)[1]
+        wanted = {c.output: expected[c.output] for c in found}
+        known = allowance(wanted, None, "fp32", original.proto)
+        return compare(wanted, actual, tolerances, known.allowed, at)
+    return compared(original, expected, actual, own, changed, "fp32", tolerances, at)[1]
 
 
 _ASSERTION = re.compile(r"^/\S+:\d+ .*? was false\. ")
@@ -155,7 +162,8 @@ def graphs_at_ends(
             failed[end] = f"at {where}, {_failure(which, error)}"
             continue
         wanted = {n: v for n, v in expected.items() if n not in random}
-        found += compared_graphs(generation.model, feeds, wanted, actual, tolerances, end)
+        own = expected if references.whole is None else None
+        found += compared_graphs(generation.model, feeds, wanted, actual, tolerances, end, own)
     low, high = ("opt" if end in failed or end in unknown else end for end in ("min", "max"))
     fix = f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
     return OtherSizes("", tuple(found), failed, fix, unknown)

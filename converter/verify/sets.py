@@ -13,9 +13,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import values_as_input
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, Sizes, profile_for
 from trtsmith.converter.verify.inputs import SEED, Generated, generate_inputs
-
-ENDS: Mapping[str, str] = {"min": "smallest", "opt": "usual", "max": "largest"}
-"""The sizes of a profile, in words."""
+from trtsmith.converter.verify.verdict import ENDS
 
 
 @dataclass(frozen=True)

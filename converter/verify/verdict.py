@@ -10,8 +10,10 @@ from typing import Any
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
-from trtsmith.converter.verify.sets import ENDS
 from trtsmith.converter.verify.tolerances import Tolerances
+
+ENDS: Mapping[str, str] = {"min": "smallest", "opt": "usual", "max": "largest"}
+"""The sizes of a profile, in words."""
 
 RAN = ("graphs", "original", "nothing")
 """The graph from which the engine is built, and where it is compared with it the original; that alone; neither."""

@@ -11,16 +11,15 @@ from typing import Any
 from bench_table import bench_tables
 from docpages import network_times, real_networks
 from docpages.marks import markdown_table
+from docpages.native_times import native_tables, selection_table
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
-from pluginvsnative.table import native_tables
 from realregistries.registry_answers import COUNTS, totals
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "benchmarks"
 H200 = RECORDS / "h200"
 REWRITE_RECORD = RECORDS / "rewrite.json"
-MEMORY_RECORD = RECORDS / "memory.json"
 KERNEL_RECORDS = [
     H200 / name
     for name in ("bench_correlation.json", "bench.json", "bench_earlier.json", "bench_catalogue.json")
@@ -110,7 +109,12 @@ def kernel_figures() -> str:
 
 def native_figures() -> str:
     """What scripts/plugin_vs_native.py measured."""
-    return native_tables(read(NATIVE_RECORD)).rstrip()
+    return native_tables(read(NATIVE_RECORD))
+
+
+def selection_figures() -> str:
+    """What scripts/bench_selection.py measured."""
+    return selection_table(read(H200 / "selection.json"))
 
 
 def onnx_coverage() -> str:
@@ -169,7 +173,6 @@ def _registry_name(name: str, found: Mapping[str, Any]) -> str:
 
 SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "planted": engine_tables.planted_said,
-    "runner": lambda rows: f"Python {rows[0]['found']['python'].split()[0]}",
     "sums": lambda rows: (
         f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
     ),
@@ -200,36 +203,11 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
         "graphs": engine_tables.graph_rows,
         "sums": engine_tables.sum_rows,
         "stress": engine_tables.stress_rows,
-        "runner": engine_tables.runner_rows,
         "planted": engine_tables.planted_rows,
     }[step]
     if step in SAID:
         said = SAID[step](rows)
     return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
-
-
-def memory_figures() -> str:
-    """What scripts/bench_memory.py measured: the host memory of conversions of a large model."""
-    return render_memory(read(MEMORY_RECORD))
-
-
-def render_memory(record: Mapping[str, Any]) -> str:
-    model, machine = record["model"], record["machine"]
-    rows = [("TensorRT-RTX's builder alone", _gib(record["builder"]["peak_mib"]), "")]
-    rows += [
-        (f"`{name}`", _gib(entry["peak_mib"]), _gib(entry["without_tensorrt_mib"]))
-        for name, entry in record["commands"].items()
-    ]
-    header = ("command", "peak, all processes", "of processes without TensorRT")
-    return (
-        f"A chain of {model['layers']} matrix products, {model['mib'] / 1024:.0f} GiB of weights in one external file, on "
-        f"{machine['cores']} cores of an {machine['cpu']}, {machine['date']}. Mapped pages of the model file count.\n\n"
-        + markdown_table(header, rows)
-    )
-
-
-def _gib(mib: float) -> str:
-    return f"{mib / 1024:.1f} GiB"
 
 
 def figures() -> str:

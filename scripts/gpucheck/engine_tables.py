@@ -104,13 +104,6 @@ def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{row['error']:.1e}", f"{row['rounding']:.1e}", f"{row['error'] / row['rounding']:.1f}"
 
 
-def runner_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """(inputs, arrays, a bare call, an inference, the difference), in microseconds."""
-    cases = [case for row in rows for case in row["found"]["cases"]]
-    times = ("bare_us", "infer_us", "overhead_us")
-    return [(str(case["inputs"]), case["arrays"], *(f"{case[time]:.1f}" for time in times)) for case in cases]
-
-
 def planted_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(what was planted, model, where, node, named first, verdict)."""
     found = [one for row in rows for one in row["found"]["planted"]]

@@ -76,7 +76,8 @@ FIELDS = {
     "Problem": "what where expected fix",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
-    "Verdict": "status reason engine_run inputs comparisons meanings left_out precision not_run warnings ran references",
+    "Verdict": "status reason engine_run inputs comparisons meanings left_out precision not_run warnings ran "
+    "references cost",
 }
 
 METHODS = {"load", "open", "session", "inspect", "close", "of_request", "cuda_graph"}

@@ -13,7 +13,13 @@ from onnx import helper, parser
 import trtsmith.importers.expansion
 from tests.importers.running import case_inputs, error, plugin_model, run_standard
 from trtsmith.converter.graph.onnx_inference import infer_shapes
-from trtsmith.importers.expansion import expand_model, expansion_function, plugin_nodes, with_functions
+from trtsmith.importers.expansion import (
+    ExpansionError,
+    expand_model,
+    expansion_function,
+    plugin_nodes,
+    with_functions,
+)
 from trtsmith.importers.opdef import Expansion, OpDef
 from trtsmith.importers.registry import OPS
 
@@ -62,6 +68,16 @@ def test_the_opset_is_the_functions_where_the_model_names_none() -> None:
     assert not list(plugin_nodes(expand_model(model, {}).graph))
 
 
+def test_functions_of_another_opset_stay() -> None:
+    model = plugin_model(OP, CASE, case_inputs(OP, CASE, "float32"), 17)
+    body = helper.make_node("Relu", ["a"], ["b"])
+    model.functions.append(
+        helper.make_function("own", "Late", ["a"], ["b"], [body], [helper.make_opsetid("", 18)])
+    )
+    expanded = expand_model(model, {})
+    assert not list(plugin_nodes(expanded.graph)) and [f.name for f in expanded.functions] == ["Late"]
+
+
 def test_two_nodes_and_somebody_elses() -> None:
     inputs = case_inputs(OP, CASE, "float32")
     model = plugin_model(OP, CASE, inputs, 17)
@@ -98,6 +114,27 @@ def test_equal_nodes_share_one_function_that_is_built_once(monkeypatch: pytest.M
     first, equal, other = expanded.graph.node
     assert first.op_type == equal.op_type != other.op_type
     assert len(functions) == len(built) == len(set(built)) == 2
+
+
+CARAFE = """<ir_version: 9, opset_import: ["" : 17, "trtsmith" : 1]>
+    g (float[1, 4, 8, 8] x, float[1, C, 16, 16] m) => (float[1, 4, 16, 16] y) {
+        y = trtsmith.FeatureReassembly <kernel_size = 4097, groups = 1, scale_factor = 2> (x, m)
+    }"""
+
+
+def test_an_expansion_of_millions_of_nodes_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parser.parse_model(CARAFE)
+    with pytest.raises(ExpansionError, match=r"kernel_size = 4097.* takes more than 131,072 nodes"):
+        expand_model(model, {})
+    model.graph.node[0].attribute[0].i = 5
+    count = len(expand_model(model, {}).graph.node)
+    monkeypatch.setattr(trtsmith.importers.expansion, "MOST_NODES", 2 * count)
+    for output in "abc":
+        node = model.graph.node.add()
+        node.CopyFrom(model.graph.node[0])
+        node.output[0] = output
+    with pytest.raises(ExpansionError, match="the model's plugin nodes take more than"):
+        expand_model(model, {})
 
 
 def test_a_reshape_of_a_users_expansion_keeps_its_meaning_of_zero() -> None:

@@ -11,7 +11,6 @@ import onnx
 import pytest
 
 import bench_rewrite
-from benchmodels import quantized_networks
 
 CONSTANT_OR = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -39,12 +38,10 @@ def test_a_generated_graph_is_sound_and_has_its_custom_nodes() -> None:
     assert model.graph.node[-1].output == [model.graph.output[0].name]
 
 
-def test_a_plain_chain_has_no_custom_node_and_a_row_of_relus_nothing_else() -> None:
-    plain, relus = bench_rewrite.chain(250, custom=False), bench_rewrite.relus(50)
-    for model in (plain, relus):
-        onnx.checker.check_model(model, full_check=True)
+def test_a_plain_chain_has_no_custom_node() -> None:
+    plain = bench_rewrite.chain(250, custom=False)
+    onnx.checker.check_model(plain, full_check=True)
     assert (len(plain.graph.node), {node.domain for node in plain.graph.node}) == (250, {""})
-    assert [node.op_type for node in relus.graph.node] == ["Relu"] * 50
 
 
 def test_a_run_reports_stages_routes_and_the_size_of_the_model(tmp_path: Path) -> None:
@@ -66,29 +63,6 @@ def test_the_flavour_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     routes = [bench_rewrite.repeat(path, 1, flavour)[0]["routes"] for flavour in ("tensorrt", "tensorrt_rtx")]
     assert routes == [{"native": 1}, {"rewritten": 1}]
-
-
-@pytest.mark.parametrize("form", ["dynamic", "qdq", "operators"])
-def test_quantised_networks_are_written_in_the_form_that_is_asked_for(tmp_path: Path, form: str) -> None:
-    network = (
-        quantized_networks.transformer(1, 32, 2)
-        if form == "dynamic"
-        else quantized_networks.convolutions(1, 8)
-    )
-    shape = (1, 4, 32) if form == "dynamic" else (1, 3, 8, 8)
-    path = quantized_networks.write_quantized(network, form, tmp_path / "q.onnx", shape)
-    found = {node.op_type for node in onnx.load(path).graph.node}
-    marks = {"dynamic": "MatMulInteger", "qdq": "DequantizeLinear", "operators": "QLinearConv"}
-    assert marks[form] in found
-    assert "MatMul" in found or form != "dynamic"  # of two activations
-    (run,) = bench_rewrite.repeat(path, 1, "tensorrt_rtx")
-    assert run["nodes"] > 20 and run["routes"]["rewritten"] > 0
-
-
-def test_a_slow_check_of_a_quantised_network_is_over_the_limit() -> None:
-    entries = [{"network": "a", "check_seconds": 2.1}, {"network": "b", "check_seconds": 1.9}]
-    (sentence,) = bench_rewrite.over_limits({"quantized": entries})
-    assert "'a' takes 2.1 s, not at most 2 s" in sentence
 
 
 def test_a_summary_takes_the_median_of_seconds_and_the_most_of_memory() -> None:
@@ -173,10 +147,8 @@ def test_the_record_is_complete_and_exceeding_a_limit_is_exit_code_1(
 
     monkeypatch.setattr(bench_rewrite, "repeat", repeat)
     monkeypatch.setattr(
-        bench_rewrite, "run_check", lambda path, bytecode, *flavour: {"seconds": 0.2, "user_seconds": 0.1}
+        bench_rewrite, "run_check", lambda path, bytecode: {"seconds": 0.2, "user_seconds": 0.1}
     )
-    small = (lambda: quantized_networks.transformer(1, 32, 2), "dynamic", (1, 4, 32))
-    monkeypatch.setattr(quantized_networks, "NETWORKS", {"small": small})
     arguments = ["--model", "any.onnx", "--runs", "2", "--lengths", "4", "8", "--output", str(record)]
     assert bench_rewrite.main(arguments) == 0
     written = json.loads(record.read_text())
@@ -184,9 +156,8 @@ def test_the_record_is_complete_and_exceeding_a_limit_is_exit_code_1(
     assert written["over_limits"] == []
     assert written["detector"]["runs"] == 2
     assert [len(written[kind]) for kind in bench_rewrite.GENERATED] == [2, 2, 2, 2]
-    assert written["ruled_rtx"][0]["total_seconds"] == 0.25 and flavours.count("tensorrt_rtx") == 3
-    assert [(one["network"], one["check_seconds"]) for one in written["quantized"]] == [("small", 0.2)]
-    assert (written["relu"]["runs"], written["check"]["seconds"]) == (2, 0.2)
+    assert written["ruled_rtx"][0]["total_seconds"] == 0.25 and flavours.count("tensorrt_rtx") == 2
+    assert written["check"]["seconds"] == 0.2
     assert written["machine"]["cores"] >= 1
 
     runs_of["tensorrt"] = 2.5

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpucheck import kernels, metrics, references, resources, sanitizer, scripts
+from gpucheck import kernels, metrics, planted_step, references, sanitizer
 from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
 from tests.processes import has_ended
@@ -168,31 +168,6 @@ def test_sanitizer_passes_a_clean_run_and_demands_the_planted_fault() -> None:
     assert sanitizer.summary_line(MEMCHECK.format(3)) == "ERROR SUMMARY: 3 errors"
 
 
-CUOBJDUMP = """
-Fatbin elf code:
-================
-arch = sm_90
-code version = [1,8]
-host = linux
-compile_size = 64bit
-
-Resource usage:
- Common:
-  GLOBAL:0 CONSTANT[3]:16
- Function _Z1kv:
-  REG:40 STACK:0 SHARED:8192 LOCAL:0 CONSTANT[0]:640 TEXTURE:0 SURFACE:0 SAMPLER:0
- Function _Z1lv:
-  REG:255 STACK:96 SHARED:0 LOCAL:0 CONSTANT[0]:640 TEXTURE:0 SURFACE:0 SAMPLER:0
-"""
-
-
-def test_resources_are_read_from_cuobjdump() -> None:
-    assert resources.parse(CUOBJDUMP) == [
-        resources.Usage("sm_90", "_Z1kv", 40, 0, 8192, 0),
-        resources.Usage("sm_90", "_Z1lv", 255, 96, 0, 0),
-    ]
-
-
 @pytest.mark.parametrize(
     ("gpu", "folder"),
     [("NVIDIA H200", "h200"), ("NVIDIA GeForce RTX 4090", "geforce-rtx-4090"), ("", "unknown")],
@@ -314,8 +289,8 @@ def test_a_script_s_own_record_becomes_a_row_without_what_the_record_has_already
         "open(sys.argv[-1], 'w').write(json.dumps({'commit': 'c', 'on': 'gpu', 'planted': [{'found': True}]}))\n"
         "print('1 planted: 0 wrong')\nsys.exit(1)\n"
     )
-    monkeypatch.setattr(scripts, "command_of", lambda step, bundle: [str(script)])
-    scripts.check("planted", None, 20.0, Notes(tmp_path / "notes"))
+    monkeypatch.setattr(planted_step, "command_of", lambda bundle: [str(script)])
+    planted_step.check(None, 20.0, Notes(tmp_path / "notes"))
     result = read_notes(tmp_path / "notes", "planted", "")
     assert result.rows == [{"found": {"on": "gpu", "planted": [{"found": True}]}}]
     assert result.summary == "1 planted: 0 wrong" and "exited with code 1" in result.failures[0]

@@ -5,92 +5,127 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from trtsmith.converter.batch.zoo.option_words import absolute, shown
-from trtsmith.converter.batch.zoo.toml_lines import Keys
-from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
+from trtsmith.converter.batch.zoo.task_names import name_fault, safe_name, unique_names
+from trtsmith.converter.batch.zoo.zoo_file import Given, one_line, shown
+from trtsmith.converter.batch.zoo.zoo_options import absolute
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchFactory, source_of_text
 
 SUFFIXES = (".onnx", PROGRAM_SUFFIX)
 """Of the files that a glob finds; a file that is named itself may have any."""
 
+_STEM = "{stem}"
 _GLOB = re.compile(r"[*?\[]")
 _FORM = 'a file "a.onnx" or "a.pt2", a glob "nets/**/*.onnx", an array of them, "package.module:function" or "net.py:make"'
+_CORRECT = "correct the path"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModelSource:
     """A model as `trtsmith convert` takes it. path: of its file, absolute; None of a function.
 
     names: what it may be called, the shortest first.
-    keys:  of the pattern that found it.
+    given: the pattern that found it.
     """
 
     text: str
     path: Path | None
     names: tuple[str, ...]
-    keys: Keys
+    given: Given
 
 
-def find_models(value: Any, keys: Keys, findings: ZooFindings) -> tuple[ModelSource, ...]:
-    """The models of an entry's path, each once; "!pattern" in an array takes some out again. A finding where none is."""
-    several = isinstance(value, list)
-    patterns = value if several else [value]
+def find_models(given: Given) -> list[ModelSource]:
+    """The models of an entry's path, each once; "!pattern" in an array takes some out again. A problem where none is."""
+    several = isinstance(given.value, list)
     found: dict[str, ModelSource] = {}
-    before = len(findings)
-    if not patterns:
-        findings.add(keys, "path is an empty array", _FORM, "name a model")
-    for position, pattern in enumerate(patterns):
-        place = (*keys, position) if several else keys
+    before = len(given.file.found)
+    if given.value == []:
+        given.wrong("path is an empty array", _FORM, "name a model")
+    for one in given.inner() if several else [given]:
+        pattern = one.value
         if not isinstance(pattern, str) or not pattern.strip() or "\0" in pattern:
-            findings.add(place, f"path is {shown(pattern)}", _FORM, "name a model")
+            one.wrong(f"path is {shown(pattern)}", _FORM, "name a model")
         elif several and pattern.startswith("!"):
-            out = _found(pattern[1:], place, findings)
-            if out and not found.keys() & {source.text for source in out}:
-                what = f"{pattern!r} takes nothing out"
-                findings.add(
-                    place, what, "files that the patterns before it find", "remove it, or write it last"
-                )
-            for source in out:
-                found.pop(source.text, None)
+            out = {source.text for source in _found(pattern[1:], one)}
+            if out and not found.keys() & out:
+                expected = "files that the patterns before it find"
+                one.wrong(f"{pattern!r} takes nothing out", expected, "remove it, or write it last")
+            found = {text: source for text, source in found.items() if text not in out}
         else:
-            found |= {
-                source.text: source for source in _found(pattern, place, findings) if source.text not in found
-            }
-    if patterns and not found and len(findings) == before:
-        findings.add(
-            keys,
-            "path takes everything out again that it finds",
-            "at least one model",
-            "correct the patterns",
-        )
-    return tuple(found.values())
+            for source in _found(pattern, one):
+                found.setdefault(source.text, source)
+    if not found and len(given.file.found) == before:
+        what = "path takes everything out again that it finds"
+        given.wrong(what, "at least one model", "correct the patterns")
+    return list(found.values())
 
 
-def _found(pattern: str, keys: Keys, findings: ZooFindings) -> list[ModelSource]:
-    folder = findings.file.folder
+def read_name(given: Given, models: int) -> str | None:
+    """The name of an entry, with {stem} in it perhaps; "" for none; None for one that cannot be."""
+    value = given.value
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        given.wrong(f"name is {shown(value)}", "a string", 'name = "..."')
+    elif fault := name_fault(value.replace(_STEM, "stem")):
+        what = f"{shown(value)} cannot be a folder's name: {fault}"
+        given.wrong(what, "a name that any file system takes", f'name = "{safe_name(value)}"')
+    elif models > 1 and _STEM not in value:
+        what = f"path finds {models} models, which cannot all be called {value!r}"
+        fix = f'name = "{value}-{_STEM}", with each file\'s stem in it, or no name'
+        given.wrong(what, "a name for each", fix)
+    else:
+        return value
+    return None
+
+
+def names_of(models: Sequence[tuple[str | None, ModelSource, Given]]) -> list[str]:
+    """A name for each model, of the name that its entry gives, its source and its entry; problems where two have one."""
+    names, clashes = unique_names(
+        [
+            [safe_name(one) for one in ([name.replace(_STEM, source.names[0])] if name else source.names)]
+            for name, source, _ in models
+        ]
+    )
+    for group in clashes:
+        # Of the others there is a problem already: their name cannot be.
+        sound = [one for one in group if models[one][0] is not None]
+        for other in sound[1:]:
+            (_, source, entry), (_, again, place) = models[sound[0]], models[other]
+            what = f"{one_line(again.text)} would be called {names[other]!r}, and "
+            what += f"{one_line(source.text)} {names[sound[0]]!r} (line {entry.line})"
+            if again.text == source.text:
+                what = f"{one_line(again.text)} is a model of the entry in line {entry.line}, too"
+                what += ", and has one name in both"
+            expected = "a folder for each model, also where the case of letters does not count"
+            fix = 'give one another name: name = "..."; or take it out of a glob: path = ["nets/*.onnx", "!nets/a.onnx"]'
+            place["name"].wrong(what, expected, fix)
+    return names
+
+
+def _found(pattern: str, given: Given) -> list[ModelSource]:
+    folder = given.file.folder
     path = absolute(pattern, folder)
     try:
         source = source_of_text(pattern)
         if isinstance(source, TorchFactory) and not os.path.exists(path):
-            return [_factory(source, folder, keys)]
+            return [_factory(source, given)]
         if _GLOB.search(pattern) and not os.path.exists(path):
-            return [_file(one, folder, keys) for one in _glob(pattern, keys, findings)]
+            return [_file(one, given) for one in _glob(pattern, given)]
         if path.is_dir():
-            fix = f'path = "{pattern.rstrip("/")}/**/*.onnx"'
-            findings.add(keys, f"{pattern!r} is a folder", _FORM, fix)
+            given.wrong(f"{pattern!r} is a folder", _FORM, f'path = "{pattern.rstrip("/")}/**/*.onnx"')
         elif not path.exists():
             expected = f"{_FORM}; paths are relative to {folder}"
-            findings.add(keys, f"there is no file {pattern!r}", expected, _nearest(pattern, path))
+            given.wrong(f"there is no file {pattern!r}", expected, _nearest(pattern, path))
         elif not path.is_file():
-            findings.add(keys, f"{pattern!r} is a device or a pipe", _FORM, "name a file")
+            given.wrong(f"{pattern!r} is a device or a pipe", _FORM, "name a file")
         else:
-            return [_file(path, folder, keys)]
+            return [_file(path, given)]
     except OSError as error:  # of a name that is too long, a loop of links, a folder that cannot be read
-        findings.add(keys, f"{pattern!r} cannot be looked for: {error.strerror}", _FORM, "correct the path")
+        given.wrong(f"{pattern!r} cannot be looked for: {error.strerror}", _FORM, _CORRECT)
     return []
 
 
@@ -99,59 +134,50 @@ def _nearest(pattern: str, path: Path) -> str:
     try:
         beside = {name.casefold(): name for name in os.listdir(path.parent)}
     except OSError:
-        return "correct the path"
+        return _CORRECT
     near = difflib.get_close_matches(path.name.casefold(), beside, 1, cutoff=0.7)
-    return (
-        f"did you mean {os.path.join(os.path.dirname(pattern), beside[near[0]])!r}?"
-        if near
-        else "correct the path"
-    )
+    return f"did you mean {os.path.join(os.path.dirname(pattern), beside[near[0]])!r}?" if near else _CORRECT
 
 
-def _glob(pattern: str, keys: Keys, findings: ZooFindings) -> list[Path]:
+def _glob(pattern: str, given: Given) -> list[Path]:
     """The model files that match, sorted; files and folders whose names begin with a dot are not among them."""
-    given = Path(os.path.expanduser(pattern))
-    root, parts = (
-        (Path(given.anchor), given.parts[1:]) if given.anchor else (findings.file.folder, given.parts)
-    )
+    path = Path(os.path.expanduser(pattern))
+    root, parts = (Path(path.anchor), path.parts[1:]) if path.anchor else (given.file.folder, path.parts)
     while len(parts) > 1 and not _GLOB.search(parts[0]):
         root, parts = root / parts[0], parts[1:]
     if parts[-1] == "**":  # folders alone to some Pythons, files too to others
         parts = (*parts, "*")
     odd = next((part for part in parts if "**" in part and part != "**"), None)
     if odd is not None:
-        fix = f"write {odd.replace('**', '**/*', 1)!r}"
-        findings.add(
-            keys, f"{odd!r} in {pattern!r} is no pattern", "** as the name of a folder by itself", fix
-        )
+        expected, fix = "** as the name of a folder by itself", f"write {odd.replace('**', '**/*', 1)!r}"
+        given.wrong(f"{odd!r} in {pattern!r} is no pattern", expected, fix)
         return []
-    matches = [path for path in root.glob("/".join(parts)) if not _hidden(path, root)]
-    models = sorted(
-        absolute(str(path), root) for path in matches if path.suffix in SUFFIXES and path.is_file()
-    )
+    files = [file for file in root.glob("/".join(parts)) if not _hidden(file, root) and file.is_file()]
+    models = {absolute(str(file), root) for file in files if file.suffix in SUFFIXES}
     if not models:
-        others = sorted({path.suffix or path.name for path in matches if path.is_file()})[:8]
+        others = sorted({file.suffix or file.name for file in files})[:8]
         what = f"{pattern!r} matches no model" + (f", but files with {', '.join(others)}" if others else "")
-        expected = f"files with {' or '.join(SUFFIXES)}; paths are relative to {findings.file.folder}"
-        findings.add(keys, what, expected, "correct the pattern")
-    return list(dict.fromkeys(models))
+        expected = f"files with {' or '.join(SUFFIXES)}; paths are relative to {given.file.folder}"
+        given.wrong(what, expected, "correct the pattern")
+    return sorted(models)
 
 
 def _hidden(path: Path, root: Path) -> bool:
     return any(part.startswith(".") and part != ".." for part in path.relative_to(root).parts)
 
 
-def _file(path: Path, folder: Path, keys: Keys) -> ModelSource:
+def _file(path: Path, given: Given) -> ModelSource:
     """Names: the stem; with one folder before it, two, ...; and at last with the suffix."""
-    inside = path.relative_to(folder) if path.is_relative_to(folder) else path.relative_to(path.anchor)
+    folder = given.file.folder
+    inside = path.relative_to(folder if path.is_relative_to(folder) else path.anchor)
     parts = [*inside.parts[:-1], path.stem]
     names = ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]
-    return ModelSource(str(path), path, (*names, f"{names[-1]}-{path.suffix[1:]}"), keys)
+    return ModelSource(str(path), path, (*names, f"{names[-1]}-{path.suffix[1:]}"), given)
 
 
-def _factory(source: TorchFactory, folder: Path, keys: Keys) -> ModelSource:
+def _factory(source: TorchFactory, given: Given) -> ModelSource:
     function = source.function
     if source.is_file:
-        file = absolute(source.place, folder)
-        return ModelSource(f"{file}:{function}", None, (function, f"{file.stem}-{function}"), keys)
-    return ModelSource(source.name, None, (function, f"{source.place}-{function}"), keys)
+        file = absolute(source.place, given.file.folder)
+        return ModelSource(f"{file}:{function}", None, (function, f"{file.stem}-{function}"), given)
+    return ModelSource(source.name, None, (function, f"{source.place}-{function}"), given)

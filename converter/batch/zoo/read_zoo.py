@@ -25,19 +25,35 @@ sets itself is no axis of that model.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo.model_look import ModelLook
-from trtsmith.converter.batch.zoo.option_checks import CheckedOptions, OptionChecker
-from trtsmith.converter.batch.zoo.option_tables import OptionLayer, merged
-from trtsmith.converter.batch.zoo.option_words import shown
-from trtsmith.converter.batch.zoo.task_files import depends_on_modules, files_of
-from trtsmith.converter.batch.zoo.zoo_commands import ZooCommands
-from trtsmith.converter.batch.zoo.zoo_entries import ZooModel, ZooSettings, read_defaults, read_models
-from trtsmith.converter.batch.zoo.zoo_file import ZooFindings, read_zoo_file
-from trtsmith.converter.batch.zoo.zoo_matrix import MatrixAxis
-from trtsmith.converter.batch.zoo.zoo_variants import ModelVariant, VariantMaker
+from trtsmith.converter.batch.zoo.model_look import ModelLook, depends_on_modules, files_of
+from trtsmith.converter.batch.zoo.model_sources import ModelSource, find_models, names_of, read_name
+from trtsmith.converter.batch.zoo.zoo_file import Given, read_zoo_file, shown
+from trtsmith.converter.batch.zoo.zoo_matrix import (
+    Setting,
+    VariantMaker,
+    ZooMatrix,
+    needs_of,
+    read_matrix,
+    read_needs,
+    variant_name,
+)
+from trtsmith.converter.batch.zoo.zoo_options import CheckedOptions, OptionLayer, OptionReader, ZooCommands
+
+TOP = ("defaults", "matrix", "needs", "bench", "model")
+_SHARED = ("matrix", "needs", "bench")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What [defaults] or a [[model]] says. bench: options of `trtsmith bench`; None: not said; False: nothing is timed."""
+
+    setting: Setting
+    matrix: ZooMatrix = field(default_factory=ZooMatrix)
+    bench: OptionLayer | bool | None = None
 
 
 def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
@@ -46,100 +62,132 @@ def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
     UsageError with all problems, each with its line: of the file, of options, and of models, which are looked at without
     their weights. Runs nothing, and loads no plugin library and no module of the user's.
     """
-    file = read_zoo_file(path)
-    findings = ZooFindings(file)
-    defaults = read_defaults(file.document, commands, findings)
-    entries = read_models(file.document, commands, findings)
-    reader = _TaskReader(defaults, commands, findings)
-    for settings in (defaults, *entries.settings):
-        reader.check(settings)
-    tasks = [task for model in entries.models for task in reader.tasks(model)]
-    reader.finish(complete=entries.complete)
-    findings.raise_any()
-    return tuple(tasks)
+    document = read_zoo_file(path)
+    reader = _ZooReader(document, commands)
+    tasks = reader.tasks()
+    document.file.raise_any()
+    return tasks
 
 
-class _TaskReader:
-    """The models of one zoo, one after another: each is opened once, and closed before the next."""
+class _ZooReader:
+    """Reads one zoo. Its models are read one after another: each is opened once, and closed before the next."""
 
-    def __init__(self, defaults: ZooSettings, commands: ZooCommands, findings: ZooFindings) -> None:
-        self._defaults, self._commands, self._findings = defaults, commands, findings
-        self._convert = OptionChecker(commands.convert, findings)
-        self._bench = OptionChecker(commands.bench, findings)
-        self._variants = VariantMaker(defaults, commands.convert, findings)
-        self._named: dict[CheckedOptions, tuple[Path, ...]] = {}
+    def __init__(self, document: Given, commands: ZooCommands) -> None:
+        self._document, self._commands = document, commands
+        self._convert, self._bench = OptionReader(commands.convert), OptionReader(commands.bench)
+        self._files: dict[CheckedOptions, tuple[Path, ...]] = {}
+        self._defaults = self._read_defaults()
+        self._variants = VariantMaker(self._defaults.setting, self._defaults.matrix, self._convert)
 
-    def tasks(self, model: ZooModel) -> list[BatchTask]:
-        look = ModelLook(model.source, self._commands, self._findings)
-        variants = self._variants.variants(model)
-        bench = self._bench_options(model)
-        made = [self._task(model, variant, bench, look, alone=len(variants) == 1) for variant in variants]
-        return [task for task in made if task is not None]
+    def tasks(self) -> tuple[BatchTask, ...]:
+        """Those that are sound; the file has the problems of the others."""
+        models: list[tuple[str | None, ModelSource, Given]] = []
+        tables: list[_Table] = []
+        complete = True
+        for entry in self._entries():
+            own = {name: entry[name] for name in _SHARED if name in entry}
+            table = self._read_table(entry, own, ("path", "name", *_SHARED), of_model=True)
+            sources = find_models(entry["path"]) if "path" in entry else []
+            if "path" not in entry:
+                entry.wrong("the model has no path", "path, of a file or of several", 'path = "a.onnx"')
+            complete = complete and bool(sources)
+            name = read_name(entry["name"], len(sources))
+            models += [(name, source, entry) for source in sources]
+            tables += [table] * len(sources)
+        made = [
+            task
+            for name, (_, source, entry), table in zip(names_of(models), models, tables, strict=True)
+            for task in self._tasks_of(name, source, entry, table)
+        ]
+        self._variants.finish(complete=complete and bool(models))
+        return tuple(made)
 
-    def check(self, settings: ZooSettings) -> None:
-        """Every option by itself, also those that no task has."""
-        self._convert.words(settings.options)
-        for axis in settings.matrix.axes.values():
-            for value in axis.values:
-                self._convert.words(value.options)
-            self._check_same(axis)
-        if isinstance(settings.bench, dict):
-            self._bench.words(settings.bench)
-
-    def _check_same(self, axis: MatrixAxis) -> None:
-        """A finding for values that are written differently, and mean the same."""
-        given = [value.options[axis.option] for value in axis.values if axis.option in value.options]
-        for place, one in enumerate(given):
-            same = [
-                other for other in given[:place] if self._convert.value(other) == self._convert.value(one)
-            ]
-            if same and self._convert.value(one) is not None:
-                what = f"{shown(same[0].value)} and {shown(one.value)} of the axis {axis.name} are the same"
-                self._findings.add(one.keys, what, "each value once", "remove one")
-
-    def finish(self, *, complete: bool) -> None:
-        """What only shows when all models were read. complete: whether all were found."""
-        self._variants.finish(complete=complete)
-
-    def _task(
-        self,
-        model: ZooModel,
-        variant: ModelVariant,
-        bench: OptionLayer | None,
-        look: ModelLook,
-        *,
-        alone: bool,
-    ) -> BatchTask | None:
-        checked = self._convert.options(variant.options, model.keys)
-        timing = self._bench.options(bench or {}, model.keys)
-        if checked is not None:
-            look.check(checked, variant.options, self._convert, model.keys)
-        if checked is None or timing is None or not (checked.sound and timing.sound):
-            return None
-        options = checked.read
-        return BatchTask(
-            name=model.name if alone else f"{model.name}/{variant.name}",
-            model=model.name,
-            source=model.source.text,
-            words=self._convert.words(variant.options),
-            files=tuple(dict.fromkeys((*look.files, *self._files(checked), *self._files(timing)))),
-            variant=variant.labels,
-            bench=None if bench is None else self._bench.words(bench),
-            needs=variant.needs,
-            hashed=model.source.path is not None and not depends_on_modules(options),
-            line=self._findings.file.line(model.keys),
+    def _read_defaults(self) -> _Table:
+        """[defaults], [matrix], [needs] and [bench]; the last three may stand in [defaults] instead."""
+        document = self._document
+        document.check_keys(TOP, "a zoo's file")
+        given = document["defaults"]
+        if "defaults" not in document or not given.is_table():
+            given = Given(given.file, given.keys, given.name, {})
+        for name in ("path", "name"):
+            if name in given:
+                given[name].wrong(f"{name} is not for all models", "options", "move it into [[model]]")
+        shared = {name: document[name] for name in _SHARED if name in document}
+        for name in _SHARED:
+            if name in given:
+                if name in shared:
+                    expected = f"[{name}], or {name} in [defaults]"
+                    given[name].wrong(f"{name} is there twice", expected, "remove one")
+                shared[name] = given[name]
+        options = {name: value for name, value in given.value.items() if name not in ("path", "name")}
+        return self._read_table(
+            Given(given.file, given.keys, given.name, options), shared, _SHARED, of_model=False
         )
 
-    def _files(self, checked: CheckedOptions) -> tuple[Path, ...]:
-        """The files that options name: most tasks of a matrix have the options of others."""
-        if checked not in self._named:
-            self._named[checked] = files_of(checked.read)
-        return self._named[checked]
+    def _entries(self) -> list[Given]:
+        given = self._document["model"]
+        if given.value is None or given.value == []:
+            fix = '[[model]] and below it path = "nets/*.onnx"'
+            self._document.wrong("the zoo has no model", "at least one [[model]]", fix)
+            return []
+        if not isinstance(given.value, list) or not all(isinstance(entry, dict) for entry in given.value):
+            given.wrong(f"model is {shown(given.value)}", "[[model]], once for each", "write [[model]]")
+            return []
+        return given.inner()
 
-    def _bench_options(self, model: ZooModel) -> OptionLayer | None:
-        own, general = model.settings.bench, self._defaults.bench
-        if own is None:
-            own = general
-        if not isinstance(own, dict):
-            return None
-        return merged(self._commands.bench, general if isinstance(general, dict) else {}, own)
+    def _read_table(
+        self, given: Given, shared: dict[str, Given], others: tuple[str, ...], *, of_model: bool
+    ) -> _Table:
+        needs = read_needs(shared["needs"]) if "needs" in shared else {}
+        setting = Setting(self._convert.read(given, others), needs)
+        matrix = ZooMatrix()
+        if "matrix" in shared:
+            matrix = read_matrix(shared["matrix"], self._convert, of_model=of_model)
+        bench: OptionLayer | bool | None = None
+        if "bench" in shared:
+            said = shared["bench"]
+            if isinstance(said.value, dict):
+                bench = self._bench.read(said)
+            elif isinstance(said.value, bool):
+                bench = {} if said.value else False
+            else:
+                expected = "true, false, or a table with options of `trtsmith bench`"
+                said.wrong(f"bench is {shown(said.value)}", expected, "bench = true")
+        return _Table(setting, matrix, bench)
+
+    def _tasks_of(self, name: str, source: ModelSource, entry: Given, table: _Table) -> list[BatchTask]:
+        look = ModelLook(source, self._commands, self._convert)
+        variants = self._variants.variants(name, entry, table.setting, table.matrix)
+        general = self._defaults.bench
+        bench = general if table.bench is None else table.bench
+        timing: OptionLayer | None = None
+        if isinstance(bench, dict):
+            timing = self._bench.merged(general if isinstance(general, dict) else {}, bench)
+        tasks = []
+        for labels, setting in variants:
+            checked = self._convert.check(setting.options, entry)
+            timed = self._bench.check(timing or {}, entry)
+            if checked is not None:
+                look.check(setting.options, checked, entry)
+            if checked is None or timed is None or checked.wrong or timed.wrong:
+                continue
+            task = BatchTask(
+                name=name if len(variants) == 1 else f"{name}/{variant_name(labels)}",
+                model=name,
+                source=source.text,
+                words=self._convert.words(setting.options),
+                files=tuple(dict.fromkeys((*look.files, *self._named(checked), *self._named(timed)))),
+                variant=labels,
+                bench=None if timing is None else self._bench.words(timing),
+                needs=needs_of(setting),
+                hashed=source.path is not None and not depends_on_modules(checked.read),
+                line=entry.line,
+            )
+            tasks.append(task)
+        return tasks
+
+    def _named(self, checked: CheckedOptions) -> tuple[Path, ...]:
+        """The files that options name: most tasks of a matrix have the options of others."""
+        if checked not in self._files:
+            self._files[checked] = tuple(files_of(checked.read))
+        return self._files[checked]

@@ -1,18 +1,18 @@
-"""Reads the text of a zoo's file: TOML with the line of every key, and a list of all that is wrong with it."""
+"""Reads the text of a zoo's file: its values, each with its line, and a list of all that is wrong with them."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.batch.zoo.toml_lines import Keys, key_lines, nearest_line
-from trtsmith.converter.batch.zoo.toml_text import toml_key
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.options.near import nearest
 from trtsmith.importers.problem import Problem
 
 if sys.version_info >= (3, 11):
@@ -24,71 +24,144 @@ MOST_BYTES = 16 << 20
 """Of a zoo's file: 100,000 entries have less."""
 
 _AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
-
-@dataclass(frozen=True)
-class ZooFile:
-    """path: as the user named it. folder: that paths in it are relative to, absolute. document: as tomllib gives it."""
-
-    path: Path
-    folder: Path
-    document: Mapping[str, Any]
-    lines: Mapping[Keys, int]
-
-    def line(self, keys: Keys) -> int:
-        """Of a key, or of the table around it."""
-        return nearest_line(self.lines, keys)
-
-    def where(self, keys: Keys) -> str:
-        """For messages: the file, the line, and the key without positions in arrays."""
-        names = ".".join(toml_key(name) for name in keys if isinstance(name, str))
-        return f"{self.path}, line {self.line(keys)}" + (f": {names}" if names else "")
+Keys = tuple[str | int, ...]
+"""The way to a value: names of keys, and positions in arrays, those of tables ([[model]]) and of values alike."""
 
 
 @dataclass
-class ZooFindings:
-    """The problems of a file, each once, to be sorted by their lines."""
+class ZooFile:
+    """path: as the user named it. folder: that paths in it are relative to, absolute. found: problems with their lines."""
 
-    file: ZooFile
-    _found: dict[Problem, int] = field(default_factory=dict)
-
-    def add(self, keys: Keys, what: str, expected: str, fix: str) -> None:
-        """A problem with what stands under a key."""
-        self._found.setdefault(Problem(what, self.file.where(keys), expected, fix), self.file.line(keys))
-
-    def take(self, keys: Keys, problem: Problem, about: str = "") -> None:
-        """A problem of another part of trtsmith with what stands under a key. about: the model, if keys do not tell."""
-        where = ", ".join(part for part in (self.file.where(keys), about, problem.where) if part)
-        said = Problem(problem.what, where, problem.expected, problem.fix)
-        self._found.setdefault(said, self.file.line(keys))
-
-    def __len__(self) -> int:
-        return len(self._found)
+    path: Path
+    folder: Path
+    lines: Mapping[Keys, int]
+    found: dict[Problem, int] = field(default_factory=dict)
 
     def raise_any(self) -> None:
-        """UsageError with all of them, in the order of the file."""
-        if self._found:
-            raise UsageError(sorted(self._found, key=lambda problem: self._found[problem]))
+        """UsageError with all problems, in the order of the file."""
+        if self.found:
+            raise UsageError(sorted(self.found, key=lambda problem: self.found[problem]))
 
 
-def read_zoo_file(path: Path) -> ZooFile:
-    """UsageError for a file that cannot be read, or is no TOML."""
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A value of the file. name: of the option or key that it belongs to. value: None for a key that is missing."""
+
+    file: ZooFile
+    keys: Keys
+    name: str
+    value: Any
+
+    def __getitem__(self, key: str | int) -> Given:
+        """What stands in this table or array."""
+        value = self.value.get(key) if isinstance(self.value, dict) else self.value[key]
+        return Given(self.file, (*self.keys, key), key if isinstance(key, str) else self.name, value)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(self.value, dict) and key in self.value
+
+    def inner(self) -> list[Given]:
+        """All that stands in this table or array, in the order of the file."""
+        return [self[key] for key in (self.value if isinstance(self.value, dict) else range(len(self.value)))]
+
+    @property
+    def line(self) -> int:
+        """Of this key, or of the innermost table around it that has a line of its own; 1 where there is none."""
+        ways = (self.keys[:end] for end in range(len(self.keys), 0, -1))
+        return next((self.file.lines[way] for way in ways if way in self.file.lines), 1)
+
+    @property
+    def where(self) -> str:
+        """For messages: the file, the line, and the key without positions in arrays."""
+        names = ".".join(toml_key(name) for name in self.keys if isinstance(name, str))
+        return f"{self.file.path}, line {self.line}" + (f": {names}" if names else "")
+
+    def wrong(self, what: str, expected: str, fix: str) -> None:
+        """Note a problem with this value."""
+        self.file.found.setdefault(Problem(what, self.where, expected, fix), self.line)
+
+    def take(self, problem: Problem, model: str = "") -> None:
+        """Note a problem that another part of trtsmith has with this value. model: to name, if the problem does not."""
+        about = "" if model in problem.where else one_line(model)
+        where = ", ".join(part for part in (self.where, about, problem.where) if part)
+        self.file.found.setdefault(replace(problem, where=where), self.line)
+
+    def is_table(self) -> bool:
+        """Whether it is one; a problem if not."""
+        if not isinstance(self.value, dict):
+            name = self.name or "it"
+            what, fix = (
+                f"{name} is {shown(self.value)}, and no table",
+                f"write [{name}], or {name} = {{ ... }}",
+            )
+            self.wrong(what, "a table", fix)
+        return isinstance(self.value, dict)
+
+    def check_keys(self, known: Collection[str], of: str) -> None:
+        """Note each key that is none of the known ones. of: what has these keys, for messages."""
+        for name in self.value:
+            if name not in known:
+                expected, fix = f"of {of}: {', '.join(known)}", did_you_mean(name, known)
+                self[name].wrong(f"unknown key {name!r}", expected, fix)
+
+
+def read_zoo_file(path: Path) -> Given:
+    """The whole document. UsageError for a file that cannot be read, or is no TOML."""
     text = _text(path)
     try:
-        document = _parsed(path, text)
+        document = tomllib.loads(text)
         lines = key_lines(text, document)
     except RecursionError:
         raise _no_zoo(path, 1, "it is nested too deeply", "tables and arrays a few levels deep") from None
-    return ZooFile(path, Path(os.path.abspath(path.parent)), document, lines)
-
-
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    try:
-        document: dict[str, Any] = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and int() for numbers of thousands of digits
-        what, line = _said(str(error), text)
-        raise _no_zoo(path, line, what, "TOML, as https://toml.io describes it") from None
-    return document
+        said, line = _said(str(error), text)
+        raise _no_zoo(path, line, said, "TOML, as https://toml.io describes it") from None
+    return Given(ZooFile(path, Path(os.path.abspath(path.parent)), lines), (), "", document)
+
+
+def key_lines(text: str, document: Mapping[str, Any]) -> dict[Keys, int]:
+    """Of tables and keys the line, 1 for the first, which tomllib does not tell. document: what it makes of the text.
+
+    Each line that may begin a table or a key is given to tomllib by itself, and counts where the whole document has what
+    it names. A key inside a value has the line of that value.
+    """
+    lines: dict[Keys, int] = {}
+    counts: dict[Keys, int] = {}
+    table: Keys = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.strip()
+        header = words.startswith("[")
+        try:
+            named = tomllib.loads(words if header else f"{words.partition('=')[0]}= 0")
+        except ValueError:  # a comment, or in the middle of a value
+            continue
+        keys: Keys = () if header else table
+        while isinstance(named, dict) and named:
+            ((name, named),) = named.items()
+            keys = (*keys, name)
+            if not _has(document, keys):
+                break
+            lines.setdefault(keys, number)
+            if isinstance(named, list):  # [[name]]
+                counts[keys] = counts.get(keys, -1) + 1
+                named = None
+            if header and keys in counts:
+                keys = (*keys, counts[keys])
+                lines.setdefault(keys, number)
+        else:
+            table = keys if header else table
+    return lines
+
+
+def _has(document: Any, keys: Keys) -> bool:
+    try:
+        for key in keys:
+            document = document[key]
+    except (LookupError, TypeError):
+        return False
+    return True
 
 
 def _text(path: Path) -> str:
@@ -125,3 +198,39 @@ def _said(message: str, text: str) -> tuple[str, int]:
 
 def _no_zoo(path: Path, line: int, what: str, expected: str) -> UsageError:
     return UsageError(Problem(what, f"{path}, line {line}", expected, "correct that line"))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A fix for a name that is not known: the nearest that is."""
+    near = nearest(name, known)
+    return "correct it, or remove it" if near is None else f"did you mean {near!r}?"
+
+
+def one_line(text: str) -> str:
+    """A path or a name, quoted if it has a newline or the like in it."""
+    return text if text.isprintable() else repr(text)
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value as it may stand in a message."""
+    if value in ([], {}):
+        return f"{'an array' if value == [] else 'a table'} with nothing in it"
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def toml_string(text: str) -> str:
+    """A basic string. UnicodeEncodeError for what TOML cannot hold: names of files that are not UTF-8."""
+    text.encode()
+    # As JSON, but for what JSON leaves as it is and an editor would not show.
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in json.dumps(text, ensure_ascii=False))
+
+
+def toml_key(text: str) -> str:
+    """A key, with quotes where it needs them."""
+    return text if _BARE_KEY.fullmatch(text) else toml_string(text)
+
+
+def toml_comment(text: str) -> str:
+    """One line, whatever is in the text."""
+    return "# " + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,58 +1,60 @@
-"""Reads [matrix]: axes with their values, and the combinations that are left out."""
+"""Reads [matrix] and [needs], and combines the axes of a model, its own and the zoo's, into variants."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trtsmith.converter.batch.zoo.needs_table import NeedsLayer, read_needs
-from trtsmith.converter.batch.zoo.option_tables import (
-    GivenOption,
-    OptionLayer,
-    check_keys,
-    did_you_mean,
-    is_table,
-    read_options,
-)
-from trtsmith.converter.batch.zoo.option_words import NAMED, shown
-from trtsmith.converter.batch.zoo.task_names import folded, name_fault
-from trtsmith.converter.batch.zoo.toml_lines import Keys
-from trtsmith.converter.batch.zoo.zoo_commands import ZooCommand
-from trtsmith.converter.batch.zoo.zoo_file import ZooFindings
+from trtsmith.converter.batch.amounts import bytes_of
+from trtsmith.converter.batch.task import Needs
+from trtsmith.converter.batch.zoo.task_names import MOST_BYTES, folded, name_fault
+from trtsmith.converter.batch.zoo.zoo_file import Given, shown
+from trtsmith.converter.batch.zoo.zoo_options import NAMED, OptionLayer, OptionReader
 
 DEFAULT = "default"
 """The value of an axis with which it says nothing: what holds without the axis holds."""
 
+MOST_TASKS = 100_000
+"""Of one zoo: more are a mistake in a matrix."""
+
 _NO_AXES = ("model", "path", "name", "matrix", "needs", "bench", "defaults")
 _EXAMPLE = '{ fast = { precision = "fp16", optimization-level = 2 }, exact = { precision = "fp32" } }'
+_UNUSED = "exclude matches nothing"
+_ONE_AXIS = "an option in one axis"
+
+_MOST = 2**31
+_MEMORY = re.compile(r"\d+(?:\.\d+)? *[KMGT]i?B")
+_TIME = re.compile(r"(?:(\d+)h)? *(?:(\d+)m)? *(?:(\d+(?:\.\d+)?)s)?")
+_GPU = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9 _-]{0,63})?")
 
 
 @dataclass(frozen=True)
-class AxisValue:
-    """One value of an axis. label: its name, in those of tasks. options, needs: what it sets."""
+class Setting:
+    """What a table, or a value of an axis, sets. needs: by the names that Needs has."""
 
-    label: str
     options: OptionLayer = field(default_factory=dict)
-    needs: NeedsLayer = field(default_factory=dict)
+    needs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MatrixAxis:
     """An axis. option: the option, by dest, whose values these are; "" where each value is a set of options.
 
-    values: none where a model leaves out the zoo's axis of that name.
+    values: by label; none where a model leaves out the zoo's axis of that name.
     """
 
-    name: str
-    option: str
-    values: tuple[AxisValue, ...]
-    keys: Keys
+    given: Given
+    option: str = ""
+    values: Mapping[str, Setting] = field(default_factory=dict)
 
     def sets(self) -> frozenset[str]:
         """The options, by dest, that its values set."""
-        return frozenset(dest for value in self.values for dest in value.options)
+        return frozenset(dest for value in self.values.values() for dest in value.options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Exclusion:
 
     labels: Mapping[str, tuple[str, ...]]
     models: tuple[str, ...]
-    keys: Keys
+    given: Given
 
     def matches(self, model: str, variant: Mapping[str, str]) -> bool:
         return any(fnmatch.fnmatchcase(model, pattern) for pattern in self.models) and all(
@@ -78,94 +80,125 @@ class ZooMatrix:
     without: bool = False
 
 
-def read_matrix(
-    value: Any, keys: Keys, command: ZooCommand, findings: ZooFindings, *, of_model: bool = False
-) -> ZooMatrix:
+def read_needs(given: Given) -> dict[str, Any]:
+    """The needs in a table; what is wrong is left out, and a problem."""
+    if not given.is_table():
+        return {}
+    given.check_keys(tuple(NEEDS), "needs")
+    layer: dict[str, Any] = {}
+    for name, (field_name, read, expected, example) in NEEDS.items():
+        if name in given:
+            found = read(given[name].value)
+            layer |= {} if found is None else {field_name: found}
+            if found is None:
+                what = f"{name} cannot be {shown(given[name].value)}"
+                given[name].wrong(what, expected, f"{name} = {example}")
+    return layer
+
+
+def _cpus(value: Any) -> float | None:
+    return float(value) if _is_number(value) and 0 < value <= 4096 else None
+
+
+def _memory(value: Any) -> int | None:
+    if not isinstance(value, str) or len(value) >= 40 or not _MEMORY.fullmatch(value):
+        return None
+    try:
+        mib = math.ceil(bytes_of(value) / 2**20)
+    except ValueError:  # more than 64 bits
+        return None
+    return mib if 0 < mib < _MOST else None
+
+
+def _gpu(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "any" if value else ""
+    return value if isinstance(value, str) and _GPU.fullmatch(value) else None
+
+
+def _timeout(value: Any) -> float | None:
+    seconds = float(value) if _is_number(value) else 0.0
+    if isinstance(value, str) and value and len(value) < 40 and (found := _TIME.fullmatch(value.strip())):
+        hours, minutes, rest = (float(part or 0) for part in found.groups())
+        seconds = hours * 3600 + minutes * 60 + rest
+    return seconds if 0 < seconds < _MOST else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+NEEDS = {
+    "cpus": ("cpus", _cpus, "a number of cores", "2"),
+    "memory": ("memory_mib", _memory, "a size with its unit: KiB, MiB, GiB, TiB, KB, MB, GB or TB", '"8GiB"'),
+    "gpu": ("gpu", _gpu, 'a GPU as Ray calls its type, "any", or "" for none', '"any"'),
+    "timeout": ("timeout_s", _timeout, 'seconds, or a time such as "90s", "20m", "1h30m"', '"20m"'),
+}
+
+
+def read_matrix(given: Given, reader: OptionReader, *, of_model: bool) -> ZooMatrix:
     """The zoo's matrix, or that of a model (or of all models that an entry names)."""
-    if of_model and value is False:
+    if of_model and given.value is False:
         return ZooMatrix(without=True)
-    if not is_table(value, keys, findings):
+    if not given.is_table():
         return ZooMatrix()
-    axes: dict[str, MatrixAxis] = {}
-    for name, given in value.items():
-        if name != "exclude":
-            axis = _read_axis(name, given, (*keys, name), command, findings, of_model=of_model)
-            axes |= {} if axis is None else {name: axis}
-    _check_overlap(axes, findings)
-    exclusions = _read_exclusions(value.get("exclude", []), (*keys, "exclude"), findings, of_model=of_model)
-    return ZooMatrix(axes, exclusions)
+    read = (_read_axis(inner, reader, of_model) for inner in given.inner() if inner.name != "exclude")
+    axes = {axis.given.name: axis for axis in read if axis is not None}
+    owner: dict[str, str] = {}
+    for axis in axes.values():  # two axes that set one option would each undo the other
+        for dest in sorted(axis.sets()):
+            if dest in owner:
+                what = f"the axes {owner[dest]} and {axis.given.name} both set {dest.replace('_', '-')}"
+                axis.given.wrong(what, _ONE_AXIS, "remove it from one of them")
+            owner[dest] = axis.given.name
+    return ZooMatrix(axes, _read_exclusions(given["exclude"], of_model) if "exclude" in given else ())
 
 
-def _read_axis(
-    name: str, given: Any, keys: Keys, command: ZooCommand, findings: ZooFindings, *, of_model: bool
-) -> MatrixAxis | None:
-    if of_model and given is False:
-        return MatrixAxis(name, "", (), keys)
+def _read_axis(given: Given, reader: OptionReader, of_model: bool) -> MatrixAxis | None:
+    name = given.name
+    if of_model and given.value is False:
+        return MatrixAxis(given)
     if name in _NO_AXES or name_fault(name):
-        what, rest = (
-            f"an axis cannot be called {name!r}",
-            name_fault(name) or "the word has another meaning here",
-        )
-        findings.add(keys, what, f"an option, or another name: {rest}", "give it another name")
+        expected = f"an option, or another name: {name_fault(name) or 'the word has another meaning here'}"
+        given.wrong(f"an axis cannot be called {name!r}", expected, "give it another name")
         return None
-    action = command.options().get(name)
-    expected = f"an array of its values, or a table {{ NAME = value }}; {DEFAULT!r} leaves the option out"
-    if action is None and (not isinstance(given, dict) or name in command.refused):
-        _no_axis(name, keys, command, findings)
+    action = reader.actions.get(name)
+    if action is None and (not isinstance(given.value, dict) or name in reader.command.refused):
+        expected = f"a long flag of `trtsmith {reader.command.name}` without its dashes"
+        expected += f"; or sets of options by name, as {_EXAMPLE}"
+        what = f"{name!r} is neither an option nor a table of sets of options"
+        reader.unknown(given, what, expected, ("exclude",))
         return None
-    if not isinstance(given, (list, dict)) or not given:
-        findings.add(keys, f"the axis {name} is {shown(given)}", expected, f"{name} = [...], or remove it")
+    if not isinstance(given.value, (list, dict)) or not given.value:
+        expected = f"an array of its values, or a table {{ NAME = value }}; {DEFAULT!r} leaves the option out"
+        given.wrong(f"the axis {name} is {shown(given.value)}", expected, f"{name} = [...], or remove it")
         return None
-    values: list[AxisValue] = []
-    places: list[Keys] = []
-    items = list(given.items()) if isinstance(given, dict) else list(enumerate(given))
-    for key, inner in items:
-        place = (*keys, key)
+    values: dict[str, Setting] = {}
+    seen: dict[str, str] = {}
+    for inner in given.inner():
         if action is None:
-            value = _bundle(str(key), inner, place, command, findings)
+            if not inner.is_table():
+                continue
+            needs = read_needs(inner["needs"]) if "needs" in inner else {}
+            label, setting = inner.name, Setting(reader.read(inner, ("needs",)), needs)
         else:
-            label = str(key) if isinstance(given, dict) else _label(name, inner)
-            value = _value(label, GivenOption(name, action.dest, inner, place), findings)
-        if value is not None:
-            values.append(value)
-            places.append(place)
-    values = _once(name, values, places, findings)
-    option = "" if action is None else action.dest
-    return MatrixAxis(name, option, tuple(values), keys) if values else None
-
-
-def _no_axis(name: str, keys: Keys, command: ZooCommand, findings: ZooFindings) -> None:
-    if name in command.refused:
-        what = f"a zoo cannot give {name}: {command.refused[name]}"
-        findings.add(keys, what, "options that are a task's own", "remove it")
-        return
-    what = f"{name!r} is neither an option nor a table of sets of options"
-    expected = f"a long flag of `trtsmith {command.name}` without its dashes; or sets of options by name, as {_EXAMPLE}"
-    findings.add(keys, what, expected, did_you_mean(name, [*command.options(), "exclude"]))
-
-
-def _bundle(
-    label: str, table: Any, keys: Keys, command: ZooCommand, findings: ZooFindings
-) -> AxisValue | None:
-    """A value of an axis that is no option's: a set of options, with needs."""
-    if not is_table(table, keys, findings):
-        return None
-    options = read_options(table, keys, command, findings, ("needs",))
-    needs = read_needs(table["needs"], (*keys, "needs"), findings) if "needs" in table else {}
-    return AxisValue(label, options, needs)
-
-
-def _value(label: str, given: GivenOption, findings: ZooFindings) -> AxisValue | None:
-    """A value of an option's axis."""
-    if label == "" or (
-        given.name in NAMED and isinstance(given.keys[-1], str) and isinstance(given.value, str)
-    ):
-        what = f"the value of the axis {given.name} is {shown(given.value)}"
-        expected = f"a table {{ NAME = value }}, as {given.name} = {{ small = ..., large = ... }}: its values need names"
-        findings.add(given.keys, what, expected, "give it a name")
-        return None
-    says_nothing = given.value == DEFAULT
-    return AxisValue(label, {} if says_nothing else {given.dest: given})
+            one = Given(inner.file, inner.keys, name, inner.value)
+            label = str(inner.keys[-1]) if isinstance(given.value, dict) else _label(name, inner.value)
+            unnamed = isinstance(given.value, dict) and name in NAMED and isinstance(inner.value, str)
+            if label == "" or unnamed:
+                what, form = (
+                    f"the value of the axis {name} is {shown(inner.value)}",
+                    "a table { NAME = value }",
+                )
+                expected = f"{form}, as {name} = {{ small = ..., large = ... }}: its values need names"
+                inner.wrong(what, expected, "give it a name")
+                continue
+            setting = Setting({} if inner.value == DEFAULT else {action.dest: one})
+        if _is_new(label, seen, inner, name):
+            values[label] = setting
+    axis = MatrixAxis(given, "" if action is None else action.dest, values)
+    _check_same(axis, reader)
+    return axis if values else None
 
 
 def _label(axis: str, value: Any) -> str:
@@ -178,63 +211,172 @@ def _label(axis: str, value: Any) -> str:
     return "+".join(value) if plain else ""
 
 
-def _once(axis: str, values: list[AxisValue], places: list[Keys], findings: ZooFindings) -> list[AxisValue]:
-    """The values, each label once; findings for those that come again, and that cannot be part of a folder's name."""
-    seen: dict[str, AxisValue] = {}
-    for value, keys in zip(values, places, strict=True):
-        if fault := name_fault(value.label):
-            what = f"the value {value.label!r} of the axis {axis} cannot be part of a folder's name: {fault}"
-            findings.add(keys, what, "a name", f"give it one: {axis} = {{ NAME = {shown(value.label)} }}")
-        if folded(value.label) in seen:
-            what = f"the axis {axis} has the value {value.label!r} twice"
-            what += "" if seen[folded(value.label)].label == value.label else ", but for the case of letters"
-            findings.add(keys, what, "each once", "remove one")
-        seen.setdefault(folded(value.label), value)
-    return list(seen.values())
+def _is_new(label: str, seen: dict[str, str], given: Given, axis: str) -> bool:
+    """Whether no value before has this label; a problem if one has, or if it cannot be part of a folder's name.
+
+    seen: labels by what they are when folded; this one is added.
+    """
+    if fault := name_fault(label):
+        what = f"the value {label!r} of the axis {axis} cannot be part of a folder's name: {fault}"
+        given.wrong(what, "a name", f"give it one: {axis} = {{ NAME = {shown(label)} }}")
+    same = seen.get(folded(label))
+    seen.setdefault(folded(label), label)
+    if same is not None:
+        what = f"the axis {axis} has the value {label!r} twice"
+        given.wrong(
+            what + ("" if same == label else ", but for the case of letters"), "each once", "remove one"
+        )
+    return same is None
 
 
-def _check_overlap(axes: Mapping[str, MatrixAxis], findings: ZooFindings) -> None:
-    """Two axes that set one option would each undo the other."""
-    owner: dict[str, str] = {}
-    for axis in axes.values():
-        for dest in sorted(axis.sets()):
-            if dest in owner:
-                what = f"the axes {owner[dest]} and {axis.name} both set {dest.replace('_', '-')}"
-                findings.add(axis.keys, what, "an option in one axis", "remove it from one of them")
-            owner[dest] = axis.name
+def _check_same(axis: MatrixAxis, reader: OptionReader) -> None:
+    """A problem for values of an option that are written differently, and mean the same."""
+    options = [value.options[axis.option] for value in axis.values.values() if axis.option in value.options]
+    for place, one in enumerate(options):
+        read = reader.value(one)
+        same = next((other for other in options[:place] if reader.value(other) == read), None)
+        if same is not None and read is not None:
+            what = f"{shown(same.value)} and {shown(one.value)} of the axis {axis.given.name} are the same"
+            one.wrong(what, "each value once", "remove one")
 
 
-def _read_exclusions(
-    value: Any, keys: Keys, findings: ZooFindings, *, of_model: bool
-) -> tuple[Exclusion, ...]:
-    if not isinstance(value, list):
+def _read_exclusions(given: Given, of_model: bool) -> tuple[Exclusion, ...]:
+    if not isinstance(given.value, list):
         expected = 'an array of tables, as exclude = [{ target = "sm86", precision = "bf16" }]'
-        findings.add(keys, f"exclude is {shown(value)}", expected, "write it so")
+        given.wrong(f"exclude is {shown(given.value)}", expected, "write it so")
         return ()
     found = []
-    for position, table in enumerate(value):
-        place = (*keys, position)
-        if not is_table(table, place, findings):
+    for table in given.inner():
+        if not table.is_table():
             continue
-        if not table:
-            findings.add(place, "exclude has an empty table", "the values of some axes", "remove it")
+        if not table.value:
+            table.wrong("exclude has an empty table", "the values of some axes", "remove it")
             continue
+        labels = {one.name: _labels(one) for one in table.inner()}
         if of_model and "model" in table:
-            check_keys(table, place, [key for key in table if key != "model"], "exclude in a model", findings)
-        models = _labels("model", table["model"], (*place, "model"), findings) if "model" in table else ("*",)
-        labels = {
-            axis: _labels(axis, given, (*place, axis), findings)
-            for axis, given in table.items()
-            if axis != "model"
-        }
-        found.append(Exclusion(labels, models, place))
+            table.check_keys([key for key in table.value if key != "model"], "exclude in a model")
+        models = labels.pop("model", ("*",))
+        found.append(Exclusion(labels, models, table))
     return tuple(found)
 
 
-def _labels(axis: str, given: Any, keys: Keys, findings: ZooFindings) -> tuple[str, ...]:
+def _labels(given: Given) -> tuple[str, ...]:
     """One label, or several of which each matches."""
-    labels = tuple(_label(axis, one) for one in (given if isinstance(given, list) else [given]))
+    several = given.value if isinstance(given.value, list) else [given.value]
+    labels = tuple(_label(given.name, one) for one in several)
     if not labels or "" in labels:
-        what = f"{axis} in exclude is {shown(given)}"
-        findings.add(keys, what, "a value of that axis, or an array of them", "correct it")
+        what = f"{given.name} in exclude is {shown(given.value)}"
+        given.wrong(what, "a value of that axis, or an array of them", "correct it")
     return labels
+
+
+class VariantMaker:
+    """Makes the variants of models, and knows at the end which exclusions matched none."""
+
+    def __init__(self, general: Setting, matrix: ZooMatrix, reader: OptionReader) -> None:
+        self._general, self._matrix, self._reader = general, matrix, reader
+        self._count = 0
+        self._exclusions: dict[Exclusion, bool] = dict.fromkeys(matrix.exclusions, False)
+        self._labels = {name: dict.fromkeys(axis.values) for name, axis in matrix.axes.items()}
+
+    def variants(
+        self, model: str, entry: Given, special: Setting, matrix: ZooMatrix
+    ) -> list[tuple[dict[str, str], Setting]]:
+        """The labels by axis, and what holds, of each variant that no exclusion takes out. special: of the model.
+
+        None, and a problem, where nothing is left or they are too many.
+        """
+        of_zoo, own = self._axes(special, matrix)
+        axes = [*of_zoo, *own]
+        for axis in axes:
+            self._labels.setdefault(axis.given.name, {}).update(dict.fromkeys(axis.values))
+        exclusions = (*self._matrix.exclusions, *matrix.exclusions)
+        for exclusion in exclusions:
+            self._exclusions.setdefault(exclusion, False)
+        before = self._count
+        self._count += math.prod(len(axis.values) for axis in axes)
+        if self._count > MOST_TASKS:
+            if before <= MOST_TASKS:
+                what = f"up to this model there are {self._count:,} tasks"
+                entry.wrong(what, f"at most {MOST_TASKS:,}", "remove values of axes, or make several zoos")
+            return []
+        made = []
+        for chosen in itertools.product(*(axis.values for axis in axes)):
+            labels = {axis.given.name: label for axis, label in zip(axes, chosen, strict=True)}
+            matching = [one for one in exclusions if one.matches(model, labels)]
+            self._exclusions |= dict.fromkeys(matching, True)
+            if not matching:
+                values = [axis.values[label] for axis, label in zip(axes, chosen, strict=True)]
+                layers = [self._general, *values[: len(of_zoo)], special, *values[len(of_zoo) :]]
+                needs = {name: need for layer in layers for name, need in layer.needs.items()}
+                options = self._reader.merged(*(layer.options for layer in layers))
+                made.append((labels, Setting(options, needs)))
+        if not made:
+            what = f"exclude leaves no variant of {model!r}"
+            entry.wrong(what, "at least one", "remove the model, or an exclude")
+        _check_names(model, entry, (variant_name(labels) for labels, _ in made))
+        return made
+
+    def finish(self, *, complete: bool) -> None:
+        """A problem for each exclusion that left nothing out. complete: whether all models were found that it may be for."""
+        for exclusion in (one for one, used in self._exclusions.items() if not used):
+            what, expected = _UNUSED, "combinations that there are"
+            for axis, labels in exclusion.labels.items():
+                known = self._labels.get(axis)
+                if known is None:
+                    what, expected = (
+                        f"exclude names {axis!r}, and there is no such axis",
+                        _listed(self._labels),
+                    )
+                elif unknown := [label for label in labels if label not in known]:
+                    what, expected = f"the axis {axis} has no value {unknown[0]!r}", _listed(known)
+            if complete or what != _UNUSED:
+                exclusion.given.wrong(what, expected, "correct it, or remove it")
+
+    def _axes(self, special: Setting, matrix: ZooMatrix) -> tuple[list[MatrixAxis], list[MatrixAxis]]:
+        """Of the zoo, without those that the model decides itself; and of the model."""
+        options = special.options
+        own = [axis for axis in matrix.axes.values() if axis.values]
+        for axis in own:
+            if axis.option in options:
+                what = f"{axis.given.name} is an option of the model, and an axis of its matrix"
+                options[axis.option].wrong(what, "one of them", "remove one")
+        of_zoo = [
+            axis
+            for name, axis in self._matrix.axes.items()
+            if not matrix.without and name not in matrix.axes and axis.option not in options
+        ]
+        for axis, other in itertools.product(own, of_zoo):
+            if both := sorted(axis.sets() & other.sets()):
+                what = f"this axis and the zoo's axis {other.given.name} both set {both[0].replace('_', '-')}"
+                axis.given.wrong(what, _ONE_AXIS, f"{other.given.name} = false in the model's matrix")
+        return of_zoo, own
+
+
+def needs_of(setting: Setting) -> Needs:
+    return Needs(**setting.needs)
+
+
+def variant_name(labels: Mapping[str, str]) -> str:
+    """The part of the task's name behind the model's; "" without axes."""
+    return "-".join(labels.values())
+
+
+def _check_names(model: str, entry: Given, names: Iterator[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if len(name.encode(errors="replace")) > MOST_BYTES:
+            what = f"the name of the variant is longer than {MOST_BYTES} bytes: {name[:60]}..."
+            fix = "give the values of its axes short names: axis = { NAME = value }"
+            entry.wrong(what, "a folder's name", fix)
+            return
+        if folded(name) in seen:
+            what = f"two variants of {model!r} are called {name!r}"
+            entry.wrong(what, "a folder for each", "give a value another name")
+            return
+        seen.add(folded(name))
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    first = [*itertools.islice(names, 20), *(["..."] if len(names) > 20 else [])]
+    return "one of " + ", ".join(first) if first else "no matrix, no exclude"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.model.model import Model
-from trtsmith.importers.expansion import expand_model
+from trtsmith.importers.expansion import ExpansionError, expand_model
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 
 
 def with_expanded_plugins(graph: GraphToMend) -> Model | None:
-    """The plugin nodes that are concerned; None without any, or where the model's opset is too old for them."""
+    """The plugin nodes that are concerned; None without any, or where they cannot be written."""
     proto = graph.copy()
     others = {}
     found = False
@@ -28,7 +28,7 @@ def with_expanded_plugins(graph: GraphToMend) -> Model | None:
         proto.graph.node[number].op_type = hidden + op_type
     try:
         expanded = expand_model(proto, value_dtypes(infer_shapes(graph.model).proto))
-    except LookupError:
+    except ExpansionError:
         return None
     for node in expanded.graph.node:
         if node.op_type.startswith(hidden):

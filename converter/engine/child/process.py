@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import selectors
 import subprocess
 import sys
@@ -70,8 +71,9 @@ def run_child(
     log_path:    an absolute path to keep the log at; None drops it in the end.
     on_progress: gets one short line for each step.
 
-    Raises UsageError or ConversionError with the problems that the child sent, and ChildDied where it ended without
-    a word or ran out of time. Nothing of the child is left then: Ctrl-C ends it too.
+    Raises UsageError or ConversionError with the problems that the child sent, MemoryError where it ran out of the address
+    space that is allowed (ulimit -v), and ChildDied where it ended otherwise without a word or ran out of time. Nothing of
+    the child is left then: Ctrl-C ends it too.
     """
     with ScratchFolder("child") as folder:
         work = Path(folder)
@@ -132,6 +134,8 @@ def _run(
     if not timed_out and last.get("event") == "problems":
         raise error_of(last)
     said = log_path.read_text(errors="replace")
+    if "std::bad_alloc" in said and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        raise MemoryError("std::bad_alloc in the process that runs TensorRT")
     if timed_out:
         raise ChildDied(f"did not finish within {timeout_s:g} s", phase, said, timed_out=True)
     raise ChildDied(describe_exit(child.returncode), phase, said, timed_out=False, code=child.returncode)

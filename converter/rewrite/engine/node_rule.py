@@ -177,9 +177,11 @@ class NodeView:
         return {n: self.attributes[n] for n in names if self.given(n) and (known is None or n in known)}
 
     def graph(self, attribute: str) -> onnx.GraphProto:
-        """A subgraph of the node. StopIteration if it has none of that name."""
-        graph: onnx.GraphProto = next(a.g for a in self.proto.attribute if a.name == attribute)
-        return graph
+        """A subgraph of the node. KeyError if it has none of that name."""
+        for found in self.proto.attribute:
+            if found.name == attribute:
+                return found.g
+        raise KeyError(attribute)
 
     def has(self, fault: Fault) -> bool:
         """Whether the graph has to be written around the fault."""

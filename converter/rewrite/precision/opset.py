@@ -49,6 +49,13 @@ def at_least(model: Model, opset: int) -> Model:
     old = opset_of(model)
     if old >= opset:
         return model
+    if all(
+        normalise_domain(entry.domain) for entry in model.proto.opset_import
+    ):  # no standard operator, any opset fits
+        later = onnx.ModelProto()
+        later.CopyFrom(model.proto)
+        later.opset_import.append(helper.make_opsetid("", opset))
+        return model.with_proto(later)
     nested = next((node for node in model.proto.graph.node if any(True for _ in subgraphs(node))), None)
     if nested is not None:
         raise _refused(model, old, opset, f"node {nested.name!r} ({nested.op_type}) has graphs inside")

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.rewrite.constants.moves import MOVES
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
@@ -48,11 +48,12 @@ def measured_cost(
     expected: what the original gives for the first set, where it is known.
     """
     source, graph = reference(original), emulated(runnable(rewritten.model))
-    wanted = [
-        dict(expected) if expected is not None and not index else run(source, one)
-        for index, one in enumerate(sets)
-    ]
-    found = [_outputs(graph, one, rewritten) for one in sets]
+    left = sets[1:] if expected is not None else sets
+    wanted = [dict(expected)] if expected is not None else []
+    if left:
+        session = open_session(source)
+        wanted += [run_session(session, source, one) for one in left]
+    found = _outputs(graph, sets, rewritten)
     outputs = tuple(_cost(name, [w[name] for w in wanted], [f[name] for f in found]) for name in wanted[0])
     cost = PrecisionCost(precision, samples, outputs, most)
     if plain is None or (max((one.error for one in outputs), default=0.0) <= FROM and not cost.too_high):
@@ -60,12 +61,12 @@ def measured_cost(
     layers = QuantizedLayers(rewritten.model, plain.model)
     names = layers.names
     if len(names) > LAYERS:
-        changed = _outputs(emulated(runnable(layers.side_by_side())), sets[0], rewritten)
+        (changed,) = _outputs(emulated(runnable(layers.side_by_side())), sets[:1], rewritten)
         shares = {name: float(changed[layers.change_of(name)]) for name in names}
         names = tuple(sorted(names, key=lambda name: -shares[name])[:LAYERS])
     tried = []
     for name in names:
-        alone = _outputs(emulated(runnable(layers.alone(name))), sets[0], rewritten)
+        (alone,) = _outputs(emulated(runnable(layers.alone(name))), sets[:1], rewritten)
         worst = max(_error([wanted[0][n]], [alone[n]]) for n in wanted[0])
         tried.append(LayerCost(name, layers.op_type(name), worst))
     costliest = sorted(tried, key=lambda one: -one.error)[:NAMED]
@@ -160,10 +161,11 @@ class QuantizedLayers:
         return self._model.with_proto(proto)
 
 
-def _outputs(graph: Model, feeds: Arrays, rewritten: Rewritten) -> dict[str, np.ndarray]:
+def _outputs(graph: Model, sets: Sequence[Arrays], rewritten: Rewritten) -> list[dict[str, np.ndarray]]:
     wanted = {value.name for value in rewritten.model.proto.graph.input}
-    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, rewritten.io_types)
-    return to_model(run(graph, given, optimise=False, in_order=True), rewritten.io_types)
+    session = open_session(graph, optimise=False, in_order=True)
+    given = [to_engine({n: v for n, v in one.items() if n in wanted}, rewritten.io_types) for one in sets]
+    return [to_model(run_session(session, graph, one), rewritten.io_types) for one in given]
 
 
 def _cost(name: str, wanted: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> OutputCost:

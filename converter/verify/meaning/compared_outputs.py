@@ -12,8 +12,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.allowance import Allowance, allowance, type_of
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.meaning.matched_rows import (
-    Explanation,
     Matching,
+    RowsExplained,
     RowTable,
     columns_of,
     corners,
@@ -50,17 +50,19 @@ def compared(
     wanted: the outputs to compare with. plain, narrow: the original's outputs in onnxruntime and what rounding makes of
     them, as of `allowance`, with the values that decide selections (`selections.watched`) where these are known.
     """
+    selections = find_selections(model, tolerances)
     outputs = {value.name for value in model.proto.graph.output}
-    wanted = {name: value for name, value in wanted.items() if name in outputs}
+    decide = {name for one in selections.values() for name in one.watched()} - outputs
+    wanted = {name: value for name, value in wanted.items() if name not in decide}
     plain = wanted if plain is None else plain
-    deciding = {n: v for n, v in plain.items() if n not in outputs and (narrow is None or n in narrow)}
+    deciding = {n: v for n, v in plain.items() if n in decide and (narrow is None or n in narrow)}
     of_deciding = None if narrow is None else {n: v for n, v in narrow.items() if n in deciding}
     known = allowance(deciding, of_deciding, precision, model.proto).noise
     scores = {
         n: Scores(v, _bound(v, known.get(n))) for n, v in deciding.items() if v.dtype.kind == "f" and v.size
     }
-    places = _Places(find_selections(model, tolerances), wanted, scores)
-    own = {n: v for n, v in plain.items() if n in outputs}
+    places = _Places(selections, wanted, scores)
+    own = {n: v for n, v in plain.items() if n not in decide}
     own, rounded = places.of(own).arrays, None if narrow is None else places.of(narrow)
     small = None if rounded is None else {n: v for n, v in rounded.arrays.items() if n in own}
     measured = allowance(own, small, precision, model.proto, at_least, changes)
@@ -257,7 +259,7 @@ class _RowGroup:
             f"{off[:, columns.score].max():.2g})"
         )
 
-    def _explanation(self, noise: Mapping[str, Noise]) -> Explanation:
+    def _explanation(self, noise: Mapping[str, Noise]) -> RowsExplained:
         blocks = [
             _bound(self.wanted[n], noise.get(n)).reshape(*self.rows.values.shape[:2], -1) for n in self.names
         ]
@@ -274,7 +276,7 @@ class _RowGroup:
                 np.broadcast_to(each, shape).reshape(-1, 4),
                 Scores(pool.values.ravel(), pool.bound.ravel()),
             )
-        return Explanation(
+        return RowsExplained(
             self.one,
             self.rows,
             np.concatenate(blocks, axis=2),

@@ -224,7 +224,7 @@ def in_place(expected: np.ndarray, actual: np.ndarray, shape: tuple[int, ...], f
 
 
 @dataclass(frozen=True)
-class Explanation:
+class RowsExplained:
     """What rounding can do to the rows of the reference.
 
     bound: what each number may be off by, as `expected.values`. candidates: boxes that were chosen from, as corners [n, 4],

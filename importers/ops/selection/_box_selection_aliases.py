@@ -25,7 +25,7 @@ def _prologue(node: AliasedNode) -> dict[str, Value]:
     )
     made = one_image(rows, scores)
     if node.attrs.get("offset", 0):
-        made["boxes"] += np.float32([0, 0, 1, 1])
+        made["boxes"] += np.array([0, 0, 1, 1], np.float32)
     return {
         **made,
         "max_output_boxes_per_class": g.constant([NO_LIMIT]),

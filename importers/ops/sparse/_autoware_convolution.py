@@ -65,8 +65,8 @@ def _native_pairs(node: AliasedNode) -> dict[str, Value]:
     shape = g.Shape(inputs)
     rows = shape[1:2]
     places = g.Where(outputs < np.int32(0), g.Cast(rows, to="int32"), outputs)
-    columns = rows + np.int64([1])
-    empty = g.Expand(np.int32([-1]), [shape[:1], columns])
+    columns = rows + np.array([1], np.int64)
+    empty = g.Expand(np.array([-1], np.int32), [shape[:1], columns])
     filled = g.ScatterElements(empty, places, inputs, axis=1)
     return {"pairs": g.Slice(filled, [0], rows, [1])}
 

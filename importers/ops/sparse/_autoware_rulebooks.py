@@ -107,7 +107,7 @@ def _masks(g: Builder, node: AliasedNode, rows: Value) -> dict[str, Value]:
         for tap in taps
     ]
     flags = g.Cast(~g.Less("pairs", np.int32(0)), to="float32")
-    numbers = g.Cast(g.MatMul(g.Transpose(flags, perm=[1, 0]), np.float32(halves)), to="int32")
+    numbers = g.Cast(g.MatMul(g.Transpose(flags, perm=[1, 0]), np.array(halves, np.float32)), to="int32")
     lower, upper = g.Slice(numbers, [0], [1], [1]), g.Slice(numbers, [1], [2], [1])
     return {
         "pair_mask": upper * np.int32(1 << _HALF) + lower,
@@ -165,7 +165,7 @@ def _native_outputs(node: AliasedNode) -> dict[str, Value]:
     rows = g.Cast(g.Squeeze(size), to="int32")
     none = pairs < np.int32(0)
     outputs = g.Where(none, np.int32(-1), g.Range(np.int32(0), rows, np.int32(1)))
-    counts = g.MatMul(g.Cast(~none, to="float32"), g.Expand(np.float32([1]), [size, 1]))
+    counts = g.MatMul(g.Cast(~none, to="float32"), g.Expand(np.array([1], np.float32), [size, 1]))
     return {
         "indice_pairs": g.Concat(g.Reshape(pairs, both), g.Reshape(outputs, both), axis=0),
         "indice_pair_num": g.Cast(g.Reshape(counts, taps), to="int32"),

@@ -49,6 +49,17 @@ def test_wrong_nodes_leave_values_unknown(stride: object, tmp_path: Path) -> Non
     assert value_shapes(infer_shapes(model).proto)["x"] == (1, 1, 3, 3)
 
 
+def test_a_size_that_is_a_list_leaves_the_output_unknown(tmp_path: Path) -> None:
+    attributes: dict[str, object] = {
+        "output_height": 3, "output_width": [1, 2], "sampling_ratio": 2, "finest_scale": 4, "aligned": 1,
+        "roi_scale_factor": 1.25, "strides": [4.0], "clockwise": 0,
+    }  # fmt: skip
+    node = oh.make_node("PyramidRotatedRegionAlign", ["r", "x"], ["y"], domain="trtsmith", **attributes)
+    inputs = [value("r", (2, 6)), value("x", (1, 1, 3, 3))]
+    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", None)])
+    assert value_shapes(infer_shapes(model).proto).get("y") is None
+
+
 def test_onnx_learns_no_operator_for_its_inference() -> None:
     """Nodes in branches and functions keep their names, and what the model imports stays as it is."""
     model = parser.parse_model(

@@ -77,6 +77,12 @@ def test_a_later_opset(tmp_path: Path, opset: int) -> None:
     assert_as_a_whole(converted, converted.with_proto(bare))
 
 
+def test_a_model_without_standard_operators_is_of_any_opset(tmp_path: Path) -> None:
+    own = '<ir_version: 8, opset_import: ["own" : 1]> g (float[N] x) => (float[N] y) { y = own.Relu (x) }'
+    later = at_least(model_of(tmp_path, own), 13)
+    assert [(entry.domain, entry.version) for entry in later.proto.opset_import] == [("own", 1), ("", 13)]
+
+
 def test_functions_inlined(tmp_path: Path) -> None:
     before = infer_shapes(model_of(tmp_path, CALLS))
     after = inline(before, frozenset(all_functions(before)))

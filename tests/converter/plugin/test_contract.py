@@ -83,14 +83,14 @@ V3_GPU_FAULTS = {
     "kRefusesNull": ("kernel with null for tensors without elements", "enqueue returned 1"),
     "kRefusesOneAddress": ("kernel with one address for tensors without elements", "enqueue returned 1"),
     "kWaits": ("kernel in a CUDA graph", "while its stream was captured"),
-    "kContextsShareShape": ("kernels of two contexts in turns", "in the other context: output 0 is nan"),
+    "kContextsShareShape": ("kernels of two contexts in turns", "in the other context: output 0: nan where"),
     "kThreadsShareInput": ("kernels of two contexts in two threads", " thread: output 0"),
     "kKeepsFirstShape": ("kernel after other shapes", "behind"),
     "kTrustsPoison": ("kernel with other memory contents", "relative error"),
     "kNeedsMoreAlignment": ("kernel on slices of allocations", "enqueue returned 1"),
     "kRefusesEqualInputs": ("kernel with one address for equal inputs", "enqueue returned 1"),
     "kWritesPastOutput": ("kernel against its reference", "behind output 0"),
-    "kLeavesOutput": ("kernel against its reference", "not finite"),
+    "kLeavesOutput": ("kernel against its reference", "output 0: nan where"),
 }
 LIBRARY_FAULTS = {
     "kNewCreators": ("creators asked again", "asked again, getCreators gave other creators"),

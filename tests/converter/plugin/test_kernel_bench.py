@@ -17,6 +17,7 @@ import pytest
 from bench_table import bench_table, bench_tables
 from trtsmith.converter.cli import main
 from trtsmith.converter.cli.commands import plugin_bench
+from trtsmith.converter.cli.parsing.overview import COMMANDS
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.bench import kernel_bench, kernel_figures
@@ -361,7 +362,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main.main(["--help"])
     listed = capsys.readouterr().out
-    assert set(re.findall(r"^    ([a-z-]+)\b", listed, re.MULTILINE)) == set(main._COMMANDS)
+    assert set(re.findall(r"^    ([a-z-]+)\b", listed, re.MULTILINE)) == set(COMMANDS)
 
 
 def test_of_an_older_record_only_what_a_newer_one_lacks_is_shown() -> None:

@@ -1,4 +1,4 @@
-"""Models that the rule pooling takes."""
+"""Models that the rule pooling takes, and one that it refuses."""
 
 from __future__ import annotations
 
@@ -96,4 +96,11 @@ _EXAMPLES = (
 
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "pooling": _EXAMPLES,
+}
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "pooling": (
+        """<ir_version: 9, opset_import: ["" : 19]>
+        g (float[1, 2, 7, 8] x) => (float[1, 2, 5, 7] y) { y = LpPool <kernel_shape = [3, 2], p = 0> (x) }""",
+    ),
 }

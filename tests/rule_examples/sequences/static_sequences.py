@@ -55,5 +55,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         g (float[2, 6] x, int64 place) => (float[2, 1] y) {
             parts = SplitToSequence <axis = 1> (x)  y = SequenceAt (parts, place)
         }""",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 2147483647] x) => (int64 y) { parts = SplitToSequence <axis = 1> (x)  y = SequenceLength (parts) }""",
     ),
 }

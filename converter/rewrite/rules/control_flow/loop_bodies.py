@@ -48,7 +48,7 @@ def loop_inputs_to_freeze(proto: onnx.ModelProto) -> frozenset[str]:
     """Names of the graph inputs that a Loop needs as constants: its body has to be written out."""
     inputs = {value.name for value in proto.graph.input}
     loops = (node for graph in all_graphs(proto.graph) for node in graph.node if node.op_type == "Loop")
-    bodies = ((node, next(a.g for a in node.attribute if a.name == "body")) for node in loops)
+    bodies = ((node, a.g) for node in loops for a in node.attribute if a.name == "body")
     return frozenset(
         name for node, body in bodies if obstacle(body) for name in node.input[:2] if name in inputs
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.function_body import function_nodes
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.importers.expansion import function_of
+from trtsmith.importers.expansion import ExpansionError, function_of
 from trtsmith.importers.registry import by_name
 
 
@@ -13,12 +13,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal:
     dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
     try:
         nodes = function_nodes(node, function_of(node.proto, dtypes, node.opset))
-    except LookupError as error:
-        return Refusal(
-            f"{op.name} has no kernel, and its expansion cannot be written: {error.args[0]}",
-            "a model of an opset in which the expansion can be written",
-            "export the model with a later opset, or write a kernel for the operator",
-        )
+    except ExpansionError as error:
+        what = f"{op.name} has no kernel, and its expansion cannot be written: {error}"
+        return Refusal(what, error.expected, f"{error.fix}, or write a kernel for the operator")
     note = f"{op.name} has no kernel: TensorRT computes its expansion, made of standard operators"
     return Replacement(nodes, f"{op.name} by its expansion, as it has no kernel", notes=(note,))
 

@@ -121,6 +121,8 @@ def _average(node: NodeView) -> Replacement | Refusal | None:
 
 def _lp(node: NodeView) -> Replacement | Refusal | None:
     p = node.attributes.get("p", 2)
+    if p <= 0:
+        return Refusal(f"p = {p:g}", "a norm's p, 1 or more", "correct p where the model is exported")
     flat = len(node.attributes.get("kernel_shape") or ()) == 1
     layered = node.dtype(0) != "bfloat16"  # TensorRT has no kernel for that type
     if p in (1, 2) and layered and not (_dilated(node) or _volumetric(node) or flat) and _fits(node):

@@ -6,6 +6,8 @@ together, taken apart and joined again at positions that the model fixes. Such a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 
@@ -82,11 +84,14 @@ def known_size(node: NodeView, index: int, axis: int) -> int | None:
     return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 
 
-def split_sizes(total: int | None, given: np.ndarray | None) -> list[int] | None:
-    """Sizes of the parts of SplitToSequence: as listed, in chunks of one size (the last may be smaller), or of one."""
+def split_sizes(total: int | None, given: np.ndarray | None, most: int) -> Sequence[int] | None:
+    """Sizes of the parts of SplitToSequence: as listed, in chunks of one size (the last may be smaller), or of one.
+
+    Of more than `most` chunks only the number is right.
+    """
     if given is not None and given.ndim:
         return [int(size) for size in given]
     if total is None:
         return None
-    chunk = 1 if given is None else int(given)
-    return [min(chunk, total - start) for start in range(0, total, chunk)]
+    starts = range(0, total, 1 if given is None else int(given))
+    return starts if len(starts) > most else [min(starts.step, total - start) for start in starts]

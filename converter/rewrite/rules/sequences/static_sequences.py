@@ -70,7 +70,7 @@ def _split(node: NodeView) -> Result:
     if node.input(1) and given is None:
         fix = f"freeze it: --freeze {node.input(1)}=VALUES"
         return Refusal(f"the split {node.input(1)!r} is computed at run time", "a constant", fix)
-    sizes = split_sizes(known_size(node, 0, axis), given)
+    sizes = split_sizes(known_size(node, 0, axis), given, _MOST_PARTS)
     if sizes is None:
         return unknown(node, 0, f"the size in dimension {axis}")
     if len(sizes) > _MOST_PARTS:

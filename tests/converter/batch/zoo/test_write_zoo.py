@@ -16,7 +16,6 @@ from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo import size_guesses
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
-from trtsmith.converter.batch.zoo.toml_text import comment, toml_key, toml_string
 from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
 from trtsmith.converter.model.errors import UsageError
 
@@ -242,11 +241,3 @@ def test_looking_for_sizes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     _, text, (task,) = written(tmp_path)
     assert "1x3x320x320" in task.words[1]
     assert "refuses them" in text
-
-
-def test_toml_text() -> None:
-    assert toml_string('a"\\\n\x7f\u00e9') == '"a\\"\\\\\\n\\U0000007F\u00e9"'
-    assert (toml_key("a-b_1"), toml_key("a.b"), toml_key("")) == ("a-b_1", '"a.b"', '""')
-    assert comment("a\n[[model]]\r\x1b") == "# a\\n[[model]]\\r\\x1b"
-    with pytest.raises(UnicodeEncodeError):
-        toml_string("\udcff")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.converter.batch.zoo.zoos import COMMANDS, tasks_of
-from trtsmith.converter.batch.zoo.needs_table import KEYS
-from trtsmith.converter.batch.zoo.zoo_entries import TOP
+from trtsmith.converter.batch.zoo.read_zoo import TOP
+from trtsmith.converter.batch.zoo.zoo_matrix import NEEDS
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "zoo-files.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_the_examples_are_there() -> None:
 
 
 def test_every_key_is_on_the_page() -> None:
-    keys = {*TOP, *KEYS, "path", "name", "exclude", "{stem}"}
+    keys = {*TOP, *NEEDS, "path", "name", "exclude", "{stem}"}
     assert {key for key in keys if f"`{key}`" not in TEXT and f"[{key}]" not in TEXT} == set()
     refused = {"output", "report", "refused", "save-onnx", "verbose", "timing-cache"}
     assert refused <= COMMANDS.convert.refused.keys()

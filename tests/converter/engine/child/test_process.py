@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ def work(request, events, log_path):
         return {}["no such key"]
     if do == "crash":
         ctypes.string_at(0)
+    if do == "lack":
+        print("what(): std::bad_alloc", flush=True)
+        os.abort()
     if do == "exit":
         os._exit(7)
     if do == "read":
@@ -82,6 +86,15 @@ def test_our_own_mistake_is_said_to_be_ours(tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match=r"trtsmith failed: KeyError: 'no such key'"):
         run('{"do": "mistake"}', log_path=log)
     assert "Traceback" in log.read_text()
+
+
+@pytest.mark.parametrize(("limit", "kind"), [(resource.RLIM_INFINITY, ChildDied), (1 << 30, MemoryError)])
+def test_want_of_memory_in_the_child_is_one_here_where_memory_is_limited(
+    limit: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, -1))
+    with pytest.raises(kind):
+        run('{"do": "lack"}')
 
 
 @pytest.mark.parametrize(("do", "how"), [("crash", "SIGSEGV"), ("exit", "exited with code 7")])

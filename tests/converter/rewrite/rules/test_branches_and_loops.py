@@ -189,6 +189,15 @@ def test_loops_that_cannot_be_written_out_say_why(
     assert "Slice" in obstacle(model.proto.graph.node[3].attribute[0].g)
 
 
+def test_a_scan_that_its_opset_has_not_may_lack_its_body(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 3]> g () => (float[2] y) { y = Scan () }'
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    assert "'scans' cannot read it" in problem.what and "'y' (Scan)" in problem.where
+
+
 def test_nothing_runs_no_times(tmp_path: Path) -> None:
     text = f"""{HEAD} g (float[4] x, float[1] z) => (float[1] y) {{
         m = Constant <value = int64 {{-2}}> ()

@@ -1,13 +1,22 @@
-"""Lines of tables and keys: only what tomllib has, wherever it stands."""
+"""Lines of tables and keys: only what tomllib has, wherever it stands; and text as TOML."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trtsmith.converter.batch.zoo.toml_lines import Keys, key_lines, nearest_line
+from trtsmith.converter.batch.zoo.zoo_file import (
+    Given,
+    Keys,
+    ZooFile,
+    key_lines,
+    toml_comment,
+    toml_key,
+    toml_string,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,4 +74,13 @@ def test_nothing_has_a_line_that_the_document_has_not(text: str) -> None:
     ],
 )
 def test_lines(text: str, keys: Keys, line: int) -> None:
-    assert nearest_line(lines_of(AWKWARD[text]), keys) == line
+    file = ZooFile(Path(), Path(), lines_of(AWKWARD[text]))
+    assert Given(file, keys, "", None).line == line
+
+
+def test_toml_text() -> None:
+    assert toml_string('a"\\\n\x7f\u00e9') == '"a\\"\\\\\\n\\U0000007F\u00e9"'
+    assert (toml_key("a-b_1"), toml_key("a.b"), toml_key("")) == ("a-b_1", '"a.b"', '""')
+    assert toml_comment("a\n[[model]]\r\x1b") == "# a\\n[[model]]\\r\\x1b"
+    with pytest.raises(UnicodeEncodeError):
+        toml_string("\udcff")

@@ -1,4 +1,4 @@
-"""Runs steps that are scripts of their own: their exit code is the verdict, their last line the summary."""
+"""Runs scripts/planted_errors.py as a step: its exit code is the verdict, its last line the summary, its JSON the row."""
 
 from __future__ import annotations
 
@@ -14,33 +14,26 @@ from gpucheck.record import Notes
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SCRIPTS = {"planted": "planted_errors.py", "runner": "bench_runner.py"}
-
 AT_ONCE = 6
 """Planted errors that are searched for side by side."""
 
-FOUND = {"planted": ("on", "planted"), "runner": ("python", "tensorrt", "loop", "repetitions", "cases")}
-"""What is kept of each script's own record: machine and commit are in the record that it becomes part of."""
 
-
-def command_of(step: str, bundle: Path | None) -> list[str]:
+def command_of(bundle: Path | None) -> list[str]:
     """The script and its arguments, but for --output."""
-    words = [str(ROOT / "scripts" / SCRIPTS[step])]
-    if step == "planted" and bundle is not None:
+    words = [str(ROOT / "scripts" / "planted_errors.py")]
+    if bundle is not None:
         words += ["--at-once", str(AT_ONCE), "--on", "gpu", "--models", str(bundle / MODEL_FOLDER)]
         words += ["--broken-library", str(bundle / LIBRARY_FOLDER / BROKEN_LIBRARY)]
     return words
 
 
-def check(step: str, bundle: Path | None, limit_s: float, notes: Notes) -> None:
-    """The step. The script's JSON becomes one row."""
+def check(bundle: Path | None, limit_s: float, notes: Notes) -> None:
     with tempfile.TemporaryDirectory() as name:
         output = Path(name) / "record.json"
-        command = [sys.executable, *command_of(step, bundle), "--output", str(output)]
-        ended = run_boxed(command, limit_s, ROOT)
+        ended = run_boxed([sys.executable, *command_of(bundle), "--output", str(output)], limit_s, ROOT)
         found: Any = json.loads(output.read_text(encoding="utf-8")) if output.is_file() else None
-    if found is not None:
-        notes.row(found={key: found[key] for key in FOUND[step] if key in found})
+    if found is not None:  # machine and commit are in the record that it becomes part of
+        notes.row(found={key: found[key] for key in ("on", "planted")})
     if ended.problem:
         notes.failure(ended.problem)
     lines = [line for line in ended.output.splitlines() if line.strip()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.converter.batch.zoo.zoos import COMMANDS
-from trtsmith.converter.batch.zoo.option_words import COMMAS, NAMED, OptionError, takes_several, words_of
+from trtsmith.converter.batch.zoo.zoo_options import COMMAS, NAMED, OptionError, takes_several, words_of
 
 FOLDER = Path("/zoo")
 OPTIONS = COMMANDS.convert.options()

@@ -1,0 +1,422 @@
+"""Reads options of a zoo: a key is a long flag of a command without its dashes, and the command's own parser and checks
+judge its value. What a value may be follows from the flag's action, as argparse knows it:
+
+    a switch (--embed-plugins, --io-precision)   true, or false for "not given"
+    a pair (--mend, --no-mend)                   mend = false is --no-mend
+    one value (--precision, --rtol, --inputs)    a string or a number
+    values apart by commas (--target, --at)      a string "sm86,sm89", or an array of them
+    a flag that may be repeated (--plugins)      one value, or an array of them
+    NAME=VALUE, repeated (--shapes, --freeze)    such strings, or a table { NAME = VALUE }
+
+Files are relative to the zoo's, and become absolute; ~ is the user's home.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import zipfile
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trtsmith.converter.batch.zoo.zoo_file import Given, Keys, did_you_mean, shown
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.importers.problem import Problem
+
+COMMAS = frozenset({"target", "at"})
+"""Options whose one value is a list with commas."""
+
+NAMED = {"rtol": ":", "atol": ":"} | dict.fromkeys(
+    ("shapes", "values", "freeze", "reference", "compare"), "="
+)
+"""Options whose values belong to a name, and what stands between the two."""
+
+_POINTS = ("min", "opt", "max")
+_EXAMPLES = {"shapes": "[1, 3, 64, 64]", "values": "[1, 1]"}
+_OF_ARGPARSE = re.compile(r"argument [^:]*: ")
+_NPZ = "NPZ"
+_PASTED = re.compile(r"--([a-z][\w-]*) (\S+)$")
+
+OptionLayer = Mapping[str, Given]
+"""Options of one table, by what argparse calls each (dest)."""
+
+
+@dataclass(frozen=True)
+class OptionCheck:
+    """A check of parsed options, beyond what the parser holds them to.
+
+    options: the long flags without dashes that it reads; a problem is shown at the first of them that is given.
+    check:   raises UsageError.
+    """
+
+    options: tuple[str, ...]
+    check: Callable[[Namespace], object]
+
+
+@dataclass(frozen=True)
+class ZooCommand:
+    """A command, `convert` or `bench`.
+
+    parser:  whose errors raise UsageError, and which never ends the process.
+    before:  the words that stand for what every task brings: the model and the engine.
+    refused: options that a zoo cannot give, by their names without dashes, and why.
+    """
+
+    name: str
+    parser: ArgumentParser
+    before: tuple[str, ...]
+    refused: Mapping[str, str]
+    checks: tuple[OptionCheck, ...] = ()
+
+    def parse(self, words: Sequence[str]) -> Namespace:
+        """The options in words. UsageError for what the parser does not take."""
+        return self.parser.parse_args([*self.before, *words])
+
+    def options(self) -> dict[str, Action]:
+        """The options that a zoo can give, by their long flags without dashes."""
+        return {
+            flag[2:]: action
+            for action in self.parser._actions
+            for flag in action.option_strings
+            if flag.startswith("--") and flag[2:] not in self.refused
+        }
+
+
+@dataclass(frozen=True)
+class ZooCommands:
+    """shapes: the profile that parsed options of `convert` ask for, by input. UsageError for what is none."""
+
+    convert: ZooCommand
+    bench: ZooCommand
+    shapes: Callable[[Namespace], Mapping[str, ShapeRange]]
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedOptions:
+    """Options as a command reads them, without those that are wrong. wrong: these, by dest, and those that go with them."""
+
+    read: Namespace
+    wrong: frozenset[str]
+
+
+class OptionReader:
+    """Of one command; every option and every set of options is looked at once. Files are looked for, too."""
+
+    def __init__(self, command: ZooCommand) -> None:
+        self.command = command
+        self.actions = command.options()
+        self._order = {action.dest: place for place, action in enumerate(command.parser._actions)}
+        self._exclusive = [
+            {action.dest for action in group._group_actions}
+            for group in command.parser._mutually_exclusive_groups
+        ]
+        self._words: dict[Keys, tuple[str, ...] | None] = {}
+        self._values: dict[Keys, object] = {}
+        self._checked: dict[tuple[Keys, ...], CheckedOptions | None] = {}
+
+    def read(self, table: Given, others: Collection[str] = ()) -> OptionLayer:
+        """The options in a table, each checked by itself; keys of `others` are for someone else to read."""
+        layer: dict[str, Given] = {}
+        for given in table.inner():
+            if given.name in others:
+                continue
+            if given.name not in self.actions:
+                own = f"a key of its own ({', '.join(others)}), or a long flag" if others else "a long flag"
+                expected = f"{own} of `trtsmith {self.command.name}` without {'' if others else 'its '}dashes"
+                self.unknown(given, f"unknown key {given.name!r}", expected, others)
+            elif (dest := self.actions[given.name].dest) in layer:
+                what = f"{given.name} and {layer[dest].name} are one option"
+                given.wrong(what, "one of them", "remove the other")
+            else:
+                layer[dest] = given
+                self.value(given)
+        return layer
+
+    def unknown(self, given: Given, what: str, expected: str, others: Collection[str]) -> None:
+        """Note a key that is no option, or one that a zoo cannot give."""
+        if given.name in self.command.refused:
+            what = f"a zoo cannot give {given.name}: {self.command.refused[given.name]}"
+            expected = f"options of `trtsmith {self.command.name}` that are a task's own"
+            given.wrong(what, expected, "remove it")
+        else:
+            given.wrong(what, expected, did_you_mean(given.name, [*self.actions, *others]))
+
+    def merged(self, *layers: OptionLayer) -> OptionLayer:
+        """All options; a later layer's takes the place of an earlier one's, and of those that cannot stand beside it."""
+        result: dict[str, Given] = {}
+        for layer in layers:
+            out = {other for group in self._exclusive if group & layer.keys() for other in group}
+            result = {dest: given for dest, given in result.items() if dest not in out} | dict(layer)
+        return result
+
+    def words(self, layer: OptionLayer) -> tuple[str, ...]:
+        """The words for options, in the parser's order; of one that is wrong there are none, but a problem."""
+        return tuple(word for given in self._sorted(layer) for word in self._one(given) or ())
+
+    def value(self, given: Given) -> object:
+        """What the command reads of one option; None where it is wrong."""
+        self._one(given)
+        return self._values.get(given.keys)
+
+    def check(self, layer: OptionLayer, entry: Given) -> CheckedOptions | None:
+        """The options, checked together; None where they cannot stand beside each other. entry: of the model."""
+        key = tuple(given.keys for given in self._sorted(layer))
+        if key not in self._checked:
+            self._checked[key] = self._check(layer, entry)
+        return self._checked[key]
+
+    def run(
+        self,
+        checks: Iterable[OptionCheck],
+        layer: OptionLayer,
+        checked: CheckedOptions,
+        entry: Given,
+        model: str = "",
+    ) -> CheckedOptions:
+        """Note what the checks find, and add the options concerned to those that are wrong, of which no check is asked."""
+        wrong = checked.wrong
+        for check in checks:
+            dests = [self.actions[name].dest for name in check.options]
+            if wrong & set(dests):
+                continue
+            try:
+                check.check(checked.read)
+            except UsageError as error:
+                place = next((layer[dest] for dest in dests if dest in layer), entry)
+                for problem in error.problems:
+                    place.take(as_in_a_zoo(problem), model)
+                wrong |= set(dests)
+        return CheckedOptions(checked.read, wrong)
+
+    def _sorted(self, layer: OptionLayer) -> list[Given]:
+        return [layer[dest] for dest in sorted(layer, key=self._order.__getitem__)]
+
+    def _one(self, given: Given) -> tuple[str, ...] | None:
+        if given.keys not in self._words:
+            self._words[given.keys] = self._read(given)
+        return self._words[given.keys]
+
+    def _read(self, given: Given) -> tuple[str, ...] | None:
+        action = self.actions[given.name]
+        try:
+            words = words_of(given.name, action, given.value, given.file.folder)
+            read = getattr(self.command.parse(words), action.dest)
+        except OptionError as error:
+            replace(given, keys=(*given.keys, *error.inner)).wrong(str(error), error.expected, error.fix)
+            return None
+        except UsageError as error:
+            for problem in error.problems:
+                self._say(given, action, problem)
+            return None
+        self._values[given.keys] = read
+        faults = [
+            (path, fault) for path in named_paths(given.name, read) if (fault := _fault(path, action, given))
+        ]
+        for path, fault in faults:
+            what = f"{given.name} names {fault}: {shown(str(path), 200)}"
+            form = "an .npz file, as numpy.savez writes it" if action.metavar == _NPZ else "a file"
+            given.wrong(what, f"{form}; paths are relative to {given.file.folder}", "correct the path")
+        if given.name in COMMAS and isinstance(read, tuple) and read:  # GPUs by their names are targets
+            words = (f"--{given.name}", ",".join(map(str, read)))
+        return None if faults else words
+
+    def _say(self, given: Given, action: Action, problem: Problem) -> None:
+        """What argparse says of one option, without its prefix."""
+        if action.choices is not None:
+            what = f"{shown(given.value)} is no value of {given.name}"
+            choices = _choices(action)
+            given.wrong(what, f"one of {', '.join(choices)}", did_you_mean(str(given.value), choices))
+            return
+        formatter = self.command.parser.formatter_class(prog=self.command.parser.prog)
+        what = f"{given.name}: {_OF_ARGPARSE.sub('', problem.what, count=1)}"
+        help_ = f"{action.metavar or action.dest}: {formatter._expand_help(action)}"
+        given.wrong(what, help_, problem.fix)
+
+    def _check(self, layer: OptionLayer, entry: Given) -> CheckedOptions | None:
+        wrong = frozenset(dest for dest, given in layer.items() if self._one(given) is None)
+        try:
+            options = self.command.parse(self.words(layer))
+        except UsageError as error:  # options that cannot stand beside each other
+            together = ", ".join(given.name for given in layer.values())
+            for problem in error.problems:
+                entry.wrong(problem.what, f"options that go together; given are {together}", problem.fix)
+            return None
+        return self.run(self.command.checks, layer, CheckedOptions(options, wrong), entry)
+
+
+def as_in_a_zoo(problem: Problem) -> Problem:
+    """A problem whose fix is a flag to paste, with the same as TOML."""
+    pasted = _PASTED.fullmatch(problem.fix)
+    if pasted is None or "'" in pasted[2]:
+        return problem
+    return replace(problem, fix=f"{pasted[1]} = ['{pasted[2]}']")
+
+
+def named_paths(name: str, value: Any) -> tuple[Path, ...]:
+    """The files, and with `ops` folders, that an option names. value: as the command reads it; paths in it are absolute."""
+    several = value if isinstance(value, (list, tuple)) else [value]
+    if name == "ops":
+        return tuple(Path(spec) for spec in several if os.path.isabs(spec))
+    if name == "freeze":
+        return tuple(Path(text.partition("=@")[2]) for text in several if "=@" in text)
+    return tuple(one for one in several if isinstance(one, Path))
+
+
+def _fault(path: Path, action: Action, given: Given) -> str:
+    """What a path is instead of the file that the option takes; "" if it is one."""
+    if os.path.isfile(path):
+        return "no .npz file" if action.metavar == _NPZ and not zipfile.is_zipfile(path) else ""
+    if os.path.isdir(path):
+        return "" if given.name == "ops" else "a folder"
+    return "no file"
+
+
+class OptionError(ValueError):
+    """A value that the option cannot have. expected, fix: as in a Problem. inner: keys below the option's own."""
+
+    def __init__(self, what: str, expected: str, fix: str, *inner: str | int) -> None:
+        super().__init__(what)
+        self.expected, self.fix, self.inner = expected, fix, inner
+
+
+def words_of(name: str, action: Action, value: Any, folder: Path) -> tuple[str, ...]:
+    """The words for one option; () where the value says that it is not given. folder: the zoo's. OptionError."""
+    flag = f"--{name}"
+    if action.nargs == 0 and not isinstance(value, bool):
+        what = f"{name} is true or false, not {shown(value)}"
+        raise OptionError(what, "true or false", f"{name} = true")
+    if isinstance(action, argparse.BooleanOptionalAction):
+        negative = name.startswith("no-") and flag in action.option_strings[1:]
+        wanted = value is not negative
+        return (next(one for one in action.option_strings if one.startswith("--no-") is not wanted),)
+    if action.nargs == 0:
+        return (flag,) if value else ()
+    texts = _texts(name, action, value, folder)
+    # As one word where the value could pass for a flag.
+    return tuple(w for text in texts for w in ((f"{flag}={text}",) if text.startswith("-") else (flag, text)))
+
+
+def absolute(text: str, folder: Path) -> Path:
+    """A path of the zoo's file, without .. where that leads to the same place."""
+    given = folder / os.path.expanduser(text)
+    short = Path(os.path.normpath(given))
+    return short if os.path.realpath(short) == os.path.realpath(given) else given
+
+
+def takes_several(name: str, action: Action) -> bool:
+    """Whether an array is one value of the option, and not several to choose from."""
+    return name in COMMAS or isinstance(action, argparse._AppendAction)
+
+
+def _texts(name: str, action: Action, value: Any, folder: Path) -> tuple[str, ...]:
+    if isinstance(value, dict):
+        if name not in NAMED:
+            raise OptionError(f"{name} is no table", "a value, or an array of values", f'{name} = "..."')
+        texts = (f"{key}{NAMED[name]}{_named(name, key, inner)}" for key, inner in value.items())
+        return tuple(_with_path(name, action, text, folder) for text in texts)
+    if not isinstance(value, list):
+        return (_text(name, action, value, folder),)
+    if not takes_several(name, action):
+        fix = f"give one, or make an axis of it: [matrix] {name} = {shown(value)}"
+        raise OptionError(f"{name} takes one value, not an array", _form(action), fix)
+    listed = tuple(_text(name, action, inner, folder, position) for position, inner in enumerate(value))
+    if name not in COMMAS:
+        return listed
+    if not listed:
+        raise OptionError(f"{name} has no value in it", _form(action), "name one, or remove the key")
+    return (",".join(listed),)
+
+
+def _text(name: str, action: Action, value: Any, folder: Path, *inner: int) -> str:
+    """A string or a number as a word."""
+    if not _is_plain(value):
+        what = f"{name} takes {_form(action)}, not {shown(value)}"
+        example = f'{name} = {{ NAME = "..." }}' if name in NAMED else f'{name} = "..."'
+        raise OptionError(what, _form(action), example, *inner)
+    text = str(value)
+    if "\0" in text:
+        raise OptionError(f"{name} has a NUL in it", _form(action), "remove it", *inner)
+    if action.type is Path and not text:
+        raise OptionError(f"{name} names no file", "a path", "remove the key", *inner)
+    return _with_path(name, action, text, folder)
+
+
+def _with_path(name: str, action: Action, text: str, folder: Path) -> str:
+    """A word with the path in it, if there is one, made absolute."""
+    if action.type is Path or (name == "ops" and _is_path_of_operators(text, folder)):
+        return str(absolute(text, folder))
+    before, found, file = text.partition("=@")
+    return f"{before}=@{absolute(file, folder)}" if found and name == "freeze" else text
+
+
+def _is_path_of_operators(spec: str, folder: Path) -> bool:
+    """Whether --ops means a file or a folder, as trtsmith.converter.operators.module_files tells; else it is a module."""
+    like_one = spec.endswith(".py") or os.sep in spec or spec in (".", "..") or spec.startswith("~")
+    return like_one or os.path.exists(folder / spec)
+
+
+def _named(name: str, key: str, value: Any) -> str:
+    """The value that a table has for a name, as the flag takes it."""
+    if name in _EXAMPLES:
+        return _points(name, key, value)
+    if name != "freeze" and not _is_plain(value):
+        what, example = (
+            f"{name} of {key!r} is a string or a number, not {shown(value)}",
+            f'{{ {key} = "..." }}',
+        )
+        raise OptionError(what, "a string or a number", f"{name} = {example}", key)
+    if name != "freeze" or isinstance(value, str):
+        return str(value)
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        what, expected = (
+            f"{name} of {key!r} is {shown(value)}",
+            'a number, true, false, an array of them, or "@FILE.npy"',
+        )
+        raise OptionError(what, expected, "give such a value", key) from None
+
+
+def _points(name: str, key: str, value: Any) -> str:
+    """Shapes or values of an input: a string as the flag takes it, a list of sizes, or three of these."""
+
+    def one(sizes: Any) -> str:
+        if isinstance(sizes, str):
+            return sizes
+        listed = sizes if isinstance(sizes, list) or name == "shapes" else [sizes]
+        if not isinstance(listed, list) or any(type(size) is not int for size in listed):
+            raise fault
+        return "x".join(map(str, sizes)) if name == "shapes" else json.dumps(sizes, separators=(",", ":"))
+
+    example = _EXAMPLES[name]
+    three = f"{{ min = {example}, opt = {example}, max = {example} }}"
+    expected = f"{example}, or {three}, or a string as the flag takes it"
+    fault = OptionError(f"{name} of {key!r} is {shown(value)}", expected, "write it so", key)
+    if isinstance(value, dict):
+        if set(value) != set(_POINTS):
+            raise fault
+        value = [value[point] for point in _POINTS]
+    elif not isinstance(value, list) or not any(isinstance(inner, list) for inner in value):
+        return one(value)
+    return ":".join(map(one, value))
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _choices(action: Action) -> list[str]:
+    return [str(choice) for choice in action.choices or () if choice != ""]
+
+
+def _form(action: Action) -> str:
+    """What a flag takes, in few words."""
+    if action.choices is not None:
+        return "one of " + ", ".join(_choices(action))
+    return str(action.metavar or action.dest.upper())

@@ -1,1 +1,0 @@
-"""Holds the parts of scripts/bench_memory.py."""

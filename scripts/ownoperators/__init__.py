@@ -1,1 +1,0 @@
-"""Runs packages of users' operators on machines with GPUs."""

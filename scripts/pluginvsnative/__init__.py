@@ -1,1 +1,0 @@
-"""Holds the parts of scripts/plugin_vs_native.py."""
