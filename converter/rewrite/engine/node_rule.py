@@ -178,10 +178,10 @@ class NodeView:
 
     def graph(self, attribute: str) -> onnx.GraphProto:
         """A subgraph of the node. KeyError if it has none of that name."""
-        for found in self.proto.attribute:
-            if found.name == attribute:
-                return found.g
-        raise KeyError(attribute)
+        found: onnx.GraphProto | None = next((a.g for a in self.proto.attribute if a.name == attribute), None)
+        if found is None:
+            raise KeyError(attribute)
+        return found
 
     def has(self, fault: Fault) -> bool:
         """Whether the graph has to be written around the fault."""

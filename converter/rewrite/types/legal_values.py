@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import TensorProto as T
 from onnx import helper
 
@@ -93,7 +95,7 @@ class Values:
         self._native[name] = self.builder.Cast(self.legal(name), to=elem).name
         return self._native[name]
 
-    def give(self, name: str, op_type: str, value: str, **attributes: int) -> None:
+    def give(self, name: str, op_type: str, value: str, **attributes: Any) -> None:
         """Writes a node that makes the value `name`."""
         self.builder.nodes.append(helper.make_node(op_type, [value], [name], **attributes))
 
