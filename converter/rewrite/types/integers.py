@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def wrapped(value: Value, elem: int, range_: Integer) -> Value:
 
     Exact also where `value` has itself wrapped around in its type, as 2**bits divides 2**32 and 2**64.
     """
-    number: type[np.integer[Any]] = numpy_dtype(elem).type
+    number: Callable[[int], np.integer[Any]] = numpy_dtype(elem).type
     size = number(2**range_.bits)
     if not range_.signed:
         return _residue(value, size)
