@@ -34,6 +34,7 @@ lint: view  ## ruff, mypy and clang-format
 	@$(IN_LINT_ENV) ruff check .
 	@$(IN_LINT_ENV) ruff format --check .
 	@$(IN_LINT_ENV) mypy
+	@$(PYTHON) scripts/mass.py --check
 	@$(IN_LINT_ENV) clang-format --dry-run -Werror $(CPP_FILES)
 
 format:  ## let ruff and clang-format rewrite what they can

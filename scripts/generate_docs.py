@@ -20,6 +20,7 @@ from docpages import (  # noqa: E402
     command_line,
     evidence,
     gpu_networks,
+    house,
     judge_figures,
     messages,
     network_times,
@@ -50,7 +51,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "operators outside of engines": messages.outside_operators,
     },
     "docs/reference/all-messages.md": {"all messages": messages.all_messages},
-    "docs/maintainers/architecture.md": {"phases": rewriting.phases},
+    "docs/maintainers/architecture.md": {"phases": rewriting.phases, "budget": house.budget},
     "docs/evidence/index.md": {"figures": evidence.figures},
     "docs/evidence/kernels.md": {
         "kernel figures": evidence.kernel_figures,
