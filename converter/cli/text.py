@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_LONG = re.compile(r"(\S{300})\S{700,}")
+"""A name that nobody reads to its end. Paths have 4,096 characters at most, and rarely more than a hundred."""
 
 
 def printable(text: str) -> str:
     """The text with what a terminal could act on, or an encoding refuse, written out: \\x1b for an escape.
 
-    Names come from files that others wrote. Newlines stay: messages have lines of their own.
+    Names come from files that others wrote: of long ones the beginning is shown. Newlines stay: messages have lines of
+    their own.
     """
+    text = _LONG.sub(lambda found: f"{found[1]}... ({len(found[0]):,} characters)", text)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)

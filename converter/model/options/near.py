@@ -29,8 +29,11 @@ def misspelt(word: str, known: Iterable[str]) -> list[str]:
     """The words of `known` of which it can be a misspelling, the nearest first: a letter is another, or one or two are
     missing or too many. A word of its own in it ("BatchedBEVNMS") makes it another name."""
     found = []
+    plain = _plain(word)
     for one in known:
-        words = _plain(word), _plain(one)
+        words = plain, _plain(one)
+        if abs(len(words[0]) - len(words[1])) > _MISSPELT:  # a model's name may have a million letters
+            continue
         blocks = difflib.SequenceMatcher(None, *words).get_matching_blocks()
         total = sum(map(len, words))
         apart = total - 2 * sum(block.size for block in blocks)

@@ -54,3 +54,8 @@ def test_json_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     Console().json({"name": "\x1b\udcff"})
     out = capsys.readouterr().out
     assert json.loads(out) == {"name": "\x1b\udcff"} and out.isascii()
+
+
+def test_of_a_long_name_the_beginning_is_shown() -> None:
+    assert printable(f"node {'n' * 5000} (Conv)") == f"node {'n' * 300}... (5,000 characters) (Conv)"
+    assert printable("/" + "path/" * 190) == "/" + "path/" * 190

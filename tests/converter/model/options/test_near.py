@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
 
-from trtsmith.converter.model.options.near import nearest
+from trtsmith.converter.model.options.near import misspelt, nearest
 
 FLAGS = ("--shapes", "--workspace", "--keep-fp32", "--flavour")
 
@@ -27,3 +29,8 @@ FLAGS = ("--shapes", "--workspace", "--keep-fp32", "--flavour")
 def test_nearest(word: str, known: tuple[str, ...], meant: str | None) -> None:
     assert nearest(word, known) == meant
     assert nearest(word, iter(known)) == meant
+
+
+def test_words_of_other_lengths_are_not_compared_letter_by_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(difflib, "SequenceMatcher", None)
+    assert misspelt("n" * 900_000, ("NonMaxSuppression", "GridSample")) == []
