@@ -68,6 +68,8 @@ def reshaped(v: OperatorView, data: Dims | None, wanted: Sequence[SizeExpr | Non
         elif number == 0 and not zero:
             copied = data[axis] if data is not None and axis < len(data) else None
             dims.append(copied or v.size((0, axis)))
+        elif expr is not None and expr.low == 0 and data is not None and data[axis : axis + 1] == (expr,):
+            dims.append(expr)  # the same number, whether it is a size or, as 0, a copy of one
         elif expr is None or expr.low < (0 if zero else 1):  # may be a 0 or -1, which mean other things
             dims.append(v.size((0, axis)))
         else:

@@ -6,7 +6,7 @@ both. TensorRT builds no If of a condition that is computed at run time whose br
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx
 from onnx import helper
@@ -62,7 +62,19 @@ def _with_ranks(node: NodeView, graph: onnx.GraphProto, ranks: Sequence[int | No
 
 
 def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]:
-    """What ONNX's inference finds for a branch's outputs, whatever the branch says of them; None for what is not known."""
+    """What ONNX's inference finds for a branch's outputs; None for what is not known."""
+    inferred = typed_branch(node, graph)
+    if inferred is None:
+        return [None] * len(graph.output)
+    return [known_shape(output.type) for output in inferred.output]
+
+
+def typed_branch(
+    node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]] | None = None
+) -> onnx.GraphProto | None:
+    """The branch with the values that it reads as inputs and the types that ONNX's inference finds, whatever the branch says
+    of them; None where inference fails. shape_of: the sizes to infer with of what it reads, None where they are not known.
+    """
     branch = onnx.GraphProto()
     branch.CopyFrom(graph)
     del branch.value_info[:]
@@ -73,15 +85,18 @@ def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]
         type_ = node.type_of(name) if name and name not in made else None
         if type_ is not None:
             branch.input.append(onnx.ValueInfoProto(name=name, type=type_))
+            dims = branch.input[-1].type.tensor_type.shape.dim
+            for dim, size in zip(dims, shape_of(name) if shape_of else (), strict=False):
+                if size is not None:
+                    dim.dim_value = size
     model = helper.make_model(branch, opset_imports=[helper.make_opsetid("", node.opset)])
     try:
-        outputs = inferred_proto(model).graph.output
+        return inferred_proto(model).graph
     except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-        return [None] * len(graph.output)
-    return [_known(output.type) for output in outputs]
+        return None
 
 
-def _known(type_: onnx.TypeProto) -> Shape | None:
+def known_shape(type_: onnx.TypeProto) -> Shape | None:
     tensor = type_.tensor_type
     if not type_.HasField("tensor_type") or not tensor.HasField("shape"):
         return None

@@ -1,0 +1,44 @@
+"""An If that asks whether a tensor is empty stays where its branches may differ for one that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.rule_examples.control_flow.empty_if import EXAMPLES
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
+
+TEXT = EXAMPLES["empty-if"][0].text
+
+
+def ifs(text: str, folder: Path, target: Target = TENSORRT) -> int:
+    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
+    model = rewrite(load_model(folder / "m.onnx"), target).model
+    return sum(node.op_type == "If" for node in model.proto.graph.node)
+
+
+@pytest.mark.parametrize("target", [RTX, TENSORRT])
+def test_the_selection_is_in_no_branch(target: Target, tmp_path: Path) -> None:
+    assert ifs(TEXT, tmp_path, target) == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"int64[0] {}": "int64[1] {7}"},  # another size for none
+        {"classes = Gather (c, kept)": "classes = Identity (c)"},  # an outer size that is not 0
+        {"found = Non": "three = Constant <value = int64 {3}> ()  z = Gather (boxes, three)  found = Non"},
+        {"is_empty = Equal (elements, zero)": "four = Constant <value = int64 {4}> ()  is_empty = Equal (elements, four)"},
+        {"float[9, 4] b": "float[9, n] b"},  # where boxes have no numbers it is empty, too
+    ],
+)  # fmt: skip
+def test_it_stays_where_that_is_not_certain(changes: dict[str, str], tmp_path: Path) -> None:
+    text = TEXT
+    for before, after in changes.items():
+        assert before in text
+        text = text.replace(before, after)
+    assert ifs(text, tmp_path) == 1
