@@ -14,6 +14,9 @@ from trtsmith.converter.verify.noise import SIGMAS
 SAME = 0.5
 """Rows match from this overlap of boxes on, as COCO has it; without boxes up to so many standard deviations apart."""
 
+_HERE = 1e-4
+"""Boxes whose corners are as near, for the largest coordinate, are in one place: those without an area overlap nothing."""
+
 _MOST = 100_000_000
 """Numbers that pairs of rows may have together; beyond them rows are left in their places."""
 
@@ -202,7 +205,9 @@ def _alike(
     near = 1 / (1 + away.reshape(len(one), len(other)))
     if columns is None:
         return np.where(near >= 1 / (1 + SAME), near, 0.0)
-    alike = overlaps(expected.box(image)[wants], actual.box(image)[has])
+    boxes, others = expected.box(image)[wants], actual.box(image)[has]
+    here = np.abs(boxes[:, None] - others[None]).max(axis=2) <= _HERE * np.abs(boxes).max(initial=0)
+    alike = np.where(here, 1.0, overlaps(boxes, others))
     alike = np.where(alike >= SAME, alike + 1e-3 * near, 0.0)  # of boxes in one place the nearest score
     if columns.label >= 0:
         alike[one[:, columns.label][:, None] != other[:, columns.label][None, :]] = 0.0

@@ -17,6 +17,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.matched_rows import Columns, RowTable, match
 from trtsmith.converter.verify.meaning.selections import find_selections, watched
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
@@ -100,6 +101,14 @@ def test_detections_are_matched_and_counted(detector: Judged) -> None:
     assert detector.by(
         turned
     ).agrees  # of the three classes; each class's rows are in order, all together are not
+
+
+def test_boxes_without_an_area_match_where_they_are() -> None:
+    rows = np.array([[[5, 1, 5, 9, 0.9], [0, 3, 8, 3, 0.8], [0, 0, 4, 4, 0.7]]], np.float64)
+    moved = np.array([[[5, 1, 5.0001, 9, 0.9], [0, 4, 8, 4, 0.8], [0, 0, 4, 4, 0.7]]], np.float64)
+    parts, columns = {"dets": slice(0, 5)}, Columns(box=0, score=4)
+    found = match(RowTable(rows, parts, columns), RowTable(moved, parts, columns))
+    assert sorted(found.pairs) == [(0, 0, 0), (0, 2, 2)] and found.lost == found.extra == [(0, 1)]
 
 
 def test_a_box_that_ties_with_another_may_take_its_place(detector: Judged) -> None:
