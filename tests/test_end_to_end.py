@@ -81,7 +81,7 @@ def test_every_alias_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("opset", [18, 19, 22])
-def test_every_alias_in_every_domain_becomes_an_engine(
+def test_every_alias_becomes_an_engine(
     opset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All foreign examples are nodes of one model; opset 19 and 22 differ in ONNX's own DeformConv."""
@@ -128,7 +128,10 @@ def test_every_alias_in_every_domain_becomes_an_engine(
 
 
 def aliases(opset: int) -> list[tuple[Example, str]]:
-    """Examples that a model of this opset can hold: in opset 18, those in every domain that they are known in."""
+    """Examples that a model of this opset can hold: in opset 18 each in one of its domains, the next one in the next.
+
+    tests/importers/test_aliases.py has each of them in all.
+    """
     if opset > 18:
         return [(e, e.domain) for e in EXAMPLES if e.op_type == "DeformConv" and e.version == opset]
     domains = {
@@ -138,9 +141,8 @@ def aliases(opset: int) -> list[tuple[Example, str]]:
         for op in OPS
         for s in (*op.aliases, own_alias(op))
     }
-    return [
-        (e, domain)
-        for e in EXAMPLES
-        if e.op_type != "DeformConv"
-        for domain in dict.fromkeys((e.domain, *domains[e.op, e.op_type]))
-    ]
+    found = []
+    for index, e in enumerate(e for e in EXAMPLES if e.op_type != "DeformConv"):
+        known = list(dict.fromkeys((e.domain, *domains[e.op, e.op_type])))
+        found.append((e, known[index % len(known)]))
+    return found
