@@ -42,3 +42,39 @@ def test_it_stays_where_that_is_not_certain(changes: dict[str, str], tmp_path: P
         assert before in text
         text = text.replace(before, after)
     assert ifs(text, tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("numbers", "empty", "other"),
+    [
+        ("n", "int64[0] {}", "q = Identity (kept)"),  # boxes without numbers are not no boxes
+        (
+            "4",
+            "int64[1] {7}",
+            "q = Constant <value = int64[1] {8}> ()",
+        ),  # outputs of one shape that is not empty
+    ],
+)
+def test_it_stays_where_outputs_may_have_elements(
+    numbers: str, empty: str, other: str, tmp_path: Path
+) -> None:
+    condition = TEXT[TEXT.index("sizes = Shape") : TEXT.index("y = If")]
+    kept = TEXT[TEXT.index("threshold = Const") : TEXT.index("boxes = Gather")]
+    text = f"""<ir_version: 9, opset_import: ["" : 17]> g (float[9, {numbers}] b, float[9] s) => (int64[k] y) {{
+        {kept} boxes = Gather (b, kept) {condition}
+        y = If (is_empty) <
+            then_branch = none () => (int64[r] p) {{ p = Constant <value = {empty}> () }},
+            else_branch = some () => (int64[t] q) {{ {other} }}
+        >
+    }}"""
+    assert ifs(text, tmp_path) == 1
+    assert (
+        ifs(
+            text.replace("[9, n]", "[9, 4]")
+            .replace("{8}", "{}")
+            .replace("{7}", "{}")
+            .replace("int64[1] {}", "int64[0] {}"),
+            tmp_path,
+        )
+        == 0
+    )
