@@ -181,8 +181,13 @@ def expand(model: Model) -> Model:
     try:
         return model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
     except ExpansionError as error:
-        what = f"the model cannot be expanded into standard operators: {error}"
-        raise ConversionError(Problem(what, str(model.path), error.expected, error.fix)) from error
+        raise cannot_expand(model, error) from error
+
+
+def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
+    """What to say of a model in which an expansion cannot be written."""
+    what = f"the model cannot be expanded into standard operators: {error}"
+    return ConversionError(Problem(what, str(model.path), error.expected, error.fix))
 
 
 def runnable(rewritten: Model) -> Model:

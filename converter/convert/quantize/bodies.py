@@ -8,15 +8,22 @@ import onnx
 
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.model.model import Model
-from trtsmith.importers.expansion import EXPANDED_DOMAIN, plugin_nodes, with_functions
+from trtsmith.converter.rewrite.rewrite import cannot_expand
+from trtsmith.importers.expansion import EXPANDED_DOMAIN, ExpansionError, plugin_nodes, with_functions
 
 
 def with_bodies(model: Model) -> tuple[Model, dict[str, onnx.NodeProto]]:
-    """The model with a local function for each plugin node, and the nodes themselves by name. Names of nodes are unique."""
+    """The model with a local function for each plugin node, and the nodes themselves by name. Names of nodes are unique.
+
+    ConversionError: the body of one cannot be written.
+    """
     nodes = {node.name: node for node in plugin_nodes(model.proto.graph)}
     if not nodes:
         return model, {}
-    called, _ = with_functions(model.proto, value_dtypes(model.proto))
+    try:
+        called, _ = with_functions(model.proto, value_dtypes(model.proto))
+    except ExpansionError as error:
+        raise cannot_expand(model, error) from error
     return model.with_proto(called), nodes
 
 

@@ -166,6 +166,14 @@ def test_the_functions_give_what_the_plugin_gives(tmp_path: Path) -> None:
     onnx.checker.check_model(back.proto)
 
 
+def test_a_plugin_whose_body_would_be_too_large_is_told(tmp_path: Path) -> None:
+    text = """(float[1,4,8,8] x, float[1,C,16,16] m) => (float[1,4,16,16] y) {
+        y = trtsmith.FeatureReassembly <kernel_size = 1023, groups = 1, scale_factor = 2> (x, m) }"""
+    with pytest.raises(ConversionError, match=r"kernel_size = 1023.* takes more than") as caught:
+        with_bodies(network(tmp_path, text, {}, opset=19))
+    assert all(caught.value.problems[0].to_json().values())
+
+
 def test_inputs_that_are_left_out_and_a_domain_that_was_lost_come_back(tmp_path: Path) -> None:
     model = network(tmp_path, DCN.replace("(a, o, w)", '(a, o, w, "")'), WEIGHTS, opset=19)
     assert [list(n.input) for n in model.proto.graph.node if n.name == "dcn"] == [["a", "o", "w", ""]]
