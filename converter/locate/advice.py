@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from trtsmith.converter.locate.wider import ReducedNodes
 from trtsmith.converter.rewrite.precision.formats import FORMATS
@@ -14,12 +14,6 @@ MOST_NAMED = 8
 
 ABOVE = 1.1
 """A tolerance is proposed that is so many times the difference that was seen: its two digits are above it then."""
-
-
-def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
-    """One of verify.rounding.PRECISIONS. dtypes: of the graph's values; tf32: whether products are in TF32."""
-    have = set(dtypes)
-    return next((flag for flag, fmt in FORMATS.items() if fmt.name in have), "tf32" if tf32 else "fp32")
 
 
 def advice(

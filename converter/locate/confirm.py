@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
-from trtsmith.converter.locate.local import local_errors
 from trtsmith.converter.locate.node_fault import NodeFault
+from trtsmith.converter.locate.node_judge import node_errors
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
 from trtsmith.converter.model.errors import TrtsmithError
@@ -154,7 +154,7 @@ class Confirmation:
         return bool(proofs) and all(proofs) and made.isdisjoint(self.view.outputs)
 
     def _local(self, region: Region, given: Arrays) -> tuple[Comparison, ...] | None:
-        return local_errors(self.view, region, given, self.values, self.executor)
+        return node_errors(self.view, region, given, self.values, self.executor)
 
 
 class _Alone:
@@ -191,7 +191,7 @@ def wrong_alone(
         outputs = executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
     except TrtsmithError:
         return None
-    return not _agree(local_errors(view, region, {**given, **outputs}, values, executor))
+    return not _agree(node_errors(view, region, {**given, **outputs}, values, executor))
 
 
 def _agree(local: Iterable[Comparison] | None) -> bool:

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from trtsmith.converter.locate.advice import advice, arithmetic
+from trtsmith.converter.locate.advice import advice
 from trtsmith.converter.locate.confirm import MOST_ALONE, wrong_alone
 from trtsmith.converter.locate.describe import growths, node_report, origin_of, seen_report
-from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
+from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_fault import NodeFault
+from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
 from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
 from trtsmith.converter.locate.original import Original
-from trtsmith.converter.locate.outputs import OutputJudge
 from trtsmith.converter.locate.probe import Value, probe
 from trtsmith.converter.locate.reproduce import kernel_alone, reproducer, rewrite_reproducer
 from trtsmith.converter.locate.save_repro import Reproducer, check_folder, save_reproducer
-from trtsmith.converter.locate.search import Judge, Progress, Search, search
+from trtsmith.converter.locate.search import Progress, Search, search
 from trtsmith.converter.locate.together.company import CompanySearch
 from trtsmith.converter.locate.wider import ReducedNodes, fewest
-from trtsmith.converter.locate.yardstick import Yardstick, told_growth
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
-from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.compare import Comparison
-from trtsmith.converter.verify.tolerances import TOLERANCE
 
 
 def locate(
@@ -78,10 +75,9 @@ class _FaultSearch:
     def view(self) -> GraphView:
         return GraphView(self.rewritten.model)
 
-    @cached_property
+    @property
     def engine_feeds(self) -> dict[str, np.ndarray]:
-        left = {name: self.feeds[name] for name in self.view.inputs}
-        return to_engine(left, self.rewritten.io_types)
+        return self._judge.engine_feeds
 
     @cached_property
     def values(self) -> dict[str, Value]:
@@ -99,7 +95,7 @@ class _FaultSearch:
         dtypes |= {io.name: io.after for io in self.rewritten.io_types}
         common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
         against = Original(model, self.feeds, known, self.rewritten.io_types)
-        found = self._search(against, common, self._judge.compare)
+        found = self._search(against, common, lambda outputs: True)
         if not found.faults:
             return None
         fault = found.faults[0]
@@ -109,13 +105,13 @@ class _FaultSearch:
     def engine(self) -> Located:
         """The executor against onnxruntime, both on the rewritten graph."""
         given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
-        fresh = self._outputs_agree(built)
-        right = fresh if given is None else self._outputs_agree(given)
+        fresh = not self._judge.off(built)
+        right = fresh if given is None else not self._judge.off(given)
         notes_of(self.progress)(
             f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}"
         )
-        found = self._search(self.executor, self.values, self._yardstick.compare)
-        beyond = () if fresh or not self.executor.fuses else self._beyond(built)
+        found = self._search(self.executor, self.values, lambda outputs: not self._judge.beyond(outputs))
+        beyond = () if fresh or not self.executor.fuses else self._judge.beyond(built)
         if found.faults:
             return self._wrong_node(found, beyond)
         located = self._located(AGREE, self.executor.name, found)
@@ -123,16 +119,16 @@ class _FaultSearch:
             return replace(located, status=ENGINE)
         if beyond and found.suspects:
             return self._company.at_jumps(found.suspects, found, replace(located, outputs=beyond))
-        if beyond and any(run.agrees for run in found.runs):
+        if beyond and found.agreed:
             return self._company.in_a_range(found, replace(located, outputs=beyond))
         outputs = built if given is None else given
         disagreeing = self._judge.off_the_original(outputs, self.rewritten)
         if fresh and not disagreeing:
             return located
-        disagreeing = disagreeing or self._judge.disagreeing(self._expected, outputs)
+        disagreeing = disagreeing or self._judge.off(outputs)
         located = replace(located, growth=() if fresh else growths(self.view, found.seen))
         located = replace(located, status=UNEXPLAINED if beyond else ROUNDING)
-        more = () if fresh or not self.executor.fuses else told_growth(self._yardstick.ill_conditioned(built))
+        more = () if fresh or not self.executor.fuses else self._judge.told_growth(built)
         return self._rounded(located, disagreeing, more)
 
     def _rounded(
@@ -159,7 +155,9 @@ class _FaultSearch:
         self.progress(f"{self.executor.name}: with other nodes in float32")
         return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
 
-    def _search(self, executor: Executor, values: Mapping[str, Value], judge: Judge) -> Search:
+    def _search(
+        self, executor: Executor, values: Mapping[str, Value], agrees: Callable[[Arrays], bool]
+    ) -> Search:
         limit, everything = self.options.memory, self.options.everything
         return search(
             self.view,
@@ -167,41 +165,14 @@ class _FaultSearch:
             self.engine_feeds,
             executor,
             limit,
-            judge,
+            agrees,
             self.progress,
             everything=everything,
         )
 
     @cached_property
-    def _expected(self) -> dict[str, np.ndarray]:
-        return Onnxruntime().execute(self.rewritten.model, self.engine_feeds)
-
-    def _outputs_agree(self, outputs: Arrays) -> bool:
-        return not self._judge.disagreeing(self._expected, outputs)
-
-    @cached_property
     def _judge(self) -> OutputJudge:
-        return OutputJudge(
-            self.original, self.feeds, self.options.tolerances, self.options.allowed, self.options.noise
-        )
-
-    def _beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """Outputs that disagree by more than rounding explains, as they are judged."""
-        names = {c.output for c in self._yardstick.beyond(outputs)}
-        return tuple(c for c in self._judge.disagreeing(self._expected, outputs) if c.output in names)
-
-    @cached_property
-    def _yardstick(self) -> Yardstick:
-        expected = self._judge.comparable(self._expected)
-        least = TOLERANCE["float16"] if self.executor.tf32 else TOLERANCE["float32"]
-        return Yardstick(
-            self.rewritten.model,
-            self.engine_feeds,
-            expected,
-            self.options.allowed,
-            least,
-            self.options.noise or {},
-        )
+        return OutputJudge(self.original, self.feeds, self.rewritten, self.options, self.executor.tf32)
 
     @cached_property
     def _company(self) -> CompanySearch:
@@ -211,7 +182,7 @@ class _FaultSearch:
             self.engine_feeds,
             self.executor,
             self.options,
-            self._yardstick,
+            self._judge,
             self.progress,
             self._origin,
         )

@@ -29,8 +29,7 @@ class Original:
 
     name = "the original"
     types = COMPARABLE
-    tf32 = False
-    fuses = False
+    tf32 = float16_sums = fuses = False
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         """The values that are outputs of `model`; `feeds` are not read."""

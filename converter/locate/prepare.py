@@ -150,16 +150,15 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         extra = request.plugin_libraries
     known = {} if asked.native else library_of_plugins(planned, extra)
     with KernelsByPlugin(known, KERNEL_TIMEOUT_S) as kernels:
+        sums = longest_sum(reduced.target, FP16) is not None
         executor: Executor
         if _uses_tensorrt(asked, planned):
             loaded = tuple(dict.fromkeys((*known.values(), *extra)))
             foreign = foreign_plugins(asked.plugins, rewritten.target)
-            executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
+            executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s, sums)
         else:
             executor = OnKernels(kernels)
-        arithmetic = asked.arithmetic or engine_precision(
-            precision.precision, float16_sums=longest_sum(reduced.target, FP16) is not None
-        )
+        arithmetic = asked.arithmetic or engine_precision(precision.precision, float16_sums=sums)
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
         kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else None
         allowed = _allowed(original, feeds, arithmetic, kept) if rounds else None

@@ -9,20 +9,18 @@ from trtsmith.converter.locate.batches import Batch, batch_of, batches, halves
 from trtsmith.converter.locate.confirm import Confirmation
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
-from trtsmith.converter.locate.local import local_errors
 from trtsmith.converter.locate.node_fault import NodeFault
+from trtsmith.converter.locate.node_judge import arithmetic, node_errors
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import region_of
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 
 Progress = Callable[[str], None]
 DISTURBED = "TensorRT gives other numbers for it only where values between nodes are outputs"
-
-Judge = Callable[[Arrays, Arrays], tuple[Comparison, ...]]
-"""Expected and actual outputs, compared as the user wants it."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +39,20 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
-class MarkedRun:
-    """One run with marks. agrees: whether the model's own outputs were right in it."""
-
-    batch: Batch
-    agrees: bool
-
-
 @dataclass
 class Search:
     """What was found so far.
 
     suspects: nodes that were computed wrongly where the model's own outputs were wrong, too, and that were acquitted
         (trtsmith.converter.locate.confirm.Confirmed). They are among those skipped.
+    agreed: whether the model's own outputs were right in a run with more of them.
     """
 
     seen: list[Seen] = field(default_factory=list)
     faults: list[NodeFault] = field(default_factory=list)
     suspects: list[NodeFault] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    runs: list[MarkedRun] = field(default_factory=list)
+    agreed: bool = False
 
 
 def search(
@@ -70,7 +61,7 @@ def search(
     feeds: Arrays,
     executor: Executor,
     limit: int,
-    judge: Judge,
+    agrees: Callable[[Arrays], bool],
     progress: Progress,
     *,
     everything: bool = False,
@@ -78,7 +69,8 @@ def search(
     """Compare batch by batch; stop after the batch in which a fault was found, or look at everything.
 
     values: what onnxruntime's run knows of the values that can be looked at. limit: bytes of intermediate values at a
-    time, once on the host for onnxruntime's and once for the executor's. judge: compares the model's own outputs.
+    time, once on the host for onnxruntime's and once for the executor's. agrees: whether the
+    model's own outputs are right.
     """
     found = Search()
     found.skipped += [
@@ -109,13 +101,13 @@ def search(
             continue
         expected = Onnxruntime().execute(marked, feeds)
         notes_of(progress)(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
-        own = judge({n: expected[n] for n in view.outputs}, actual)
-        found.runs.append(MarkedRun(batch, all(c.agrees for c in own)))
+        agreed = agrees(actual)
+        found.agreed |= agreed
         faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
         if faults and executor.fuses:
             confirmed = confirmation.of(faults, batch.marks, {**feeds, **actual})
             seen, faults = faults, [*confirmed.faults]
-            found.suspects += () if found.runs[-1].agrees else confirmed.acquitted
+            found.suspects += () if agreed else confirmed.acquitted
             wrong = {fault.node for fault in faults}
             found.skipped += [
                 Skipped(name, DISTURBED) for f in seen if f.node not in wrong for name in f.region.outputs
@@ -145,14 +137,17 @@ def _judge(
     faults = []
     given = {**feeds, **{name: actual[name] for name in batch.marks}}
     known = frozenset(given)
+    precision = arithmetic((values[name].dtype for name in batch.marks), executor.tf32)
+    marked = {name: expected[name] for name in batch.marks}
+    noise = allowance(marked, None, precision, view.model.proto).noise
     for index in batch.nodes:
         outputs = [name for name in view.nodes[index].output if name in values]
-        overall = compare({n: expected[n] for n in outputs}, actual)
+        overall = compare({n: expected[n] for n in outputs}, actual, noise=noise)
         found.seen += [Seen(index, c) for c in overall]
         if all(c.agrees for c in overall):
             continue
         region = region_of(view, index, known)
-        local = local_errors(view, region, given, values, executor)
+        local = node_errors(view, region, given, values, executor)
         if local is not None and not all(c.agrees for c in local):
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
             faults.append(NodeFault(region, kept, local, overall))

@@ -34,6 +34,7 @@ class Planted:
         self._change = change
         self.name = inner.name
         self.types, self.tf32, self.fuses = inner.types, inner.tf32, inner.fuses
+        self.float16_sums = inner.float16_sums
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         return self._inner.execute(self._change(model), feeds)

@@ -30,6 +30,7 @@ class Executor(Protocol):
     name:  what runs it, for the report.
     types: element types that it can give back as outputs.
     tf32:  whether it multiplies float32 matrices with 10-bit mantissas, as TensorRT does on GPUs that can.
+    float16_sums: whether it sums products of float16 in float16, as TensorRT-RTX does.
     fuses: whether it may compute several nodes in one kernel, which an output in between prevents.
     """
 
@@ -37,6 +38,9 @@ class Executor(Protocol):
     types: frozenset[str]
     tf32: bool
     fuses: bool
+
+    @property
+    def float16_sums(self) -> bool: ...
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         """All outputs of the model. ConversionError if it cannot be run with these outputs; UsageError for the rest."""
@@ -51,8 +55,7 @@ class Onnxruntime:
 
     name = "onnxruntime"
     types = COMPARABLE
-    tf32 = False
-    fuses = False
+    tf32 = float16_sums = fuses = False
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         return run_in_types(expand(model), feeds)

@@ -35,8 +35,7 @@ class OnKernels:
 
     name = "the plugins' kernels, with onnxruntime for the other nodes"
     types = COMPARABLE
-    tf32 = False
-    fuses = False
+    tf32 = float16_sums = fuses = False
 
     def __init__(self, kernels: PluginKernels) -> None:
         self._kernels = kernels

@@ -13,6 +13,7 @@ from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.found import FUSION, Located, SharedTensor
 from trtsmith.converter.locate.fusion import narrow
 from trtsmith.converter.locate.node_fault import NodeFault
+from trtsmith.converter.locate.node_judge import OutputJudge
 from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.save_repro import Reproducer, save_reproducer
@@ -21,7 +22,6 @@ from trtsmith.converter.locate.together.jumps import MINOR, first_jumps, jump_si
 from trtsmith.converter.locate.together.regions import consecutive, regions_about
 from trtsmith.converter.locate.together.shared import SharedInput, shared_inputs
 from trtsmith.converter.locate.together.trial import RegionTrial
-from trtsmith.converter.locate.yardstick import Yardstick
 from trtsmith.converter.model.errors import TrtsmithError
 
 
@@ -35,7 +35,7 @@ class CompanySearch:
     feeds: Arrays
     executor: Executor
     options: SearchOptions
-    yardstick: Yardstick
+    judge: OutputJudge
     progress: Progress
     origin: Callable[[int], str]
 
@@ -74,7 +74,7 @@ class CompanySearch:
                 outputs = self.executor.execute(marked_model(self.view, self._usable, marks), self.feeds)
             except TrtsmithError:
                 return False
-            return bool(self.yardstick.beyond(outputs))
+            return bool(self.judge.beyond(outputs))
 
         marks = {n: v for n, v in self._usable.items() if n not in skipped}
         first, last = narrow(self.view, marks, self.options.memory, persists)

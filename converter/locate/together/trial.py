@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trtsmith.converter.locate.describe import ranges
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
 from trtsmith.converter.locate.fault_graph import GraphView, op_name, with_outputs
-from trtsmith.converter.locate.local import local_errors
+from trtsmith.converter.locate.node_judge import node_errors
 from trtsmith.converter.locate.probe import Value
 from trtsmith.converter.locate.region import Region, region_model, sizes_among
 from trtsmith.converter.locate.save_repro import Reproducer
@@ -43,7 +43,7 @@ class RegionTrial:
         try:
             model = region_model(self.view, region, given, infos, constants)
             actual = self.executor.execute(model, inputs)
-            local = local_errors(self.view, region, {**given, **actual}, self.values, self.executor)
+            local = node_errors(self.view, region, {**given, **actual}, self.values, self.executor)
             wrong = [c for c in local or () if not c.agrees and (not c.relative or c.relative >= least)]
             if not wrong:
                 return None

@@ -36,6 +36,7 @@ class Sabotaged:
     change: Change = nothing
     refused: frozenset[str] = frozenset()
     tf32: bool = False
+    float16_sums: bool = False
     fuses: bool = False
     types: frozenset[str] = COMPARABLE
     asked: list[tuple[str, ...]] = field(default_factory=list)
@@ -51,6 +52,14 @@ class Sabotaged:
         proto.CopyFrom(model.proto)
         self.change(proto.graph)
         return Onnxruntime().execute(model.with_proto(proto), feeds)
+
+
+def to_tf32(array: np.ndarray) -> np.ndarray:
+    """float32 cut to 10 bits of mantissa, as some kernels of tensor cores read their operands; float16 as it is."""
+    if array.dtype != np.float32:
+        return array
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    return (bits & np.uint32(0xFFFFE000)).view(np.float32).reshape(array.shape)
 
 
 INFO = EngineInfo("tensorrt_rtx", "1.6.1.120", "a GPU", "9.0", (), (), 1, 0)

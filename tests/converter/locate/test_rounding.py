@@ -11,7 +11,7 @@ import pytest
 from onnx import helper as oh
 
 from tests.converter.locate.graphs import network
-from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing
+from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing, to_tf32
 from tests.converter.models import inverse, load, value
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
@@ -19,7 +19,6 @@ from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.local import to_tf32
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.prepare import Asked, prepared

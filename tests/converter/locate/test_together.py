@@ -22,14 +22,12 @@ from tests.converter.locate.in_place import (
     one_buffer_of_states,
     two_states,
 )  # fmt: skip
-from tests.converter.locate.sabotage import Change, Sabotaged, node_of
+from tests.converter.locate.sabotage import Change, Sabotaged, node_of, to_tf32
 from tests.converter.models import load, value
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.fault_graph import GraphView
-from trtsmith.converter.locate.first_steps import first_steps
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.fusion import narrow
-from trtsmith.converter.locate.local import to_tf32
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.probe import probe
@@ -204,22 +202,3 @@ def test_equal_sets_of_outputs_are_built_once(tmp_path: Path) -> None:
         "scatter 1",
         "product",
     }
-
-
-def test_the_first_step_of_a_scan_is_taken_along_its_axis_and_from_its_end(tmp_path: Path) -> None:
-    model = chaotic(tmp_path / "m.onnx")
-    rows = np.arange(24).reshape(2, 3, 4)
-    node = oh.make_node(
-        "Scan",
-        ["a", "b"],
-        ["end", "rows"],
-        num_scan_inputs=1,
-        scan_output_axes=[1],
-        scan_output_directions=[1],
-    )
-    assert np.array_equal(first_steps(model, node, {"rows": rows, "end": rows})["rows"], rows[:, -1])
-    loop = oh.make_node("Loop", ["n", "go", "a"], ["end", "rows"])
-    ((name, first),) = first_steps(model, loop, {"rows": rows, "end": rows}).items()
-    assert name == "rows" and np.array_equal(first, rows[0])
-    assert first_steps(model, loop, {"rows": rows[:0]}) == {}
-    assert first_steps(model, oh.make_node("Neg", ["a"], ["rows"]), {"rows": rows}) == {}
