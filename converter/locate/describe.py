@@ -10,11 +10,10 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.converter.engine.reduction.node_table import NodeTable, op_name
 from trtsmith.converter.locate.executors.executor import Arrays
-from trtsmith.converter.locate.fault_graph import GraphView, op_name
 from trtsmith.converter.locate.found import Growth, NodeReport, TensorReport
-from trtsmith.converter.locate.node_fault import NodeFault
-from trtsmith.converter.locate.search import Seen
+from trtsmith.converter.locate.search import NodeFault, Seen
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.verify.compare import Comparison
 
@@ -47,21 +46,21 @@ def seen_report(seen: Seen) -> TensorReport:
 
 
 def node_report(
-    view: GraphView, index: int, given: Arrays, fault: NodeFault | None, seen: Iterable[Seen], origin: str
+    table: NodeTable, index: int, given: Arrays, fault: NodeFault | None, seen: Iterable[Seen], origin: str
 ) -> NodeReport:
     """A node with its tensors. given: their values; fault: where it is one, for the errors that are its own."""
-    node = view.nodes[index]
+    node = table.nodes[index]
     overall = {s.comparison.output: s.comparison for s in seen}
     own = {c.output: c for c in fault.local} if fault is not None else overall
-    inputs = fault.region.inputs if fault is not None else view.reads[index]
+    inputs = fault.region.inputs if fault is not None else table.reads[index]
     return NodeReport(
-        name=view.label(index),
+        name=table.label(index),
         op_type=op_name(node),
         original=origin,
         inputs=tuple(tensor_report(n, given[n], overall.get(n)) for n in inputs if n in given),
         outputs=tuple(tensor_report(n, given[n], own.get(n)) for n in node.output if n in given),
         attributes={a.name: _attribute(a) for a in node.attribute},
-        behind=tuple(view.label(i) for i in fault.region.nodes[:-1]) if fault is not None else (),
+        behind=tuple(table.label(i) for i in fault.region.nodes[:-1]) if fault is not None else (),
     )
 
 
@@ -85,7 +84,7 @@ def origin_of(name: str, rewrites: Iterable[Rewrite]) -> str:
     return ""
 
 
-def growths(view: GraphView, seen: Iterable[Seen]) -> tuple[Growth, ...]:
+def growths(table: NodeTable, seen: Iterable[Seen]) -> tuple[Growth, ...]:
     """The nodes in which relative errors grow the most, the worst first."""
     errors: dict[str, float] = {}
     makers: dict[int, float] = {}
@@ -96,16 +95,12 @@ def growths(view: GraphView, seen: Iterable[Seen]) -> tuple[Growth, ...]:
         makers[item.node] = max(makers.get(item.node, 0.0), error)
     found = []
     for index, after in makers.items():
-        before = max((errors.get(name, 0.0) for name in view.reads[index]), default=0.0)
+        before = max((errors.get(name, 0.0) for name in table.reads[index]), default=0.0)
         if after > NO_ERROR:
-            growth = Growth(view.label(index), op_name(view.nodes[index]), before, after)
+            growth = Growth(table.label(index), op_name(table.nodes[index]), before, after)
             found.append((after / max(before, NO_ERROR), growth))
-    found.sort(key=_first, reverse=True)
+    found.sort(key=lambda pair: pair[0], reverse=True)
     return tuple(growth for _, growth in found[:GROWTHS])
-
-
-def _first(pair: tuple[float, Growth]) -> float:
-    return pair[0]
 
 
 def ranges(values: Mapping[str, np.ndarray]) -> str:

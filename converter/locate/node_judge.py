@@ -9,10 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime, run_in_types
-from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.options import SearchOptions
-from trtsmith.converter.locate.probe import Value
-from trtsmith.converter.locate.region import Region, region_model
+from trtsmith.converter.locate.searched_graph import Region, SearchedGraph
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FORMATS
@@ -47,21 +45,21 @@ def arithmetic(dtypes: Iterable[str], tf32: bool) -> str:
     return next((flag for flag, fmt in FORMATS.items() if fmt.name in have), "tf32" if tf32 else "fp32")
 
 
-def node_errors(
-    view: GraphView, region: Region, given: Arrays, values: Mapping[str, Value], executor: Executor
-) -> tuple[Comparison, ...] | None:
+def node_errors(graph: SearchedGraph, region: Region, given: Arrays) -> tuple[Comparison, ...] | None:
     """The region's outputs in `given` against onnxruntime's from its inputs in `given`; () for random operators.
 
     None where onnxruntime can compute nothing from these inputs, as from sizes that do not fit.
-    executor: what made `given`. Allowed is what rounding to its precision changes in these nodes, as for the output of a
+    Allowed is what rounding to the executor's precision changes in these nodes, as for the output of a
     network (trtsmith.converter.verify.allowance); an output of which rounding changes too much to tell agrees.
     """
-    if any(view.nodes[i].op_type in RANDOM for i in region.nodes):
+    kinds = {graph.table.nodes[i].op_type for i in region.nodes}
+    if not kinds.isdisjoint(RANDOM):
         return ()
-    model = region_model(view, region, given, [values[name].info() for name in region.outputs])
-    inputs = {name: given[name] for name in region.inputs}
+    executor = graph.executor
+    model, inputs = graph.alone(region, given)
     outputs = {name: given[name] for name in region.outputs}
-    precision = arithmetic((str(a.dtype) for a in (*inputs.values(), *outputs.values())), executor.tf32)
+    dtypes = (str(given[name].dtype) for name in (*region.inputs, *region.outputs))
+    precision = arithmetic(dtypes, executor.tf32)
     try:
         expected = Onnxruntime().execute(model, inputs)
         _, found = compared(model, expected, outputs, expected, None, precision)
@@ -72,7 +70,7 @@ def node_errors(
         return None
     measured, found = compared(model, expected, outputs, expected, narrow, precision)
     unknown = measured.excluded(None).keys()
-    grows = any(view.nodes[i].op_type in LOOPS for i in region.nodes)
+    grows = not kinds.isdisjoint(LOOPS)
     return tuple(
         replace(c, agrees=True)
         if (c.output in unknown and c.compared) or (grows and _by_norm_alone(c))

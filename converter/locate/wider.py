@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.engine.reduction.minimise import narrowed
+from trtsmith.converter.engine.reduction.node_table import op_name
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.locate.fault_graph import op_name
-from trtsmith.converter.locate.shortest import shortest
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
@@ -55,14 +55,13 @@ def reduction_of(rewritten: Rewritten, reduced: Rewritten, request: PrecisionReq
 def fewest(reduction: ReducedNodes, agrees: Callable[[Rewritten], bool]) -> tuple[str, ...]:
     """The shortest run of consecutive nodes which, in float32, make the outputs agree; () where all of them do not.
 
-    agrees: whether the outputs of such a graph agree. It is asked about twice the logarithm of the nodes' number.
+    agrees: whether the outputs of such a graph agree. It is asked a few times the logarithm of the nodes' number.
     """
     names = [name for name, _ in reduction.nodes]
 
-    def enough(first: int, last: int) -> bool:
-        return agrees(reduction.again(names[first : last + 1]))
+    def enough(nodes: frozenset[int]) -> bool:
+        return agrees(reduction.again([names[n] for n in sorted(nodes)]))
 
-    if not enough(0, len(names) - 1):
-        return ()
-    first, last = shortest(len(names), enough)
-    return tuple(names[first : last + 1])
+    every = frozenset(range(len(names)))
+    chosen = narrowed(every, lambda sets: next(filter(enough, sets), None)) if enough(every) else ()
+    return tuple(names[n] for n in sorted(chosen))

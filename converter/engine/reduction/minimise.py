@@ -1,4 +1,4 @@
-"""Finds a smallest set of nodes that still fails: by windows, then by taking out ever smaller parts.
+"""Finds a smallest set of nodes that still fails: by halves, then by taking out ever smaller parts.
 
 The second is the delta debugging of Zeller and Hildebrandt (Simplifying and Isolating Failure-Inducing Input, 2002).
 """
@@ -40,36 +40,37 @@ def shortened(nodes: Nodes, tried: Tried, can_be_passed: Iterable[int]) -> Nodes
             return nodes
 
 
-def narrowed(nodes: Nodes, tried: Tried, bodies: Nodes, whole: Callable[[Nodes], Nodes]) -> Nodes:
-    """The smallest window of consecutive nodes that fails, by halves, and by five sixths where no half does.
+def narrowed(
+    nodes: Nodes,
+    tried: Tried,
+    bodies: Nodes = frozenset(),
+    whole: Callable[[Nodes], Nodes] = frozenset,
+    small: int = 1,
+) -> Nodes:
+    """The shortest run of consecutive nodes that fails: by halves, and then from either end by binary search.
 
-    bodies: nodes inside others, which come with these; whole: gives nodes with their bodies.
+    What fails is taken to fail in a longer run, too. bodies: nodes inside others, which come with these; whole: gives nodes
+    with their bodies. small: from so many nodes on down no halves are tried.
     """
-    while len(nodes - bodies) > SMALL:
-        ordered = sorted(nodes - bodies)
-        found = None
-        for share in (2, 6):
-            found = tried([w for w in map(whole, _windows(ordered, share)) if len(w) < len(nodes)])
-            if found is not None and len(found) < len(nodes):
-                break
-            found = None
-        if found is None:
-            return nodes
+    while (count := len(ordered := sorted(nodes - bodies))) > small:
+        starts = dict.fromkeys((count // 2, 0, count // 4))
+        halves = (whole(frozenset(ordered[start : start + (count + 1) // 2])) for start in starts)
+        found = tried([half for half in halves if len(half) < len(nodes)])
+        if found is None or len(found) >= len(nodes):
+            break
         nodes = found
+    for begins in (True, False):
+        ordered = sorted(nodes - bodies)
+        less, most = 0, len(ordered) - 1 if len(ordered) > small else 0
+        while less < most:  # so many nodes can be missing at this end, and more cannot
+            middle = (less + most + 1) // 2
+            part = ordered[middle:] if begins else ordered[:-middle]
+            found = tried([whole(frozenset(part))])
+            if found is not None and len(found) < len(nodes):
+                less, nodes = middle, found
+            else:
+                most = middle - 1
     return nodes
-
-
-def _windows(ordered: Sequence[int], share: int) -> Iterator[Nodes]:
-    """Overlapping ones: halves at the ends and in the middle; or all but a sixth at either end."""
-    count = len(ordered)
-    if share == 2:
-        quarter = count // 4
-        for start in (0, count // 2, quarter):
-            yield frozenset(ordered[start : start + (count + 1) // 2])
-    else:
-        sixth = count // 6
-        for start in (0, sixth):
-            yield frozenset(ordered[start : start + count - sixth])
 
 
 def thinned(nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None) -> Nodes:
@@ -101,11 +102,13 @@ def thinned(nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None)
 
 
 def around(named: Nodes, neighbours: Callable[[Nodes], set[int]], most: int) -> Iterator[Nodes]:
-    """The nodes that a message names, and these with more and more of those beside them, up to `most`."""
-    nodes = named
+    """Some nodes, and these with those beside them in 1, 2, 4 and so many steps, up to `most`."""
+    nodes, steps = named, 0
     while nodes and len(nodes) <= most:
         yield nodes
-        wider = nodes | neighbours(nodes)
-        if wider == nodes:
+        before, more = nodes, max(1, steps)
+        for _ in range(more):
+            nodes = nodes | neighbours(nodes)
+        steps += more
+        if nodes == before:
             return
-        nodes = wider

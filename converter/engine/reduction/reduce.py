@@ -16,11 +16,17 @@ from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, cut
-from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, shortened, thinned
+from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, around, narrowed, shortened, thinned
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.shape_worker import SHAPE_WORKER
-from trtsmith.converter.engine.reduction.signature import nodes_named, signature_of
-from trtsmith.converter.engine.reduction.trials import JOBS, SHORTEST_S, TRIAL_WORKER, Trials
+from trtsmith.converter.engine.reduction.trials import (
+    JOBS,
+    SHORTEST_S,
+    TRIAL_WORKER,
+    Trials,
+    nodes_named,
+    signature_of,
+)
 from trtsmith.converter.engine.reduction.value_sizes import Shape, value_sizes
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -114,7 +120,7 @@ def reduce_refusal(
             pool,
             signature_of(died or error),
             started + limit_s,
-            on_progress or _ignore,
+            on_progress or (lambda text: None),
         )
         if died is not None and died.timed_out:
             trials.slowest_s = max(SHORTEST_S, min(request.timeout_s or limit_s, limit_s / 10))
@@ -166,7 +172,7 @@ def _search(trials: Trials, said: str) -> bool:
     if start is None:
         return not trials.is_late
     bodies = frozenset(table.inside(table.outer))
-    nodes = narrowed(start, trials.tried, bodies, table.with_bodies)
+    nodes = narrowed(start, trials.tried, bodies, table.with_bodies, SMALL)
     while not trials.is_late:
         before = nodes
         nodes = thinned(nodes, trials.tried, table.outer)
@@ -198,7 +204,3 @@ def _named(trials: Trials, said: str) -> Nodes | None:
         if found is not None or trials.is_late:
             return found
     return None
-
-
-def _ignore(text: str) -> None:
-    del text

@@ -1,27 +1,42 @@
-"""Defines what an executor of graphs with plugin nodes has to do."""
+"""Defines what runs a graph in a search, and runs graphs in onnxruntime: the reference, and the original model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import onnx
+from onnx import helper
 
+from trtsmith.converter.engine.reduction.shape_worker import with_shapes
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.locate.executors.edges import plain_edges
-from trtsmith.converter.locate.executors.emulation import emulation
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.ort import open_session, run
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
 from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.types import IoType, to_engine
+from trtsmith.importers.dtypes import dtype_name
 
 Arrays = Mapping[str, np.ndarray]
 
-COMPARABLE = frozenset(
-    {
-        "float64", "float32", "float16", "bfloat16", "bool",
-        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    }
-)  # fmt: skip
+_TYPES: Mapping[str, str] = {
+    f"tensor({name})": dtype
+    for name, dtype in (
+        ("float", "float32"), ("double", "float64"), ("float16", "float16"), ("bfloat16", "bfloat16"),
+        ("bool", "bool"), *((f"{sign}int{bits}",) * 2 for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    )
+}  # fmt: skip
+"""onnxruntime's names of types that can be compared, and numpy's; sequences, strings and odd numbers are none."""
+
+COMPARABLE = frozenset(_TYPES.values())
 """Element types that a comparison knows."""
+
+_REDUCED = frozenset(map(dtype_name, REDUCED))
 
 
 class Executor(Protocol):
@@ -48,10 +63,7 @@ class Executor(Protocol):
 
 
 class Onnxruntime:
-    """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says.
-
-    Nodes of reduced types compute in float32 and round their results once (trtsmith.converter.locate.executors.emulation).
-    """
+    """onnxruntime on the CPU, plugin nodes expanded: the reference, and node by node as the model says."""
 
     name = "onnxruntime"
     types = COMPARABLE
@@ -62,8 +74,87 @@ class Onnxruntime:
 
 
 def run_in_types(model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-    """All outputs of a model in standard operators, in its own types, of whatever type its edges and values are."""
-    wide = emulation(model)
-    edges = plain_edges(wide.model)
-    found = run(edges.model, edges.put_in(wide.put_in(feeds)), optimise=False)
-    return wide.take_out(edges.take_out(found))
+    """All outputs of a model in standard operators, in its own types, of whatever type its edges and values are.
+
+    Nodes of float16 and bfloat16 compute in float32 and round their results once (rewrite.precision.emulate).
+    """
+    model, reduced = _emulated(model)
+    edges = plain_edges(model)
+    given = {n: a.astype(np.float32) if n in reduced else a for n, a in feeds.items()}
+    found = edges.take_out(run(edges.model, edges.put_in(given), optimise=False))
+    return {n: a.astype(np.dtype(reduced[n])) if n in reduced else a for n, a in found.items()}
+
+
+def _emulated(model: Model) -> tuple[Model, dict[str, str]]:
+    """The model with values of reduced types in float32, rounded, and by name the types of these."""
+    whole = infer_shapes(inline(model, frozenset(all_functions(model))))
+    reduced = {name: dtype for name, dtype in value_dtypes(whole.proto).items() if dtype in _REDUCED}
+    return (emulated(whole), reduced) if reduced else (model, {})
+
+
+@dataclass(frozen=True, eq=False)
+class Original:
+    """An executor that answers with the original's values, whatever graph it is given.
+
+    model: in a form that onnxruntime runs (rewrite.rewrite.reference). feeds: of all its inputs, those frozen since
+    among them. values: what can be asked for. io_types: values are given in the engine's types.
+    """
+
+    model: Model
+    feeds: Arrays
+    values: Mapping[str, Value]
+    io_types: Sequence[IoType] = ()
+
+    name = "the original"
+    types = COMPARABLE
+    tf32 = float16_sums = fuses = False
+
+    def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
+        """The values that are outputs of `model`; `feeds` are not read."""
+        infos = (self.values[value.name].info() for value in model.proto.graph.output)
+        found = run_in_types(with_outputs(self.model, infos, only=True), self.feeds)
+        return to_engine(found, self.io_types)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of one run: dtype as numpy and ml_dtypes name it, shape as it was in that run."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def info(self) -> onnx.ValueInfoProto:
+        """The value as a graph output; TensorRT's parser wants the type of each. The shape is for it to find."""
+        elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        return helper.make_tensor_value_info(self.name, elem_type, None)
+
+
+def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]:
+    """The values of these names that are tensors of comparable types. ConversionError if onnxruntime cannot run it.
+
+    Only shapes are asked for, so that memory stays what one run needs.
+    """
+    wanted = list(dict.fromkeys(names))
+    wide, reduced = _emulated(model)
+    marked = with_outputs(wide, (onnx.ValueInfoProto(name=n) for n in wanted), only=True)
+    outputs = open_session(marked, repack=False, optimise=False).get_outputs()
+    types = {o.name: reduced.get(o.name, _TYPES[o.type]) for o in outputs if o.type in _TYPES}
+    asked, shapes = with_shapes(model, types)  # of the model as it is: it is emulated when it runs
+    found = run_in_types(asked, feeds)
+    return {name: Value(name, dtype, tuple(map(int, found[shapes[name]]))) for name, dtype in types.items()}
+
+
+def with_outputs(model: Model, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Model:
+    """The model with more values as graph outputs; only: with no others."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    if only:
+        del proto.graph.output[:]
+    have = {value.name for value in proto.graph.output}
+    proto.graph.output.extend(value for value in outputs if value.name not in have)
+    return model.with_proto(proto)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
+from trtsmith.converter.locate.searched_graph import SearchedGraph
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -19,6 +21,12 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.importers.problem import Problem
 
 Change = Callable[[onnx.GraphProto], None]
+
+
+def searched(
+    table: NodeTable, values: Mapping[str, Value], feeds: Arrays, executor: Executor | None = None
+) -> SearchedGraph:
+    return SearchedGraph(table, {**values}, feeds, executor or Sabotaged(), lambda text: None)
 
 
 def nothing(graph: onnx.GraphProto) -> None:

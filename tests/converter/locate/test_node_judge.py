@@ -9,12 +9,12 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from tests.converter.locate.sabotage import Sabotaged, to_tf32
+from tests.converter.locate.sabotage import Sabotaged, searched, to_tf32
 from tests.converter.models import load, value
-from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.locate.executors.executor import Value
 from trtsmith.converter.locate.node_judge import node_errors
-from trtsmith.converter.locate.probe import Value
-from trtsmith.converter.locate.region import region_of
+from trtsmith.converter.locate.searched_graph import region_of
 
 RNG = np.random.default_rng(11)
 A = RNG.standard_normal((32, 64)).astype(np.float32)
@@ -26,9 +26,9 @@ def errors(tmp_path: Path, op: str, y: np.ndarray, *, tf32: bool):
     other = ["w"] if op == "MatMul" else []
     node = oh.make_node(op, ["a", *other], ["y"], name="node")
     model = load(tmp_path / "m.onnx", [node], [value("a", A.shape)], [value("y", y.shape)], {"w": W})
-    view = GraphView(model)
+    view = NodeTable(model)
     values = {"y": Value("y", "float32", y.shape)}
-    return node_errors(view, region_of(view, 0, given), given, values, Sabotaged(tf32=tf32))
+    return node_errors(searched(view, values, {}, Sabotaged(tf32=tf32)), region_of(view, 0, given), given)
 
 
 def test_a_product_in_tf32_is_right_where_the_gpu_computes_so(tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ def test_sums_in_float16_are_allowed_where_the_executor_makes_them(tmp_path: Pat
     node = oh.make_node("MatMul", ["a", "w"], ["y"], name="node")
     f16 = TensorProto.FLOAT16
     ends = [value("a", a.shape, f16)], [value("y", total.shape, f16)]
-    view = GraphView(load(tmp_path / "m.onnx", [node], *ends, {"w": w}))
+    view = NodeTable(load(tmp_path / "m.onnx", [node], *ends, {"w": w}))
     given = {"a": a, "y": total}
     for sums in (True, False):
         executor = Sabotaged(float16_sums=sums)
         values = {"y": Value("y", "float16", total.shape)}
-        (found,) = node_errors(view, region_of(view, 0, given), given, values, executor)
+        (found,) = node_errors(searched(view, values, {}, executor), region_of(view, 0, given), given)
         assert found.agrees is sums, found.reason
 
 
@@ -90,10 +90,10 @@ def of_a_difference(tmp_path: Path, factor: float, *, inside: bool):
     choice = oh.make_node("If", ["go"], ["y"], name="node", then_branch=branch, else_branch=branch)
     inputs = [value("go", (), TensorProto.BOOL), value("a", A.shape), value("b", A.shape)]
     nodes = [choice if inside else difference]
-    view = GraphView(load(tmp_path / "m.onnx", nodes, inputs, [value("y", y.shape)]))
+    view = NodeTable(load(tmp_path / "m.onnx", nodes, inputs, [value("y", y.shape)]))
     given = {"go": np.array(True), "a": A, "b": b, "y": y}
     values = {"y": Value("y", "float32", y.shape)}
-    return node_errors(view, region_of(view, 0, given), given, values, Sabotaged())
+    return node_errors(searched(view, values, {}), region_of(view, 0, given), given)
 
 
 def test_a_node_that_is_a_graph_may_amplify_rounding(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +24,9 @@ from tests.converter.locate.in_place import (
 from tests.converter.locate.sabotage import Change, Sabotaged, node_of, to_tf32
 from tests.converter.models import load, value
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.fusion import narrow
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.options import SearchOptions
-from trtsmith.converter.locate.probe import probe
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -74,8 +70,7 @@ def test_a_buffer_that_is_updated_in_place_is_told_with_the_nodes_that_share_it(
     assert [output.output for output in result.outputs] == ["y"] and result.outputs[0].relative > 0.05
     assert "allowed 0.002" in result.outputs[0].reason
     names = {node.name for node in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node}
-    near = {"scatter 1", "gather", "product", "old", "new", "scatter 2"}
-    assert names == near | ({"zeros"} if one_buffer else {"zeros", "nought"})
+    assert names == {"scatter 1", "old", "scatter 2"} | ({"zeros"} if one_buffer else {"zeros", "nought"})
     assert result.folder == str(tmp_path / "saved") and shows(tmp_path / "saved", in_place(always=always))
     text = render(result)
     assert (
@@ -115,11 +110,14 @@ def test_nodes_that_share_nothing_are_saved_with_their_neighbours(tmp_path: Path
 
 
 def test_what_no_part_shows_is_not_saved(tmp_path: Path) -> None:
+    model = messages(tmp_path / "m.onnx", before=3)
+    whole = len(model.proto.graph.node)
+
     def change(graph: onnx.GraphProto) -> None:
-        if node_of(graph, "tanh") is not None:
+        if len(graph.node) >= whole:
             in_place(always=True)(graph)
 
-    result = found(messages(tmp_path / "m.onnx", before=3), Sabotaged(change, fuses=True), tmp_path / "saved")
+    result = found(model, Sabotaged(change, fuses=True), tmp_path / "saved")
     assert (result.status, result.folder) == ("fusion", "") and not (tmp_path / "saved").exists()
     assert "with the model, its inputs" in render(result)
 
@@ -180,25 +178,3 @@ def test_a_loop_that_starts_wrong_is_not_excused_by_rounding_that_grows_in_it(tm
     company = Sabotaged(lambda graph: first_factor(graph, -0.5, also_alone=False), fuses=True)
     result = found(model, company)
     assert [node.name for node in result.nodes] == ["scan"] and result.nodes[0].alone is False
-
-
-def test_equal_sets_of_outputs_are_built_once(tmp_path: Path) -> None:
-    """Between two nodes of which one is a constant there is no more to mark."""
-    view = GraphView(messages(tmp_path / "m.onnx", before=3))
-    constants = [oh.make_node("Constant", [], [f"c{i}"], name=f"c{i}", value_float=1.0) for i in range(8)]
-    proto = onnx.ModelProto()
-    proto.CopyFrom(view.model.proto)
-    del proto.graph.node[:]
-    proto.graph.node.extend([*view.nodes[:2], *constants, *view.nodes[2:]])
-    view = GraphView(view.model.with_proto(proto))
-    asked: list[tuple[str, ...]] = []
-
-    def persists(marks: Sequence[str]) -> bool:
-        asked.append(tuple(marks))
-        return not {"sent", "got"} & set(marks)
-
-    first, last = narrow(view, probe(view.model, view.made, {"x": X}), 1 << 30, persists)
-    assert len(asked) == len(set(asked)) and {view.nodes[first].name, view.nodes[last].name} == {
-        "scatter 1",
-        "product",
-    }
