@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from trtsmith.converter.locate.wider import ReducedNodes
+from trtsmith.converter.locate.reduced_precision import ReducedNodes
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.verify.compare import Comparison
 

@@ -15,7 +15,7 @@ from trtsmith.converter.locate.describe import growths, node_report, origin_of, 
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Original, Value, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
-from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
+from trtsmith.converter.locate.reduced_precision import ReducedNodes, fewest
 from trtsmith.converter.locate.save_repro import (
     Reproducer,
     check_folder,
@@ -25,9 +25,8 @@ from trtsmith.converter.locate.save_repro import (
     save_reproducer,
 )
 from trtsmith.converter.locate.search import Confirm, Search, search
-from trtsmith.converter.locate.searched_graph import Progress, SearchedGraph
+from trtsmith.converter.locate.searched_graph import Progress, ReplayKernel, SearchedGraph, SearchOptions
 from trtsmith.converter.locate.together import CompanySearch
-from trtsmith.converter.locate.wider import ReducedNodes, fewest
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.signs_of_life import notes_of

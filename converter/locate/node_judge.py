@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime, run_in_types
-from trtsmith.converter.locate.options import SearchOptions
-from trtsmith.converter.locate.searched_graph import Region, SearchedGraph
+from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FORMATS

@@ -26,11 +26,9 @@ from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import MEMORY, ReplayKernel, SearchOptions
-from trtsmith.converter.locate.reduced_precision import precision_asked, searched
+from trtsmith.converter.locate.reduced_precision import ReducedNodes, precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
-from trtsmith.converter.locate.searched_graph import Progress
-from trtsmith.converter.locate.wider import ReducedNodes, reduction_of
+from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import ArraySource, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model

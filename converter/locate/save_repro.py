@@ -13,11 +13,15 @@ import onnx
 
 from trtsmith.converter.engine.reduction.node_table import NodeTable, op_name
 from trtsmith.converter.locate.describe import ranges
-from trtsmith.converter.locate.executors.edges import plain_edges
-from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime, Value
-from trtsmith.converter.locate.options import ReplayKernel
+from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime, Value, plain_edges
 from trtsmith.converter.locate.search import NodeFault
-from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_model, region_of
+from trtsmith.converter.locate.searched_graph import (
+    Region,
+    ReplayKernel,
+    SearchedGraph,
+    region_model,
+    region_of,
+)
 from trtsmith.converter.model.arrays import write_npz
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model

@@ -15,10 +15,9 @@ from trtsmith.converter.locate.advice import together_advice
 from trtsmith.converter.locate.describe import node_report, ranges
 from trtsmith.converter.locate.found import FUSION, Located, SharedTensor
 from trtsmith.converter.locate.node_judge import OutputJudge, node_errors
-from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.save_repro import Reproducer, save_reproducer
 from trtsmith.converter.locate.search import DISTURBED, NodeFault, Search
-from trtsmith.converter.locate.searched_graph import SearchedGraph, part_of
+from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions, part_of
 from trtsmith.converter.model.errors import TrtsmithError
 
 MINOR = 0.1

@@ -15,7 +15,7 @@ from planted.plants import Plant
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
+from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 import onnx
 from onnx import helper
 
 from trtsmith.converter.engine.reduction.shape_worker import with_shapes
+from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
-from trtsmith.converter.locate.executors.edges import plain_edges
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
@@ -37,6 +38,9 @@ COMPARABLE = frozenset(_TYPES.values())
 """Element types that a comparison knows."""
 
 _REDUCED = frozenset(map(dtype_name, REDUCED))
+
+ODD = frozenset({"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
+"""Types that numpy's files and onnxruntime's Python do not know. They cross an edge as float32, which holds each value."""
 
 
 class Executor(Protocol):
@@ -90,6 +94,64 @@ def _emulated(model: Model) -> tuple[Model, dict[str, str]]:
     whole = infer_shapes(inline(model, frozenset(all_functions(model))))
     reduced = {name: dtype for name, dtype in value_dtypes(whole.proto).items() if dtype in _REDUCED}
     return (emulated(whole), reduced) if reduced else (model, {})
+
+
+@dataclass(frozen=True)
+class PlainEdges:
+    """A model whose edges are of plain types. names: by edge of the original model, its name and type here."""
+
+    model: Model
+    names: Mapping[str, tuple[str, str]]
+
+    def put_in(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Arrays by the original's names and in its types, as this model takes or gives them."""
+        return {
+            self.names[n][0] if n in self.names else n: a.astype(np.float32) if n in self.names else a
+            for n, a in arrays.items()
+        }
+
+    def take_out(self, arrays: Arrays) -> dict[str, np.ndarray]:
+        """Arrays of this model's outputs by the original's names and in its types."""
+        back = {new: (old, np.dtype(dtype)) for old, (new, dtype) in self.names.items()}
+        return {
+            back[n][0] if n in back else n: a.astype(back[n][1]) if n in back else a
+            for n, a in arrays.items()
+        }
+
+
+def plain_edges(model: Model) -> PlainEdges:
+    """The model with Casts to and from float32 where an input or output is of an odd type; itself where none is."""
+    if not any(_is_odd(value) for value in (*model.proto.graph.input, *model.proto.graph.output)):
+        return PlainEdges(model, {})
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    graph, fresh = proto.graph, FreshNames.of(proto)
+    names: dict[str, tuple[str, str]] = {}
+    casts_in: list[onnx.NodeProto] = []
+    casts_out: list[onnx.NodeProto] = []
+    for edges, casts in ((graph.input, casts_in), (graph.output, casts_out)):
+        for value in filter(_is_odd, edges):
+            old, elem_type = value.name, value.type.tensor_type.elem_type
+            value.name, value.type.tensor_type.elem_type = (
+                fresh.value(f"{old}/float32"),
+                onnx.TensorProto.FLOAT,
+            )
+            names[old] = (value.name, dtype_name(elem_type))
+            read, made, to = (
+                (value.name, old, elem_type)
+                if casts is casts_in
+                else (old, value.name, onnx.TensorProto.FLOAT)
+            )
+            casts.append(helper.make_node("Cast", [read], [made], to=to))
+    nodes = onnx.GraphProto(node=[*casts_in, *graph.node, *casts_out])
+    del graph.node[:]
+    graph.node.extend(nodes.node)
+    return PlainEdges(model.with_proto(proto), names)
+
+
+def _is_odd(value: onnx.ValueInfoProto) -> bool:
+    elem_type = value.type.tensor_type.elem_type
+    return bool(elem_type) and dtype_name(elem_type) in ODD
 
 
 @dataclass(frozen=True, eq=False)

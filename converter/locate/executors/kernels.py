@@ -14,6 +14,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
 from trtsmith.converter.locate.searched_graph import part_of, region_model
@@ -45,7 +46,10 @@ class OnKernels:
         """Plugin node by plugin node, in order: onnxruntime what comes before it, then the kernel."""
         model = infer_shapes(model)
         table, types = NodeTable(model), value_types(model.proto)
-        known: dict[str, np.ndarray] = {**feeds, **{n: model.array(t) for n, t in table.constants.items()}}
+        known = {**feeds, **{name: model.array(tensor) for name, tensor in table.initializers.items()}}
+        for node in model.proto.graph.node:
+            if (value := constant_value(node, model)) is not None:
+                known[node.output[0]] = value
         waiting: list[int] = []
         for number in table.outer:
             node = table.nodes[number]

@@ -14,7 +14,7 @@ from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.executors.executor import Onnxruntime, probe
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.converter.rewrite.rewrite import expand, rewrite

@@ -24,8 +24,8 @@ from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.prepare import Asked, locate_asked, prepared
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite

@@ -20,9 +20,9 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.prepare import Asked, prepared
-from trtsmith.converter.locate.wider import reduction_of
+from trtsmith.converter.locate.reduced_precision import reduction_of
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import rewrite

@@ -21,7 +21,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate.executors.executor import Arrays, probe
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import ShapeRange

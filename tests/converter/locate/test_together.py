@@ -26,7 +26,7 @@ from tests.converter.models import load, value
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
