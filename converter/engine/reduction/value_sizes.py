@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +11,11 @@ from onnx import numpy_helper
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.reduction.node_table import NodeTable
-from trtsmith.converter.graph.infer import infer_shapes, shapes_of, value_types
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.infer import infer_shapes, value_shapes, value_types
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.ort import run
-from trtsmith.importers.dtypes import BITS
+from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
+from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 
 MOST_SIZES = 64
 """Numbers of a value that is taken for sizes, at the most."""
@@ -137,72 +136,24 @@ def _at(table: NodeTable, corner: Mapping[str, Shape], values: set[str]) -> Know
         for dim, size in zip(dims, sizes, strict=True):
             dim.Clear()
             dim.dim_value = size
-    types = value_types(infer_shapes(table.model.with_proto(proto)).proto)
+    inferred = infer_shapes(table.model.with_proto(proto))
     shapes = {
         name: tuple(size for size in shape if size is not None)
-        for name, shape in shapes_of(types).items()
+        for name, shape in value_shapes(inferred.proto).items()
         if None not in shape
     }
-    return shapes, _decided(table, proto, types, shapes)
-
-
-def _decided(
-    table: NodeTable,
-    proto: onnx.ModelProto,
-    types: Mapping[str, onnx.TypeProto.Tensor],
-    shapes: Mapping[str, Shape],
-) -> dict[str, np.ndarray]:
-    """The values of the main graph that sizes decide, computed by onnxruntime with Shape nodes for constants."""
-    program = onnx.ModelProto(
-        ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions
-    )
-    graph = program.graph
-    graph.name = "sizes"
-    held = {tensor.name: tensor for tensor in proto.graph.initializer}
-    have: set[str] = set()
-    made: list[str] = []
-    for node in proto.graph.node:
-        if node.op_type == "Constant" and not node.domain:
-            graph.node.append(node)
-            have.update(node.output)
-            continue
-        if node.op_type in ("Shape", "Size") and not node.domain and node.input[0] in shapes:
-            graph.initializer.append(
-                numpy_helper.from_array(_size_of(node, shapes[node.input[0]]), node.output[0])
-            )
-            made.append(node.output[0])
-            have.add(node.output[0])
-            continue
-        reads = [name for name in node.input if name]
-        if node.attribute and any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
-            continue
-        if not all(_is_small(types.get(name), shapes.get(name)) for name in (*reads, *node.output)):
-            continue
-        if any(name not in have and name not in held for name in reads) or not reads:
-            continue
-        graph.node.append(node)
-        have.update(node.output)
-        made += [name for name in node.output if name]
-    read = {name for node in graph.node for name in node.input}
-    graph.initializer.extend(tensor for name, tensor in held.items() if name in read)
-    wanted = [name for name in made if types[name].elem_type in _SIZE_TYPES]
-    if not wanted:
-        return {}
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
-    with suppress(ConversionError):
-        return run(table.model.with_proto(program), {}, optimise=False)
-    return {}
-
-
-def _size_of(node: onnx.NodeProto, shape: Shape) -> np.ndarray:
-    """What Shape or Size makes of it."""
-    if node.op_type == "Size":
-        return np.array(int(np.prod(shape)), np.int64)
-    given = {attribute.name: attribute.i for attribute in node.attribute}
-    return np.array(shape[given.get("start", 0) : given.get("end", len(shape))], np.int64)
-
-
-def _is_small(kind: onnx.TypeProto.Tensor | None, shape: Shape | None) -> bool:
-    if kind is None or shape is None or kind.elem_type not in BITS:
-        return False
-    return int(np.prod(shape)) <= MOST_SIZES
+    graph = Graph(inferred)
+    known = RangeAnalysis(graph, ProfileRanges())
+    decided = {}
+    for name in table.made:
+        value = known.of(graph.root, name)
+        numbers, size = value.numbers(), value.sizes
+        if (
+            numbers is not None
+            and size is not None
+            and len(numbers) <= MOST_SIZES
+            and value.elem_type in _SIZE_TYPES
+        ):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(value.elem_type)
+            decided[name] = np.array(numbers, dtype).reshape(size)
+    return shapes, decided
