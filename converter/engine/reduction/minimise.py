@@ -22,24 +22,6 @@ def size(nodes: Nodes) -> int:
     return sum(number >= 0 for number in nodes)
 
 
-def shortened(nodes: Nodes, tried: Tried, can_be_passed: Iterable[int]) -> Nodes:
-    """The nodes with as many as possible passed by, so that a chain between two that matter becomes short."""
-    can = frozenset(can_be_passed)
-    part = max(1, len(nodes & can) // 2)
-    while True:
-        removed = False
-        for start in range(0, len(nodes), part):
-            group = sorted(nodes & can)[start : start + part]
-            if group:
-                found = tried([nodes.difference(group).union(~number for number in group)])
-                if found is not None and size(found) < size(nodes):
-                    nodes, removed = found, True
-        if part > 1:
-            part = max(1, part // 2)
-        elif not removed:
-            return nodes
-
-
 def narrowed(
     nodes: Nodes,
     tried: Tried,
@@ -73,26 +55,31 @@ def narrowed(
     return nodes
 
 
-def thinned(nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None) -> Nodes:
+def thinned(
+    nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None, *, pass_by: bool = False
+) -> Nodes:
     """Nodes without all parts of them that can be missing; one by one in the end.
 
-    candidates: the nodes that may be taken out; None: all.
+    candidates: the nodes that may be taken out; None: all. pass_by: lets readers of what is taken out read what it read, so
+    that a chain between two nodes that matter becomes short.
     """
+    chosen = nodes if candidates is None else frozenset(candidates)
     part = 0
+
+    def without(*groups: Sequence[int]) -> Nodes:
+        gone = {n for group in groups for n in group}
+        return nodes.difference(gone).union(~n for n in gone if pass_by)
+
     while True:
-        open_ = sorted(n for n in (nodes if candidates is None else nodes.intersection(candidates)) if n >= 0)
+        open_ = sorted(n for n in nodes & chosen if n >= 0)
         part = min(part or max(1, len(open_) // 2), max(1, len(open_)))
         removed = False
         # From the end: what computes the outputs is most often not needed for the failure.
-        starts = list(range(0, len(open_), part))[::-1]
-        while starts:
-            wave, starts = starts[:2], starts[2:]
-            without = [nodes.difference(open_[s : s + part]) for s in wave]
-            both = nodes.difference(*(open_[s : s + part] for s in wave))
-            options = [
-                one for one in ([both] if len(wave) > 1 else []) + without if one and size(one) < size(nodes)
-            ]
-            found = tried(options) if options else None
+        groups = [open_[start : start + part] for start in range(0, len(open_), part)][::-1]
+        for at in range(0, len(groups), 2):
+            wave = groups[at : at + 2]
+            options = [without(*wave), *(map(without, wave) if len(wave) > 1 else ())]
+            found = tried([one for one in options if one and size(one) < size(nodes)])
             if found is not None and size(found) < size(nodes):
                 nodes, removed = found, True
         if part > 1:

@@ -16,7 +16,7 @@ from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, cut
-from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, around, narrowed, shortened, thinned
+from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, around, narrowed, thinned
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.shape_worker import SHAPE_WORKER
 from trtsmith.converter.engine.reduction.trials import (
@@ -178,7 +178,7 @@ def _search(trials: Trials, said: str) -> bool:
         nodes = thinned(nodes, trials.tried, table.outer)
         nodes = thinned(nodes, trials.tried, bodies)
         can_be_passed = [n for n in nodes if n >= 0 and trials.subject.passes(n) is not None]
-        nodes = shortened(nodes, trials.tried, can_be_passed)
+        nodes = thinned(nodes, trials.tried, can_be_passed, pass_by=True)
         if nodes == before:
             break
     return not trials.is_late
