@@ -123,37 +123,32 @@ def _at(table: NodeTable, corner: Mapping[str, Shape], values: set[str]) -> Know
             value.type.tensor_type.ClearField("shape")
     inputs = list(proto.graph.input)
     for value in inputs:
-        sizes = corner.get(value.name)
+        given = corner.get(value.name)
         dims = value.type.tensor_type.shape.dim
-        if sizes is None:
+        if given is None:
             continue
-        if value.name in values or len(dims) != len(sizes):
+        if value.name in values or len(dims) != len(given):
             dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            array = np.array(sizes if dims else sizes[0], dtype)
+            array = np.array(given if dims else given[0], dtype)
             proto.graph.initializer.append(numpy_helper.from_array(array, value.name))
             proto.graph.input.remove(value)
             continue
-        for dim, size in zip(dims, sizes, strict=True):
+        for dim, size in zip(dims, given, strict=True):
             dim.Clear()
             dim.dim_value = size
     inferred = infer_shapes(table.model.with_proto(proto))
     shapes = {
-        name: tuple(size for size in shape if size is not None)
-        for name, shape in value_shapes(inferred.proto).items()
-        if None not in shape
+        name: tuple(size for size in sizes if size is not None)
+        for name, sizes in value_shapes(inferred.proto).items()
+        if None not in sizes
     }
-    graph = Graph(inferred)
-    known = RangeAnalysis(graph, ProfileRanges())
+    whole = Graph(inferred)
+    known = RangeAnalysis(whole, ProfileRanges())
     decided = {}
     for name in table.made:
-        value = known.of(graph.root, name)
-        numbers, size = value.numbers(), value.sizes
-        if (
-            numbers is not None
-            and size is not None
-            and len(numbers) <= MOST_SIZES
-            and value.elem_type in _SIZE_TYPES
-        ):
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(value.elem_type)
-            decided[name] = np.array(numbers, dtype).reshape(size)
+        one = known.of(whole.root, name)
+        shape, numbers = one.sizes, one.numbers() if one.elem_type in _SIZE_TYPES else None
+        if shape is not None and numbers is not None and len(numbers) <= MOST_SIZES:
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(one.elem_type)
+            decided[name] = np.array(numbers, dtype).reshape(shape)
     return shapes, decided

@@ -14,13 +14,11 @@ from onnx import helper
 
 from trtsmith.converter.engine.reduction.shape_worker import with_shapes
 from trtsmith.converter.graph.fresh_names import FreshNames
-from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import open_session, run
-from trtsmith.converter.rewrite.local_functions import all_functions, inline
-from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
+from trtsmith.converter.model.ort import open_session
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine
+from trtsmith.converter.verify import reduced
 from trtsmith.importers.dtypes import dtype_name
 
 Arrays = Mapping[str, np.ndarray]
@@ -36,8 +34,6 @@ _TYPES: Mapping[str, str] = {
 
 COMPARABLE = frozenset(_TYPES.values())
 """Element types that a comparison knows."""
-
-_REDUCED = frozenset(map(dtype_name, REDUCED))
 
 ODD = frozenset({"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
 """Types that numpy's files and onnxruntime's Python do not know. They cross an edge as float32, which holds each value."""
@@ -78,22 +74,9 @@ class Onnxruntime:
 
 
 def run_in_types(model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
-    """All outputs of a model in standard operators, in its own types, of whatever type its edges and values are.
-
-    Nodes of float16 and bfloat16 compute in float32 and round their results once (rewrite.precision.emulate).
-    """
-    model, reduced = _emulated(model)
+    """All outputs of a model in standard operators, in its own types, of whatever type its edges and values are."""
     edges = plain_edges(model)
-    given = {n: a.astype(np.float32) if n in reduced else a for n, a in feeds.items()}
-    found = edges.take_out(run(edges.model, edges.put_in(given), optimise=False))
-    return {n: a.astype(np.dtype(reduced[n])) if n in reduced else a for n, a in found.items()}
-
-
-def _emulated(model: Model) -> tuple[Model, dict[str, str]]:
-    """The model with values of reduced types in float32, rounded, and by name the types of these."""
-    whole = infer_shapes(inline(model, frozenset(all_functions(model))))
-    reduced = {name: dtype for name, dtype in value_dtypes(whole.proto).items() if dtype in _REDUCED}
-    return (emulated(whole), reduced) if reduced else (model, {})
+    return edges.take_out(reduced.run_in_types(edges.model, edges.put_in(feeds)))
 
 
 @dataclass(frozen=True)
@@ -202,10 +185,10 @@ def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]
     Only shapes are asked for, so that memory stays what one run needs.
     """
     wanted = list(dict.fromkeys(names))
-    wide, reduced = _emulated(model)
+    wide, narrow = reduced.in_float32(model)
     marked = with_outputs(wide, (onnx.ValueInfoProto(name=n) for n in wanted), only=True)
     outputs = open_session(marked, repack=False, optimise=False).get_outputs()
-    types = {o.name: reduced.get(o.name, _TYPES[o.type]) for o in outputs if o.type in _TYPES}
+    types = {o.name: narrow.get(o.name, _TYPES[o.type]) for o in outputs if o.type in _TYPES}
     asked, shapes = with_shapes(model, types)  # of the model as it is: it is emulated when it runs
     found = run_in_types(asked, feeds)
     return {name: Value(name, dtype, tuple(map(int, found[shapes[name]]))) for name, dtype in types.items()}
