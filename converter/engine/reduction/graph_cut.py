@@ -143,7 +143,8 @@ class _Cutting:
         read = dict.fromkeys(name for node in proto.graph.node for name in read_by(node))
         made = {name for node in proto.graph.node for name in node.output if name}
         self._add_constants(proto.graph, [name for name in read if name not in made])
-        have = made | {tensor.name for tensor in proto.graph.initializer}
+        have = {name for node in proto.graph.node for name in node.output}
+        have |= {tensor.name for tensor in proto.graph.initializer}
         for sparse in whole.graph.sparse_initializer:
             if sparse.values.name in read:
                 proto.graph.sparse_initializer.append(sparse)
@@ -214,24 +215,19 @@ class _Cutting:
 
     def _add_constants(self, graph: onnx.GraphProto, names: Collection[str]) -> None:
         """Initializers that are read, Constant nodes as initializers, and values that are the same at all corners."""
-        model = self.subject.table.model
-        wanted = set(names)
-        for tensor in model.proto.graph.initializer:
-            if tensor.name in wanted:
-                graph.initializer.append(tensor)
-                wanted.discard(tensor.name)
-        for node in model.proto.graph.node:
-            if wanted and is_constant(node) and node.output[0] in wanted:
-                name = node.output[0]
-                array = constant_value(node, model)
+        table = self.subject.table
+        for name in names:
+            arrays = self.subject.sizes.fixed.get(name, ())
+            if name in table.initializers:
+                graph.initializer.append(table.initializers[name])
+            elif name in table.constant_nodes:
+                node = table.constant_nodes[name]
+                array = constant_value(node, table.model)
                 if array is None:
                     graph.node.insert(0, node)
                 else:
-                    graph.initializer.append(model.tensor(np.asarray(array), name))
-                wanted.discard(name)
-        for name in sorted(wanted):
-            arrays = self.subject.sizes.fixed.get(name)
-            if arrays and all(np.array_equal(arrays[0], other) for other in arrays):
+                    graph.initializer.append(table.model.tensor(np.asarray(array), name))
+            elif len(arrays) and all(np.array_equal(arrays[0], other) for other in arrays):
                 graph.initializer.append(numpy_helper.from_array(np.asarray(arrays[0]), name))
 
     def _info(self, name: str) -> onnx.ValueInfoProto:

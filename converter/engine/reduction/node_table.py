@@ -56,11 +56,18 @@ class NodeTable:
         return {tensor.name: tensor for tensor in self.model.proto.graph.initializer}
 
     @cached_property
+    def constant_nodes(self) -> dict[str, onnx.NodeProto]:
+        """Constant nodes of the main graph, by the value that they make."""
+        return {node.output[0]: node for node in self.model.proto.graph.node if is_constant(node)}
+
+    @cached_property
     def constants(self) -> dict[str, onnx.TensorProto]:
         """Initializers, and the tensors of Constant nodes by the value that they make."""
-        nodes = filter(is_constant, self.model.proto.graph.node)
-        held = {node.output[0]: a.t for node in nodes for a in node.attribute if a.name == "value"}
-        return {**self.initializers, **held}
+        made = self.constant_nodes.items()
+        return {
+            **self.initializers,
+            **{n: a.t for n, node in made for a in node.attribute if a.name == "value"},
+        }
 
     @cached_property
     def made(self) -> tuple[str, ...]:

@@ -47,9 +47,9 @@ class OnKernels:
         model = infer_shapes(model)
         table, types = NodeTable(model), value_types(model.proto)
         known = {**feeds, **{name: model.array(tensor) for name, tensor in table.initializers.items()}}
-        for node in model.proto.graph.node:
+        for name, node in table.constant_nodes.items():
             if (value := constant_value(node, model)) is not None:
-                known[node.output[0]] = value
+                known[name] = value
         waiting: list[int] = []
         for number in table.outer:
             node = table.nodes[number]
