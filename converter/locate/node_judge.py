@@ -15,7 +15,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.rewrite.types import to_engine, to_model
-from trtsmith.converter.verify.allowance import FACTOR
+from trtsmith.converter.verify.allowance import FACTOR, Allowance, allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.randomness import random_outputs
@@ -94,8 +94,8 @@ def _rounded(model: Model, inputs: Arrays, precision: str, executor: Executor) -
 class OutputJudge:
     """Judges the model's own outputs. Those that random numbers decide are left out.
 
-    feeds: of all inputs of the original. options: with what the outputs may differ by; where that was not measured, floats
-    may by TOLERANCE, of float16 for an executor that multiplies in tf32.
+    feeds: of all inputs of the original. options: with what rounding changes of the outputs; where that was not measured,
+    floats may differ by TOLERANCE, of float16 for an executor that multiplies in tf32.
     """
 
     original: Model
@@ -122,7 +122,7 @@ class OutputJudge:
     def beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
         """Those that are further off than rounding explains, even where it grows as what inputs that are SHAKEN change."""
         far = self._far(outputs)
-        known = {name: max(self._allowed[name], FACTOR * self._moved[name]) for name in far}
+        known = {name: max(self._measured.allowed[name], FACTOR * self._moved[name]) for name in far}
         grown = compare({n: self._expected[n] for n in far}, outputs, None, _times(known))
         names = {c.output for c in grown if not c.agrees and np.isfinite(self._moved[c.output])}
         return tuple(c for c in self.off(outputs) if c.output in names)
@@ -137,17 +137,20 @@ class OutputJudge:
         )
 
     def _disagreeing(self, expected: Arrays, actual: Arrays) -> tuple[Comparison, ...]:
-        allowed, noise = self.options.allowed, self.options.noise
-        found = compare(expected, actual, self.options.tolerances, allowed, noise=noise)
+        known, tolerances = self.options.rounding, self.options.tolerances
+        if known is None:
+            found = compare(expected, actual, tolerances)
+        else:
+            told = known.plain, known.narrow, known.precision, tolerances
+            _, found = compared(self.original, expected, actual, *told)
         return tuple(c for c in found if not c.agrees)
 
     def _far(self, outputs: Arrays) -> list[str]:
         """Outputs that are further off than EXPLAINED times what they may be."""
-        noise = {name: noise.times(EXPLAINED) for name, noise in (self.options.noise or {}).items()}
-        told = {name: self._expected[name] for name in self._allowed}
-        return [
-            c.output for c in compare(told, outputs, None, _times(self._allowed), noise=noise) if not c.agrees
-        ]
+        noise = {name: noise.times(EXPLAINED) for name, noise in self._measured.noise.items()}
+        told = {name: self._expected[name] for name in self._measured.allowed if name in self._expected}
+        found = compare(told, outputs, None, _times(self._measured.allowed), noise=noise)
+        return [c.output for c in found if not c.agrees]
 
     def _told(self, outputs: Arrays) -> dict[str, np.ndarray]:
         random = random_outputs(self.original)
@@ -162,14 +165,14 @@ class OutputJudge:
         return self._told(run_in_types(reference(self.original), self.feeds))
 
     @cached_property
-    def _allowed(self) -> dict[str, float]:
+    def _measured(self) -> Allowance:
         """What each output may differ by; those that rounding decides are left out."""
-        if self.options.allowed:
-            return {
-                name: self.options.allowed[name] for name in self._expected if name in self.options.allowed
-            }
+        known = self.options.rounding
+        if known is not None:
+            return allowance(known.plain, known.narrow, known.precision, self.original.proto)
         least = TOLERANCE["float16" if self.tf32 else "float32"]
-        return {name: 0.0 if value.dtype.kind in "iub" else least for name, value in self._expected.items()}
+        whole = {name: value.dtype.kind in "iub" for name, value in self._expected.items()}
+        return Allowance({name: 0.0 if exact else least for name, exact in whole.items()}, {}, {})
 
     @cached_property
     def _moved(self) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime, Value, with_outputs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.replay import Replay
-from trtsmith.converter.verify.noise import Noise
 from trtsmith.converter.verify.tolerances import Tolerances
 
 Progress = Callable[[str], None]
@@ -29,13 +28,25 @@ ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
 """Runs the kernel of a model's one plugin node alone, on these inputs, and compares; None where it cannot be run."""
 
 
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """The original's outputs in onnxruntime, and what rounding its values to a precision makes of them, None if unknown.
+
+    Both with the values that decide selections (trtsmith.converter.verify.meaning.selections.watched).
+    """
+
+    plain: Arrays
+    narrow: Arrays | None
+    precision: str
+
+
 @dataclass(frozen=True)
 class SearchOptions:
     """memory: bytes of intermediate values at a time. everything: go on after the first culprit.
 
     folder: where the minimal model is saved; None: nowhere. outputs: what an engine that is there already gave for
-    the same inputs, in the engine's types; None: there is no such engine. allowed: what the model's outputs may differ
-    by where `tolerances` says nothing of them, and noise: their elements (trtsmith.converter.verify.allowance).
+    the same inputs, in the engine's types; None: there is no such engine. rounding: by what the model's outputs may
+    differ where `tolerances` says nothing of them; None: it was not measured.
     """
 
     memory: int = MEMORY
@@ -43,8 +54,7 @@ class SearchOptions:
     folder: Path | None = None
     tolerances: Tolerances | None = None
     outputs: Arrays | None = None
-    allowed: Mapping[str, float] | None = None
-    noise: Mapping[str, Noise] | None = None
+    rounding: Rounding | None = None
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
-from trtsmith.converter.locate.searched_graph import SearchedGraph
+from trtsmith.converter.locate.searched_graph import Rounding, SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.verify.allowance import CHANCE, FACTOR
 from trtsmith.importers.problem import Problem
 
 Change = Callable[[onnx.GraphProto], None]
@@ -27,6 +28,13 @@ def searched(
     table: NodeTable, values: Mapping[str, Value], feeds: Arrays, executor: Executor | None = None
 ) -> SearchedGraph:
     return SearchedGraph(table, {**values}, feeds, executor or Sabotaged(), lambda text: None)
+
+
+def allowing(outputs: Arrays, precision: str = "tf32", most: float = 0.0) -> SearchOptions:
+    """Options by which outputs may differ by so much, or by the least that the precision allows."""
+    changed = {n: a * (1 + most / FACTOR / (1 + CHANCE / a.size**0.5)) for n, a in outputs.items()}
+    narrow = {n: a.astype(outputs[n].dtype) for n, a in changed.items()}
+    return SearchOptions(rounding=Rounding(outputs, narrow, precision))
 
 
 def nothing(graph: onnx.GraphProto) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,22 +22,20 @@ from tests.converter.locate.in_place import (
     one_buffer_of_states,
     two_states,
 )  # fmt: skip
-from tests.converter.locate.sabotage import Change, Sabotaged, node_of, to_tf32
+from tests.converter.locate.sabotage import Change, Sabotaged, allowing, node_of, to_tf32
 from tests.converter.models import load, value
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import rewrite
 
-ALLOWED = {"y": 0.002}
 
-
-def found(model: Model, executor: Sabotaged, folder: Path | None = None, **options) -> Located:
-    asked = SearchOptions(folder=folder, **{"allowed": ALLOWED, **options})
+def found(model: Model, executor: Sabotaged, folder: Path | None = None, allowed: float = 0.0) -> Located:
+    """allowed: what outputs may differ by; 0: 2e-3, the least in TF32."""
+    asked = replace(allowing(run(model, {"x": X}), most=allowed), folder=folder)
     return locate(model, rewrite(model), {"x": X}, executor, asked, "given", lambda text: None)
 
 
@@ -146,7 +145,7 @@ def test_rounding_is_named_only_where_what_was_measured_explains_the_outputs(
     model, executor = cancelling(tmp_path / "m.onnx"), Sabotaged(in_tf32, tf32=True, fuses=True)
     right, wrong = run(model, {"x": X})["y"], executor.execute(model, {"x": X})["y"]
     error = float(np.linalg.norm(wrong - right) / np.linalg.norm(right))
-    result = found(model, executor, allowed={"y": share * error})
+    result = found(model, executor, allowed=share * error)
     assert (result.status, result.nodes, result.precision) == (status, (), "tf32")
     assert result.outputs[0].relative == pytest.approx(error) and "product" in render(result)
     assert ("the precision itself makes the difference" in render(result)) is (status == "rounding")
@@ -164,7 +163,7 @@ def first_factor(graph: onnx.GraphProto, by: float, also_alone: bool = True) -> 
 def test_rounding_that_grows_explains_what_no_precision_of_products_does(tmp_path: Path) -> None:
     model = chaotic(tmp_path / "m.onnx")
     executor = Sabotaged(lambda graph: first_factor(graph, 2e-7), fuses=True)
-    result = found(model, executor, allowed={"y": 0.002, "rows": 0.002})
+    result = found(model, executor)
     assert result.status == "rounding" and not result.nodes, render(result)
     assert {output.output for output in result.outputs} == {"y", "rows"} and result.outputs[0].relative > 0.1
     advice = [sentence for sentence in result.advice if "ill-conditioned" in sentence]
