@@ -18,6 +18,7 @@ from trtsmith.converter.rewrite.types import to_engine, to_model
 from trtsmith.converter.verify.allowance import FACTOR, Allowance, allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
@@ -48,8 +49,8 @@ def node_errors(graph: SearchedGraph, region: Region, given: Arrays) -> tuple[Co
     """The region's outputs in `given` against onnxruntime's from its inputs in `given`; () for random operators.
 
     None where onnxruntime can compute nothing from these inputs, as from sizes that do not fit.
-    Allowed is what rounding to the executor's precision changes in these nodes, as for the output of a
-    network (trtsmith.converter.verify.allowance); an output of which rounding changes too much to tell agrees.
+    Allowed is what rounding to the executor's precision changes in these nodes, as for the outputs of a network
+    (trtsmith.converter.verify.allowance). An output of which rounding changes too much to tell agrees.
     """
     kinds = {graph.table.nodes[i].op_type for i in region.nodes}
     if not kinds.isdisjoint(RANDOM):
@@ -61,13 +62,16 @@ def node_errors(graph: SearchedGraph, region: Region, given: Arrays) -> tuple[Co
     precision = arithmetic(dtypes, executor.tf32)
     try:
         expected = Onnxruntime().execute(model, inputs)
-        _, found = compared(model, expected, outputs, expected, None, precision)
+        decide = {name for one in find_selections(model).values() for name in one.watched()}
+        scores = {name: array for name, array in inputs.items() if name in decide}
+        _, found = compared(model, expected, outputs, expected | scores, None, precision)
         if all(c.agrees for c in found):
             return found
         narrow = _rounded(model, inputs, precision, executor)
     except TrtsmithError:
         return None
-    measured, found = compared(model, expected, outputs, expected, narrow, precision)
+    known = None if narrow is None else {**narrow, **scores}
+    measured, found = compared(model, expected, outputs, expected | scores, known, precision)
     unknown = measured.excluded(None).keys()
     grows = not kinds.isdisjoint(LOOPS)
     return tuple(
@@ -125,11 +129,12 @@ class OutputJudge:
         known = {name: max(self._measured.allowed[name], FACTOR * self._moved[name]) for name in far}
         grown = compare({n: self._expected[n] for n in far}, outputs, None, _times(known))
         names = {c.output for c in grown if not c.agrees and np.isfinite(self._moved[c.output])}
-        return tuple(c for c in self.off(outputs) if c.output in names)
+        return tuple(c for c in self.off(outputs) if c.output in names) if names else ()
 
     def told_growth(self, outputs: Arrays) -> tuple[str, ...]:
         """Advice on outputs whose error rounding explains only because it grows, one sentence each."""
-        grown = [name for name in self._far(outputs) if name not in {c.output for c in self.beyond(outputs)}]
+        beyond = {c.output for c in self.beyond(outputs)}
+        grown = [name for name in self._far(outputs) if name not in beyond]
         return tuple(
             f"try other inputs (--inputs): for these the network is ill-conditioned; moving them by {SHAKEN:.0e} of "
             f"themselves, as rounding in float32 does, changes {name!r} by {self._moved[name]:.0%} in onnxruntime, too"

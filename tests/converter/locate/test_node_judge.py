@@ -107,3 +107,17 @@ def test_a_node_that_is_a_graph_may_amplify_rounding(tmp_path: Path) -> None:
 
 def test_random_operators_have_no_error(tmp_path: Path) -> None:
     assert errors(tmp_path, "RandomNormalLike", A + 7, tf32=False) == ()
+
+
+def test_a_ranking_may_swap_equal_scores_and_no_others(tmp_path: Path) -> None:
+    scores = np.array([[0.1, 0.7, 0.7, 0.3]], np.float32)
+    node = oh.make_node("TopK", ["a", "k"], ["best", "places"], name="node")
+    ends = [value("best", [1, 2]), value("places", [1, 2], TensorProto.INT64)]
+    view = NodeTable(
+        load(tmp_path / "m.onnx", [node], [value("a", scores.shape)], ends, {"k": np.array([2])})
+    )
+    values = {"best": Value("best", "float32", (1, 2)), "places": Value("places", "int64", (1, 2))}
+    for places, agrees in (([2, 1], True), ([1, 1], False), ([1, 3], False)):
+        given = {"a": scores, "best": np.float32([[0.7, 0.7]]), "places": np.array([places])}
+        found = node_errors(searched(view, values, {}), region_of(view, 0, given), given)
+        assert found is not None and all(c.agrees for c in found) is agrees
