@@ -60,7 +60,9 @@ class CompanySearch:
 
     def in_a_range(self, found: Search, located: Located) -> Located:
         """The nodes that TensorRT must be free to compute together for the error to be there."""
-        nodes = self._fused()
+        skipped = {name for name, _ in found.skipped}
+        usable = {name: value for name, value in self.graph.values.items() if name not in skipped}
+        nodes = self._fused(replace(self.graph, values=usable))
         first, last = min(nodes), max(nodes)
         least = MINOR * min([1.0, *(c.relative for c in located.outputs if c.relative)])
         saved = self._wrong_part(nodes, last, least) if self.options.folder else None
@@ -72,17 +74,17 @@ class CompanySearch:
         advice = (*together_advice(_size(saved), (), single=False), between)
         return self._saved(replace(located, status=FUSION, nodes=ends, advice=advice), saved)
 
-    def _fused(self) -> Nodes:
+    def _fused(self, graph: SearchedGraph) -> Nodes:
         """The shortest run of nodes that, alone without outputs between them, give the error; an engine each trial."""
         tried: dict[tuple[str, ...], bool] = {}
 
         def fails(nodes: Nodes) -> bool:
-            marks = marks_outside(self.graph, nodes, self.options.memory)
+            marks = marks_outside(graph, nodes, self.options.memory)
             if marks not in tried:
                 tried[marks] = self._is_wrong_with(marks)
             return tried[marks]
 
-        every = frozenset(self.graph.table.outer)
+        every = frozenset(graph.table.outer)
         return narrowed(every, lambda sets: next(filter(fails, sets), None))
 
     def _is_wrong_with(self, marks: Sequence[str]) -> bool:
