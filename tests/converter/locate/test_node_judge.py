@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -11,10 +12,15 @@ from onnx import helper as oh
 
 from tests.converter.locate.sabotage import Sabotaged, searched, to_tf32
 from tests.converter.models import load, value
+from tests.outside.mixing import OPERATORS
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.executors.executor import Value
 from trtsmith.converter.locate.node_judge import node_errors
 from trtsmith.converter.locate.searched_graph import region_of
+from trtsmith.converter.verify.allowance import allowance
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
+from trtsmith.importers.operator_package import OperatorPackage
+from trtsmith.importers.registry import using
 
 RNG = np.random.default_rng(11)
 A = RNG.standard_normal((32, 64)).astype(np.float32)
@@ -121,3 +127,12 @@ def test_a_ranking_may_swap_equal_scores_and_no_others(tmp_path: Path) -> None:
         given = {"a": scores, "best": np.float32([[0.7, 0.7]]), "places": np.array([places])}
         found = node_errors(searched(view, values, {}), region_of(view, 0, given), given)
         assert found is not None and all(c.agrees for c in found) is agrees
+
+
+def test_a_plugin_node_has_the_tolerance_of_its_operator() -> None:
+    plugin = oh.make_node("LogOdds", ["x"], ["y"], domain=PLUGIN_NAMESPACE)
+    proto = oh.make_model(oh.make_graph([plugin], "g", [], []))
+    y = np.ones(4, ml_dtypes.bfloat16)
+    with using([OperatorPackage("--ops mixing.py", OPERATORS)]):
+        assert allowance({"y": y}, None, "bf16", proto).allowed == {"y": 2e-2}
+    assert allowance({"y": y}, None, "bf16", proto).allowed == {"y": 1.6e-2}
