@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from trtsmith.converter.engine.reduction.node_table import NodeTable
-from trtsmith.converter.locate.advice import advice
 from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
-from trtsmith.converter.locate.describe import growths, node_report, origin_of, seen_report
+from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Original, Value, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
 from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic

@@ -11,8 +11,7 @@ from onnx import helper
 
 from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed
 from trtsmith.converter.engine.reduction.node_table import SIZES_ONLY, op_name
-from trtsmith.converter.locate.advice import together_advice
-from trtsmith.converter.locate.describe import node_report, ranges
+from trtsmith.converter.locate.describe import node_report, ranges, together_advice
 from trtsmith.converter.locate.found import FUSION, Located, SharedTensor
 from trtsmith.converter.locate.node_judge import OutputJudge, node_errors
 from trtsmith.converter.locate.save_repro import Reproducer, save_reproducer

@@ -87,13 +87,12 @@ def reduce_refusal(
     *,
     flavour: str,
     limit_s: float,
-    jobs: int | None = None,
     by_name: bool = True,
     on_progress: Progress | None = None,
 ) -> Reduced | None:
     """The smallest part of the request's model that was found to fail as `error` says; None where not even all does.
 
-    flavour: of the TensorRT that refused it. limit_s: for all of it. jobs: builds at a time. by_name: whether the nodes
+    flavour: of the TensorRT that refused it. limit_s: for all of it. by_name: whether the nodes
     that the message names are looked at first. Nothing is written but in the system's folder for temporary files, and
     nothing is left there; Ctrl-C ends all children.
     """
@@ -107,7 +106,7 @@ def reduce_refusal(
     subject = WholeGraph(table, sizes, request.profiles)
     with (
         ScratchFolder("reduce") as folder,
-        Pool(TRIAL_WORKER, jobs or min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
+        Pool(TRIAL_WORKER, min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
     ):
         for location, file in model.files.items():
             link = Path(folder) / location

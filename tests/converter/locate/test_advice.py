@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trtsmith.converter.locate.advice import MOST_NAMED, advice
+from trtsmith.converter.locate.describe import MOST_NAMED, advice
 from trtsmith.converter.locate.node_judge import arithmetic
 from trtsmith.converter.locate.reduced_precision import ReducedNodes
 from trtsmith.converter.rewrite.rewrite import Rewritten
