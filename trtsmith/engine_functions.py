@@ -47,8 +47,8 @@ from trtsmith.converter.engine.bundle.triton_config import TritonOptions
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.options import MEMORY
 from trtsmith.converter.locate.prepare import Asked, locate_asked
+from trtsmith.converter.locate.searched_graph import MEMORY
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases

@@ -8,15 +8,13 @@ computed from the right values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from trtsmith.converter.locate.executors.executor import Arrays, Executor
-from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
-from trtsmith.converter.locate.local import local_errors
-from trtsmith.converter.locate.node_fault import NodeFault
-from trtsmith.converter.locate.probe import Value
-from trtsmith.converter.locate.region import Region, region_model, region_of, sizes_among
+from trtsmith.converter.locate.executors.executor import Arrays
+from trtsmith.converter.locate.node_judge import node_errors
+from trtsmith.converter.locate.search import NodeFault
+from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
 
@@ -24,30 +22,25 @@ MOST_ALONE = 8
 """Nodes of which engines of their own are built, to see whether they are wrong alone."""
 
 
-@dataclass(frozen=True)
-class Confirmed:
-    """faults: nodes that are wrong. acquitted: those that had been computed wrongly in the run in which they were seen, and
-    from which the rest of the run was computed, but that are right alone or where their inputs are no outputs."""
-
-    faults: tuple[NodeFault, ...]
-    acquitted: tuple[NodeFault, ...]
-
-
-@dataclass(frozen=True)
+@dataclass
 class Confirmation:
-    """What it is asked with: the graph, the values that can be looked at, the graph's inputs, and who computes."""
+    """Confirms faults of one graph. Engines of their regions alone are built once each, MOST_ALONE for a run."""
 
-    view: GraphView
-    values: Mapping[str, Value]
-    feeds: Arrays
-    executor: Executor
+    graph: SearchedGraph
+    _alone: dict[NodeFault, bool | None] = field(default_factory=dict)
+    _most: int = MOST_ALONE
 
-    def of(self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays) -> Confirmed:
-        """The faults are those that what reads their nodes does not disprove, and that are there in an engine of the node
-        alone, or without the node's inputs as outputs.
+    def of(
+        self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays
+    ) -> tuple[list[NodeFault], list[NodeFault]]:
+        """Those that are wrong, and those acquitted.
 
+        Wrong are those that what reads their nodes does not disprove, and that are there in an engine of the node alone,
+        or without the node's inputs as outputs. Acquitted are others that had been computed wrongly in the run in which
+        they were seen, and from which the rest of the run was computed.
         marks: the outputs that were asked for when the faults were seen. seen: these and the graph's inputs.
         """
+        self._most = len(self._alone) + MOST_ALONE
         faults = [*self._left(faults, seen).values()]
         company: set[NodeFault] = set()
         longer: dict[NodeFault, NodeFault] = {}
@@ -57,7 +50,7 @@ class Confirmation:
             now = _apart(waiting)
             waiting = [fault for fault in waiting if fault not in now]
             try:
-                given = {**self.feeds, **self._without_inputs_of(now, marks)}
+                given = {**self.graph.feeds, **self._without_inputs_of(now, marks)}
             except TrtsmithError:  # then what was seen must do
                 company.update(now)
                 continue
@@ -66,15 +59,31 @@ class Confirmation:
                     company.add(fault)
                 else:  # between the two stands another suspect, whose fault it may be
                     longer[fault] = again
-        alone = _Alone(self)
         found = [
-            fault if fault in company else self._doubtful(fault, longer.get(fault), faults, alone)
+            fault if fault in company else self._doubtful(fault, longer.get(fault), faults)
             for fault in faults
         ]
-        return Confirmed(
-            tuple(alone.told(fault) for fault in found if fault is not None),
-            tuple(alone.told(faults[i]) for i, kept in enumerate(found) if kept is None),
-        )
+        told = [self._with_alone(fault) for fault in found if fault is not None]
+        return told, [self._with_alone(faults[i]) for i, kept in enumerate(found) if kept is None]
+
+    def wrong_alone(self, fault: NodeFault) -> bool | None:
+        """Whether an engine of the fault's region alone is wrong for the same inputs; None where that is not known."""
+        if fault.alone is not None:
+            return fault.alone
+        if fault not in self._alone and len(self._alone) < self._most:
+            model, inputs = self.graph.alone(fault.region, fault.given)
+            try:
+                outputs = self.graph.executor.execute(model, inputs)
+            except TrtsmithError:  # there can be no such engine
+                self._alone[fault] = None
+            else:
+                self._alone[fault] = not _agree(
+                    node_errors(self.graph, fault.region, {**fault.given, **outputs})
+                )
+        return self._alone.get(fault)
+
+    def _with_alone(self, fault: NodeFault) -> NodeFault:
+        return replace(fault, alone=self._alone.get(fault, fault.alone))
 
     def _left(self, faults: Sequence[NodeFault], given: Arrays) -> dict[NodeFault, NodeFault]:
         """The faults that are there in a run, too, as they are there.
@@ -82,7 +91,11 @@ class Confirmation:
         given: the values of the run. A fault is not there if its outputs follow from values that no fault made, or if what
         reads them was made of the right ones.
         """
-        given = {name: array for name, array in given.items() if name in self.values or name in self.feeds}
+        given = {
+            name: array
+            for name, array in given.items()
+            if name in self.graph.values or name in self.graph.feeds
+        }
         doubted = {name: given[name] for fault in faults for name in fault.region.outputs}
         trusted = {name: array for name, array in given.items() if name not in doubted}
         waiting, before = list(faults), -1
@@ -91,16 +104,16 @@ class Confirmation:
             for fault in [*waiting]:
                 made = {name: doubted[name] for name in fault.region.outputs}
                 known = trusted | made
-                region = region_of(self.view, fault.node, known)
-                if _agree(self._local(region, known)):
+                region = region_of(self.graph.table, fault.node, known)
+                if _agree(node_errors(self.graph, region, known)):
                     trusted |= made
                     waiting.remove(fault)
                 elif self._is_read_rightly(region, known):
                     waiting.remove(fault)
         left = {}
         for fault in waiting:
-            region = region_of(self.view, fault.node, given)
-            local = self._local(region, given)
+            region = region_of(self.graph.table, fault.node, given)
+            local = node_errors(self.graph, region, given)
             if local is not None and not _agree(local):
                 kept = {name: given[name] for name in (*region.inputs, *region.outputs)}
                 left[fault] = replace(fault, region=region, given=kept, local=local)
@@ -110,31 +123,32 @@ class Confirmation:
         """A run in which inputs of the faults are no outputs, and what reads the faults is."""
         hidden = {name for fault in faults for name in fault.region.inputs}
         made = {name for fault in faults for name in fault.region.outputs}
-        read = [name for i in self._readers(made, self.values) for name in self.view.nodes[i].output]
-        asked = [n for n in dict.fromkeys((*marks, *read)) if n not in hidden and n in self.values]
-        marked = with_outputs(self.view.model, (self.values[name].info() for name in asked))
-        return self.executor.execute(marked, self.feeds)
+        read = self.graph.table.made_by(self._readers(made, self.graph.values))
+        asked = [n for n in dict.fromkeys((*marks, *read)) if n not in hidden and n in self.graph.values]
+        return self.graph.executor.execute(self.graph.marked(asked), self.graph.feeds)
 
     def _doubtful(
-        self, fault: NodeFault, longer: NodeFault | None, faults: Sequence[NodeFault], alone: _Alone
+        self, fault: NodeFault, longer: NodeFault | None, faults: Sequence[NodeFault]
     ) -> NodeFault | None:
         """The fault, if it is there alone, or with suspects before it which are right alone: what was seen of their
         outputs may be wrong."""
-        if alone.wrong(fault):
+        if self.wrong_alone(fault):
             return fault
         if longer is None:
             return None
         before = [other for other in faults if other.node in longer.region.nodes[:-1]]
-        return longer if not any(map(alone.wrong, before)) and alone.wrong(longer) else None
+        return longer if not any(map(self.wrong_alone, before)) and self.wrong_alone(longer) else None
 
     def _readers(self, names: Iterable[str], known: Collection[str]) -> list[int]:
         """Nodes that read the values, and those behind them that read what is not known of these."""
         waiting, found = list(names), dict[int, None]()
         while waiting:
-            for i in self.view.readers.get(waiting.pop(), ()):
+            for i in self.graph.table.readers.get(waiting.pop(), ()):
                 if i not in found:
                     found[i] = None
-                    waiting += (made for made in self.view.nodes[i].output if made and made not in known)
+                    waiting += (
+                        made for made in self.graph.table.nodes[i].output if made and made not in known
+                    )
         return [*found]
 
     def _is_read_rightly(self, region: Region, given: Arrays) -> bool:
@@ -146,52 +160,14 @@ class Confirmation:
         without = given.keys() - made
         proofs = []
         for reader in self._readers(region.outputs, given):
-            behind = region_of(self.view, reader, given)
+            behind = region_of(self.graph.table, reader, given)
             if behind.outputs:
-                as_given = _agree(self._local(behind, given))
-                as_right = _agree(self._local(region_of(self.view, reader, without), given))
+                as_given = _agree(node_errors(self.graph, behind, given))
+                as_right = _agree(
+                    node_errors(self.graph, region_of(self.graph.table, reader, without), given)
+                )
                 proofs += [] if as_given and as_right else [as_right]
-        return bool(proofs) and all(proofs) and made.isdisjoint(self.view.outputs)
-
-    def _local(self, region: Region, given: Arrays) -> tuple[Comparison, ...] | None:
-        return local_errors(self.view, region, given, self.values, self.executor)
-
-
-class _Alone:
-    """Engines of faults' regions alone, each built once, and not more than MOST_ALONE."""
-
-    def __init__(self, asking: Confirmation) -> None:
-        self._asking = asking
-        self._known: dict[NodeFault, bool | None] = {}
-
-    def wrong(self, fault: NodeFault) -> bool | None:
-        """None where that is not known."""
-        if fault not in self._known and len(self._known) < MOST_ALONE:
-            self._known[fault] = wrong_alone(
-                self._asking.view, fault, self._asking.values, self._asking.executor
-            )
-        return self._known.get(fault)
-
-    def told(self, fault: NodeFault) -> NodeFault:
-        """The fault with what is known of it."""
-        return replace(fault, alone=self._known.get(fault))
-
-
-def wrong_alone(
-    view: GraphView, fault: NodeFault, values: Mapping[str, Value], executor: Executor
-) -> bool | None:
-    """Whether an engine of the fault's region alone is wrong for the same inputs; None if there can be no such engine."""
-    if fault.alone is not None:
-        return fault.alone
-    region, given = fault.region, fault.given
-    constants = sizes_among(view, region, given)
-    infos = [values[name].info() for name in region.outputs]
-    model = region_model(view, region, given, infos, constants)
-    try:
-        outputs = executor.execute(model, {n: given[n] for n in region.inputs if n not in constants})
-    except TrtsmithError:
-        return None
-    return not _agree(local_errors(view, region, {**given, **outputs}, values, executor))
+        return bool(proofs) and all(proofs) and made.isdisjoint(self.graph.table.outputs)
 
 
 def _agree(local: Iterable[Comparison] | None) -> bool:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from trtsmith.converter.locate.advice import advice, arithmetic
-from trtsmith.converter.locate.confirm import MOST_ALONE, wrong_alone
-from trtsmith.converter.locate.describe import growths, node_report, origin_of, seen_report
-from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
-from trtsmith.converter.locate.fault_graph import GraphView
+from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
+from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
+from trtsmith.converter.locate.executors.executor import Arrays, Executor, Original, Value, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
-from trtsmith.converter.locate.node_fault import NodeFault
-from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
-from trtsmith.converter.locate.original import Original
-from trtsmith.converter.locate.outputs import OutputJudge
-from trtsmith.converter.locate.probe import Value, probe
-from trtsmith.converter.locate.reproduce import kernel_alone, reproducer, rewrite_reproducer
-from trtsmith.converter.locate.save_repro import Reproducer, check_folder, save_reproducer
-from trtsmith.converter.locate.search import Judge, Progress, Search, search
-from trtsmith.converter.locate.together.company import CompanySearch
-from trtsmith.converter.locate.wider import ReducedNodes, fewest
-from trtsmith.converter.locate.yardstick import Yardstick, told_growth
+from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
+from trtsmith.converter.locate.reduced_precision import ReducedNodes, fewest
+from trtsmith.converter.locate.save_repro import (
+    Reproducer,
+    check_folder,
+    kernel_alone,
+    reproducer,
+    rewrite_reproducer,
+    save_reproducer,
+)
+from trtsmith.converter.locate.search import Confirm, Search, search
+from trtsmith.converter.locate.searched_graph import Progress, ReplayKernel, SearchedGraph, SearchOptions
+from trtsmith.converter.locate.together import CompanySearch
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
-from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.compare import Comparison
-from trtsmith.converter.verify.tolerances import TOLERANCE
 
 
 def locate(
@@ -75,64 +74,66 @@ class _FaultSearch:
     reduction: ReducedNodes | None
 
     @cached_property
-    def view(self) -> GraphView:
-        return GraphView(self.rewritten.model)
+    def table(self) -> NodeTable:
+        return NodeTable(self.rewritten.model)
 
-    @cached_property
+    @property
     def engine_feeds(self) -> dict[str, np.ndarray]:
-        left = {name: self.feeds[name] for name in self.view.inputs}
-        return to_engine(left, self.rewritten.io_types)
+        return self._judge.engine_feeds
 
     @cached_property
     def values(self) -> dict[str, Value]:
         """What onnxruntime sees of the rewritten graph's values."""
-        return probe(expand(self.rewritten.model), self.view.made, self.engine_feeds)
+        return probe(expand(self.rewritten.model), self.table.made, self.engine_feeds)
 
     def rewrite(self) -> Located | None:
         """The rewritten graph against the original, both in onnxruntime; None if it is right."""
         if not (self.rewritten.rewrites or self.rewritten.frozen or self.rewritten.io_types):
             return None
         model = reference(self.original)
-        made = dict.fromkeys((*GraphView(model).made, *(v.name for v in model.proto.graph.output)))
+        made = dict.fromkeys((*NodeTable(model).made, *(v.name for v in model.proto.graph.output)))
         known = probe(model, made, self.feeds)
         dtypes = {name: value.dtype for name, value in known.items()}
         dtypes |= {io.name: io.after for io in self.rewritten.io_types}
         common = {name: value for name, value in self.values.items() if dtypes.get(name) == value.dtype}
         against = Original(model, self.feeds, known, self.rewritten.io_types)
-        found = self._search(against, common, self._judge.compare)
+        found = self._search(self._graph(against, common), lambda outputs: True)
         if not found.faults:
             return None
         fault = found.faults[0]
-        saved = rewrite_reproducer(self.original, self.view, fault, {**fault.given, **self.feeds})
+        saved = rewrite_reproducer(self.original, self.table, fault, {**fault.given, **self.feeds})
         return self._culprits(REWRITE, against.name, found, saved, None)
 
     def engine(self) -> Located:
         """The executor against onnxruntime, both on the rewritten graph."""
         given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
-        fresh = self._outputs_agree(built)
-        right = fresh if given is None else self._outputs_agree(given)
+        graph = self._graph(self.executor, self.values)
+        confirmation = Confirmation(graph)
+        company = CompanySearch(graph, self.options, self._judge, self._origin)
+        fresh = not self._judge.off(built)
+        right = fresh if given is None else not self._judge.off(given)
         notes_of(self.progress)(
             f"{self.executor.name}: the model's outputs {'agree' if fresh else 'disagree'}"
         )
-        found = self._search(self.executor, self.values, self._yardstick.compare)
-        beyond = () if fresh or not self.executor.fuses else self._beyond(built)
+        found = self._search(graph, lambda outputs: not self._judge.beyond(outputs), confirmation.of)
+        beyond = () if fresh or not self.executor.fuses else self._judge.beyond(built)
         if found.faults:
-            return self._wrong_node(found, beyond)
+            return self._wrong_node(found, beyond, confirmation, company)
         located = self._located(AGREE, self.executor.name, found)
         if fresh and not right:
             return replace(located, status=ENGINE)
         if beyond and found.suspects:
-            return self._company.at_jumps(found.suspects, found, replace(located, outputs=beyond))
-        if beyond and any(run.agrees for run in found.runs):
-            return self._company.in_a_range(found, replace(located, outputs=beyond))
+            return company.at_jumps(found.suspects, found, replace(located, outputs=beyond))
+        if beyond and found.agreed:
+            return company.in_a_range(found, replace(located, outputs=beyond))
         outputs = built if given is None else given
         disagreeing = self._judge.off_the_original(outputs, self.rewritten)
         if fresh and not disagreeing:
             return located
-        disagreeing = disagreeing or self._judge.disagreeing(self._expected, outputs)
-        located = replace(located, growth=() if fresh else growths(self.view, found.seen))
+        disagreeing = disagreeing or self._judge.off(outputs)
+        located = replace(located, growth=() if fresh else growths(self.table, found.seen))
         located = replace(located, status=UNEXPLAINED if beyond else ROUNDING)
-        more = () if fresh or not self.executor.fuses else told_growth(self._yardstick.ill_conditioned(built))
+        more = () if fresh or not self.executor.fuses else self._judge.told_growth(built)
         return self._rounded(located, disagreeing, more)
 
     def _rounded(
@@ -159,67 +160,28 @@ class _FaultSearch:
         self.progress(f"{self.executor.name}: with other nodes in float32")
         return not self._judge.off_the_original(self.executor.execute(wider.model, feeds), wider)
 
-    def _search(self, executor: Executor, values: Mapping[str, Value], judge: Judge) -> Search:
-        limit, everything = self.options.memory, self.options.everything
-        return search(
-            self.view,
-            values,
-            self.engine_feeds,
-            executor,
-            limit,
-            judge,
-            self.progress,
-            everything=everything,
-        )
+    def _graph(self, executor: Executor, values: Mapping[str, Value]) -> SearchedGraph:
+        return SearchedGraph(self.table, {**values}, self.engine_feeds, executor, self.progress)
 
-    @cached_property
-    def _expected(self) -> dict[str, np.ndarray]:
-        return Onnxruntime().execute(self.rewritten.model, self.engine_feeds)
-
-    def _outputs_agree(self, outputs: Arrays) -> bool:
-        return not self._judge.disagreeing(self._expected, outputs)
+    def _search(
+        self, graph: SearchedGraph, agrees: Callable[[Arrays], bool], confirm: Confirm | None = None
+    ) -> Search:
+        return search(graph, self.options.memory, agrees, confirm, everything=self.options.everything)
 
     @cached_property
     def _judge(self) -> OutputJudge:
-        return OutputJudge(
-            self.original, self.feeds, self.options.tolerances, self.options.allowed, self.options.noise
-        )
-
-    def _beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """Outputs that disagree by more than rounding explains, as they are judged."""
-        names = {c.output for c in self._yardstick.beyond(outputs)}
-        return tuple(c for c in self._judge.disagreeing(self._expected, outputs) if c.output in names)
-
-    @cached_property
-    def _yardstick(self) -> Yardstick:
-        expected = self._judge.comparable(self._expected)
-        least = TOLERANCE["float16"] if self.executor.tf32 else TOLERANCE["float32"]
-        return Yardstick(
-            self.rewritten.model,
-            self.engine_feeds,
-            expected,
-            self.options.allowed,
-            least,
-            self.options.noise or {},
-        )
-
-    @cached_property
-    def _company(self) -> CompanySearch:
-        return CompanySearch(
-            self.view,
-            self.values,
-            self.engine_feeds,
-            self.executor,
-            self.options,
-            self._yardstick,
-            self.progress,
-            self._origin,
-        )
+        return OutputJudge(self.original, self.feeds, self.rewritten, self.options, self.executor.tf32)
 
     def _origin(self, index: int) -> str:
-        return origin_of(self.view.nodes[index].name, self.rewritten.rewrites)
+        return origin_of(self.table.nodes[index].name, self.rewritten.rewrites)
 
-    def _wrong_node(self, found: Search, beyond: tuple[Comparison, ...]) -> Located:
+    def _wrong_node(
+        self,
+        found: Search,
+        beyond: tuple[Comparison, ...],
+        confirmation: Confirmation,
+        company: CompanySearch,
+    ) -> Located:
         """The first of the nodes that are wrong where they stand which is wrong alone, too; else the first.
 
         beyond: the model's outputs that are further off than rounding explains; if there are any and all nodes are right
@@ -228,28 +190,26 @@ class _FaultSearch:
         What fuses may compute a node twice, once for the output that was asked for and once within its reader: then
         the reader seems to be wrong by as much as the two differ.
         """
-        alone: bool | None = None
-        chosen = 0
+        faults, alone = found.faults, None
         if self.executor.fuses:
-            alone = self._wrong_alone(found.faults[0])
-            for i, fault in enumerate(found.faults[1:MOST_ALONE], 1):
-                if alone is not False:
-                    break
-                if self._wrong_alone(fault):
-                    chosen, alone = i, True
-        if beyond and alone is False:
-            tried = [replace(fault, alone=self._wrong_alone(fault)) for fault in found.faults[:MOST_ALONE]]
-            located = self._located(AGREE, self.executor.name, found)
-            return self._company.at_jumps([*found.suspects, *tried], found, replace(located, outputs=beyond))
-        found.faults.insert(0, found.faults.pop(chosen))
-        saved = reproducer(self.view, found.faults[0])
+            tried = [replace(faults[0], alone=confirmation.wrong_alone(faults[0]))]
+            if tried[0].alone is False:
+                tried += [replace(f, alone=confirmation.wrong_alone(f)) for f in faults[1:MOST_ALONE]]
+            chosen = next((i for i, fault in enumerate(tried) if fault.alone), 0)
+            alone = tried[chosen].alone
+            if beyond and alone is False:
+                located = self._located(AGREE, self.executor.name, found)
+                return company.at_jumps([*found.suspects, *tried], found, replace(located, outputs=beyond))
+            faults.insert(0, faults.pop(chosen))
+        saved = reproducer(company.graph, faults[0])
         return self._culprits(NODE, self.executor.name, found, saved, alone)
 
     def _culprits(
         self, status: str, against: str, found: Search, saved: Reproducer, alone: bool | None
     ) -> Located:
         reports = [
-            node_report(self.view, f.node, f.given, f, found.seen, self._origin(f.node)) for f in found.faults
+            node_report(self.table, f.node, f.given, f, found.seen, self._origin(f.node))
+            for f in found.faults
         ]
         reports[0] = replace(reports[0], alone=alone)
         kernel = kernel_alone(self.replay, saved) if status == NODE and saved.plugin else ""
@@ -259,14 +219,11 @@ class _FaultSearch:
         save_reproducer(saved, self.options.folder)
         return replace(located, folder=str(self.options.folder))
 
-    def _wrong_alone(self, fault: NodeFault) -> bool | None:
-        return wrong_alone(self.view, fault, self.values, self.executor)
-
     def _located(self, status: str, against: str, found: Search) -> Located:
         return Located(
             status,
             against,
             self.inputs,
             values=tuple(map(seen_report, found.seen)),
-            skipped=tuple((s.name, s.reason) for s in found.skipped),
+            skipped=tuple(found.skipped),
         )

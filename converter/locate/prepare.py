@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,11 +26,9 @@ from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import MEMORY, ReplayKernel, SearchOptions
-from trtsmith.converter.locate.reduced_precision import precision_asked, searched
+from trtsmith.converter.locate.reduced_precision import ReducedNodes, precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
-from trtsmith.converter.locate.search import Progress
-from trtsmith.converter.locate.wider import ReducedNodes, reduction_of
+from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, Rounding, SearchOptions
 from trtsmith.converter.model.arrays import ArraySource, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
@@ -45,11 +43,10 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify.allowance import Allowance, allowance
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.inputs import generate_inputs
-from trtsmith.converter.verify.noise import Noise
+from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -92,7 +89,7 @@ class PreparedSearch:
     reduced: the rewritten graph in the precision that is asked for, which the executor runs. reduction: how it got it.
     plan:    how the nodes of the rewritten graph reach TensorRT.
     outputs: the engine's for these inputs, in its own types; None without an engine.
-    allowed, noise: what the model's outputs may differ by in the executor's precision (trtsmith.converter.verify.allowance).
+    rounding: what the executor's precision changes of the model's outputs; None where it computes as onnxruntime does.
     """
 
     original: Model
@@ -105,8 +102,7 @@ class PreparedSearch:
     executor: Executor
     replay: ReplayKernel
     outputs: Arrays | None
-    allowed: Mapping[str, float]
-    noise: Mapping[str, Noise]
+    rounding: Rounding | None
 
 
 @contextmanager
@@ -150,19 +146,17 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
         extra = request.plugin_libraries
     known = {} if asked.native else library_of_plugins(planned, extra)
     with KernelsByPlugin(known, KERNEL_TIMEOUT_S) as kernels:
+        sums = longest_sum(reduced.target, FP16) is not None
         executor: Executor
         if _uses_tensorrt(asked, planned):
             loaded = tuple(dict.fromkeys((*known.values(), *extra)))
             foreign = foreign_plugins(asked.plugins, rewritten.target)
-            executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s)
+            executor = OnTensorRT(build, run, loaded, foreign, asked.shapes, flavour, asked.timeout_s, sums)
         else:
             executor = OnKernels(kernels)
-        arithmetic = asked.arithmetic or engine_precision(
-            precision.precision, float16_sums=longest_sum(reduced.target, FP16) is not None
-        )
+        arithmetic = asked.arithmetic or engine_precision(precision.precision, float16_sums=sums)
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
-        kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else None
-        allowed = _allowed(original, feeds, arithmetic, kept) if rounds else None
+        rounding = _rounding(original, feeds, arithmetic, reduced) if rounds else None
         told, replays = _told(asked), replay_with(known)
         yield PreparedSearch(
             original,
@@ -175,8 +169,7 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
             executor,
             replays,
             outputs,
-            {} if allowed is None else allowed.allowed,
-            {} if allowed is None else allowed.noise,
+            rounding,
         )
 
 
@@ -200,9 +193,7 @@ def locate_asked(
         if ready_for is not None:
             ready_for(ready)
         tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
-        options = SearchOptions(
-            memory, everything, folder, tolerances, ready.outputs, ready.allowed, ready.noise
-        )
+        options = SearchOptions(memory, everything, folder, tolerances, ready.outputs, ready.rounding)
         return locate(
             ready.original,
             ready.rewritten,
@@ -242,13 +233,12 @@ def _feeds(
     return made.arrays | exact | dict(frozen)
 
 
-def _allowed(
-    original: Model, feeds: Arrays, precision: str, exact: Collection[str] | None = None
-) -> Allowance:
-    """What the model's outputs may differ by, as `trtsmith verify` has it."""
+def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten) -> Rounding:
+    """What rounding changes of the model's outputs, as `trtsmith verify` has it."""
+    kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else None
     sets = (InputSet("", feeds),)
-    plain, narrow = onnxruntime_outputs(original, sets, precision, lambda text: None, exact=exact)
-    return allowance(plain[0], narrow[0] if narrow is not None else None, precision, original.proto)
+    plain, narrow = onnxruntime_outputs(watched(original), sets, precision, lambda text: None, exact=kept)
+    return Rounding(plain[0], narrow[0] if narrow is not None else None, precision)
 
 
 def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:

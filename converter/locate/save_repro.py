@@ -9,13 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
 
-from trtsmith.converter.locate.executors.edges import plain_edges
+from trtsmith.converter.engine.reduction.node_table import NodeTable, op_name
+from trtsmith.converter.locate.describe import ranges
+from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime, Value, plain_edges
+from trtsmith.converter.locate.search import NodeFault
+from trtsmith.converter.locate.searched_graph import (
+    Region,
+    ReplayKernel,
+    SearchedGraph,
+    region_model,
+    region_of,
+)
 from trtsmith.converter.model.arrays import write_npz
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.rewrite import reference
+from trtsmith.importers.expansion import plugin_nodes
 from trtsmith.importers.problem import Problem
 
 MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README = (
@@ -41,6 +54,63 @@ class Reproducer:
     plugin: bool = False
     rewritten: Model | None = None
     what: str = "the node"
+
+    @staticmethod
+    def of(model: Model, inputs: Arrays, actual: Arrays, text: str, what: str = "the node") -> Reproducer:
+        """With onnxruntime's outputs for the inputs."""
+        plugin = next(iter(plugin_nodes(model.proto.graph)), None) is not None
+        return Reproducer(
+            model, inputs, Onnxruntime().execute(model, inputs), actual, text, plugin, what=what
+        )
+
+
+def reproducer(graph: SearchedGraph, fault: NodeFault) -> Reproducer:
+    """Makes a model of a node that is wrong where it was run."""
+    model, inputs = graph.alone(fault.region, fault.given)
+    outputs = {name: fault.given[name] for name in fault.region.outputs}
+    return Reproducer.of(model, inputs, outputs, _text(graph.table, fault, "", inputs, outputs))
+
+
+def rewrite_reproducer(original: Model, rewritten: NodeTable, fault: NodeFault, given: Arrays) -> Reproducer:
+    """Makes a model of the nodes that the rewrite got wrong, from the original, so that rewriting it shows the fault again.
+
+    given: values of the original. expected: what the original made of them; actual: what the rewritten nodes make.
+    """
+    source = NodeTable(original)
+    makers = dict.fromkeys(source.producer[name] for name in fault.region.outputs)
+    regions = [region_of(source, number, given) for number in makers]
+    region = Region(
+        tuple(sorted({i for region in regions for i in region.nodes})),
+        tuple(dict.fromkeys(name for region in regions for name in region.inputs)),
+        tuple(dict.fromkeys(name for region in regions for name in region.outputs)),
+    )
+    model = region_model(source, region, given, _infos(region, fault.given))
+    inputs = {name: np.asarray(given[name]) for name in region.inputs}
+    wrong = region_model(rewritten, fault.region, fault.given, _infos(fault.region, fault.given))
+    actual = Onnxruntime().execute(wrong, {name: fault.given[name] for name in fault.region.inputs})
+    expected = Onnxruntime().execute(reference(model), inputs)
+    text = _text(rewritten, fault, "after the rewrite, ", inputs, expected)
+    return Reproducer(model, inputs, expected, actual, text, rewritten=wrong)
+
+
+def _infos(region: Region, given: Arrays) -> list[onnx.ValueInfoProto]:
+    return [Value(name, str(given[name].dtype), given[name].shape).info() for name in region.outputs]
+
+
+def _text(table: NodeTable, fault: NodeFault, when: str, inputs: Arrays, outputs: Arrays) -> str:
+    wrong = "; ".join(f"{c.output}: {c.reason}" for c in fault.local if not c.agrees)
+    return (
+        f"Node {table.label(fault.node)!r} ({op_name(table.nodes[fault.node])}): {when}{wrong}\n\n"
+        f"inputs:\n{ranges(inputs)}\noutputs:\n{ranges(outputs)}"
+    )
+
+
+def kernel_alone(replay: ReplayKernel | None, saved: Reproducer) -> str:
+    """What the plugin's kernel gives for the same inputs, without TensorRT."""
+    ran = replay(saved.model, saved.inputs, saved.expected) if replay is not None else None
+    if ran is None:
+        return "not run: there is no GPU here; `trtsmith plugin replay` runs the saved node on a machine with one"
+    return f"{ran.verdict} ({ran.text})"
 
 
 def saved_folder(model: Path) -> Path:

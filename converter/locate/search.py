@@ -2,158 +2,180 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from trtsmith.converter.locate.batches import Batch, batch_of, batches, halves
-from trtsmith.converter.locate.confirm import Confirmation
-from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime
-from trtsmith.converter.locate.fault_graph import GraphView, with_outputs
-from trtsmith.converter.locate.local import local_errors
-from trtsmith.converter.locate.node_fault import NodeFault
-from trtsmith.converter.locate.probe import Value
-from trtsmith.converter.locate.region import region_of
+from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
+from trtsmith.converter.locate.node_judge import arithmetic, node_errors
+from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 
-Progress = Callable[[str], None]
 DISTURBED = "TensorRT gives other numbers for it only where values between nodes are outputs"
 
-Judge = Callable[[Arrays, Arrays], tuple[Comparison, ...]]
-"""Expected and actual outputs, compared as the user wants it."""
+
+@dataclass(frozen=True, eq=False)
+class NodeFault:
+    """A node that is wrong by itself.
+
+    region:   the node, with those before it whose values could not be looked at.
+    given:    inputs and outputs of the region, as the executor had them.
+    local:    outputs against onnxruntime's for those inputs.
+    overall:  outputs against onnxruntime's in the whole model.
+    alone:    whether an engine of the region alone is wrong as well; None: none was built.
+    """
+
+    region: Region
+    given: Arrays
+    local: tuple[Comparison, ...]
+    overall: tuple[Comparison, ...]
+    alone: bool | None = None
+
+    @property
+    def node(self) -> int:
+        return self.region.nodes[-1]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One value: how far the executor's is from onnxruntime's, with all that came before. node: index of its maker."""
+    """One value: how far the executor's is from onnxruntime's, with all that came before. node: number of its maker."""
 
     node: int
     comparison: Comparison
 
 
-@dataclass(frozen=True)
-class Skipped:
-    """A value that could not be looked at, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class MarkedRun:
-    """One run with marks. agrees: whether the model's own outputs were right in it."""
-
-    batch: Batch
-    agrees: bool
-
-
 @dataclass
 class Search:
-    """What was found so far.
+    """What was found so far. skipped: values that could not be looked at, and why.
 
-    suspects: nodes that were computed wrongly where the model's own outputs were wrong, too, and that were acquitted
-        (trtsmith.converter.locate.confirm.Confirmed). They are among those skipped.
+    suspects: nodes that were computed wrongly where the model's own outputs were wrong, too, and that were acquitted. They
+        are among those skipped.
+    agreed: whether the model's own outputs were right in a run with more of them.
     """
 
     seen: list[Seen] = field(default_factory=list)
     faults: list[NodeFault] = field(default_factory=list)
     suspects: list[NodeFault] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    runs: list[MarkedRun] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    agreed: bool = False
+
+
+Confirm = Callable[
+    [Sequence[NodeFault], Sequence[str], Arrays], tuple[Sequence[NodeFault], Sequence[NodeFault]]
+]
+"""(faults, the outputs that were asked for, their values and the inputs) -> those that are faults, and those acquitted."""
 
 
 def search(
-    view: GraphView,
-    values: Mapping[str, Value],
-    feeds: Arrays,
-    executor: Executor,
+    graph: SearchedGraph,
     limit: int,
-    judge: Judge,
-    progress: Progress,
+    agrees: Callable[[Arrays], bool],
+    confirm: Confirm | None = None,
     *,
     everything: bool = False,
 ) -> Search:
-    """Compare batch by batch; stop after the batch in which a fault was found, or look at everything.
+    """Compare some nodes at a time; stop after those among which a fault was found, or look at everything.
 
-    values: what onnxruntime's run knows of the values that can be looked at. limit: bytes of intermediate values at a
-    time, once on the host for onnxruntime's and once for the executor's. judge: compares the model's own outputs.
+    limit: bytes of intermediate values at a time, once on the host for onnxruntime's and once for the executor's.
+    agrees: whether the model's own outputs are right. confirm: asked where the executor fuses. Values that turn out to be
+    impossible outputs are taken out of the graph's.
     """
     found = Search()
-    found.skipped += [
-        Skipped(
-            name, f"{values[name].dtype} cannot be an output" if name in values else "no tensor of numbers"
-        )
-        for name in view.made
-        if name not in values or values[name].dtype not in executor.types
-    ]
-    usable = {name: value for name, value in values.items() if value.dtype in executor.types}
-    confirmation = Confirmation(view, usable, feeds, executor)
-    waiting = list(batches(view, usable, limit))
+    executor, usable = graph.executor, graph.values
+    for name in graph.table.made:
+        if name not in usable:
+            found.skipped.append((name, "no tensor of numbers"))
+        elif usable[name].dtype not in executor.types:
+            found.skipped.append((name, f"{usable.pop(name).dtype} cannot be an output"))
+    waiting = list(batches(graph, limit))
     while waiting:
-        batch = batch_of(view, usable, waiting.pop(0).nodes)
-        if not batch.marks:
+        nodes = waiting.pop(0)
+        marks = marks_of(graph, nodes, graph.known())
+        if not marks:
             continue
-        marked = marked_model(view, usable, batch.marks)
+        marked = graph.marked(marks)
         try:
-            actual = executor.execute(marked, feeds)
+            actual = executor.execute(marked, graph.feeds)
         except TrtsmithError as error:  # not these outputs, or not so many at a time
-            if len(batch.nodes) > 1:
-                waiting[:0] = halves(view, usable, batch)
+            if len(nodes) > 1:
+                waiting[:0] = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
             else:
-                made = [name for name in view.nodes[batch.nodes[0]].output if name in usable]
-                found.skipped += [Skipped(name, error.problems[0].what) for name in made]
+                made = [name for name in graph.table.made_by(nodes) if name in usable]
+                found.skipped += [(name, error.problems[0].what) for name in made]
                 for name in made:
                     del usable[name]
             continue
-        expected = Onnxruntime().execute(marked, feeds)
-        notes_of(progress)(f"{executor.name}: {len(batch.marks)} values of {len(batch.nodes)} nodes compared")
-        own = judge({n: expected[n] for n in view.outputs}, actual)
-        found.runs.append(MarkedRun(batch, all(c.agrees for c in own)))
-        faults = _judge(view, batch, usable, feeds, expected, actual, executor, found)
-        if faults and executor.fuses:
-            confirmed = confirmation.of(faults, batch.marks, {**feeds, **actual})
-            seen, faults = faults, [*confirmed.faults]
-            found.suspects += () if found.runs[-1].agrees else confirmed.acquitted
-            wrong = {fault.node for fault in faults}
-            found.skipped += [
-                Skipped(name, DISTURBED) for f in seen if f.node not in wrong for name in f.region.outputs
-            ]
+        expected = Onnxruntime().execute(marked, graph.feeds)
+        notes_of(graph.progress)(f"{executor.name}: {len(marks)} values of {len(nodes)} nodes compared")
+        agreed = agrees(actual)
+        found.agreed |= agreed
+        faults = list(_faults(graph, nodes, marks, expected, actual, found))
+        if faults and confirm is not None and executor.fuses:
+            confirmed, acquitted = confirm(faults, marks, {**graph.feeds, **actual})
+            found.suspects += () if agreed else acquitted
+            wrong = {fault.node for fault in confirmed}
+            found.skipped += [(n, DISTURBED) for f in faults if f.node not in wrong for n in f.region.outputs]
+            faults = [*confirmed]
         found.faults += faults
         if found.faults and not everything:
             break
     return found
 
 
-def marked_model(view: GraphView, values: Mapping[str, Value], marks: Iterable[str]) -> Model:
-    """The model with more of its values as outputs."""
-    return with_outputs(view.model, (values[name].info() for name in marks))
-
-
-def _judge(
-    view: GraphView,
-    batch: Batch,
-    values: Mapping[str, Value],
-    feeds: Arrays,
+def _faults(
+    graph: SearchedGraph,
+    nodes: Sequence[int],
+    marks: Sequence[str],
     expected: Arrays,
     actual: Arrays,
-    executor: Executor,
     found: Search,
-) -> list[NodeFault]:
+) -> Iterator[NodeFault]:
     """Compare each node's outputs; of a node whose outputs differ, see whether it is wrong by itself."""
-    faults = []
-    given = {**feeds, **{name: actual[name] for name in batch.marks}}
-    known = frozenset(given)
-    for index in batch.nodes:
-        outputs = [name for name in view.nodes[index].output if name in values]
-        overall = compare({n: expected[n] for n in outputs}, actual)
-        found.seen += [Seen(index, c) for c in overall]
+    given = {**graph.feeds, **{name: actual[name] for name in marks}}
+    precision = arithmetic((graph.values[name].dtype for name in marks), graph.executor.tf32)
+    marked = {name: expected[name] for name in marks}
+    noise = allowance(marked, None, precision, graph.table.model.proto).noise
+    for number in nodes:
+        outputs = [name for name in graph.table.nodes[number].output if name in graph.values]
+        overall = compare({n: expected[n] for n in outputs}, actual, noise=noise)
+        found.seen += [Seen(number, c) for c in overall]
         if all(c.agrees for c in overall):
             continue
-        region = region_of(view, index, known)
-        local = local_errors(view, region, given, values, executor)
+        region = region_of(graph.table, number, given)
+        local = node_errors(graph, region, given)
         if local is not None and not all(c.agrees for c in local):
             kept = {n: given[n] for n in (*region.inputs, *region.outputs)}
-            faults.append(NodeFault(region, kept, local, overall))
-    return faults
+            yield NodeFault(region, kept, local, overall)
+
+
+def marks_of(graph: SearchedGraph, nodes: Sequence[int], known: Collection[str]) -> tuple[str, ...]:
+    """Values to be made outputs: what the nodes compute, and the last known values before them.
+
+    So a node's inputs and outputs are of one run.
+    """
+    regions = (region_of(graph.table, number, known) for number in nodes)
+    marks = dict.fromkeys(name for region in regions for name in (*region.inputs, *region.outputs))
+    return tuple(name for name in marks if name in graph.values)
+
+
+def batches(graph: SearchedGraph, limit: int) -> Iterator[tuple[int, ...]]:
+    """All nodes that make one of the values, in order. limit: bytes of one batch's marks; a single node may have more."""
+    held: list[int] = []
+    marked: set[str] = set()
+    size, known = 0, graph.known()
+    for number in graph.table.outer:
+        if not any(name in graph.values for name in graph.table.nodes[number].output):
+            continue
+        own = set(marks_of(graph, [number], known))
+        more = sum(graph.values[name].nbytes for name in own - marked)
+        if held and size + more > limit:
+            yield tuple(held)
+            held, marked, size = [], set(), 0
+            more = sum(graph.values[name].nbytes for name in own)
+        held.append(number)
+        marked |= own
+        size += more
+    if held:
+        yield tuple(held)

@@ -14,8 +14,8 @@ from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.noise import SLICE_UNITS, Noise
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
-from trtsmith.importers.opdef import OpDef
-from trtsmith.importers.registry import find_aliases, normalise_domain
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef
+from trtsmith.importers.registry import by_name, find_aliases, normalise_domain
 
 FACTOR = 2.0
 """At most twice the error of the same computation done by a framework in that precision (flash-attention's rule)."""
@@ -216,7 +216,10 @@ def _custom_operators(proto: onnx.ModelProto) -> list[OpDef]:
         for graph in all_graphs(proto.graph)
         for node in graph.node
     }
-    return [op for kind in sorted(kinds) for op, _ in find_aliases(*kind)]
+    ours = [
+        by_name()[op_type] for domain, op_type in kinds if domain == PLUGIN_NAMESPACE and op_type in by_name()
+    ]
+    return [*ours, *(op for kind in sorted(kinds) for op, _ in find_aliases(*kind))]
 
 
 def changed_by(expected: np.ndarray, actual: np.ndarray | None) -> float:

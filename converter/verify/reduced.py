@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trtsmith.converter.graph.infer import value_dtypes
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.precision.emulate import emulated
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
@@ -26,6 +27,7 @@ from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
+from trtsmith.importers.dtypes import dtype_name
 
 
 def verify_reduced(
@@ -91,16 +93,29 @@ def run_reduced(
     """
     wanted = {value.name for value in model.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
-    types = value_dtypes(model.proto)
-    widened = {n: _widened(v) for n, v in given.items()}
-    if float16_sums:
-        summed, sums = with_float16_sums(model, exact=exact, feeds=given)
-        graph = emulated(runnable(summed), sums)
-    else:
-        graph = emulated(runnable(model))
-    results = run(graph, widened, optimise=False, in_order=True)
-    typed = {n: v.astype(types[n]) if v.dtype.kind == "f" and n in types else v for n, v in results.items()}
-    return to_model(typed, io_types)
+    graph, sums = (
+        with_float16_sums(model, exact=exact, feeds=given) if float16_sums else (model, frozenset[str]())
+    )
+    return to_model(run_in_types(runnable(graph), given, sums), io_types)
+
+
+def run_in_types(model: Model, feeds: Arrays, unrounded: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """All outputs of a model in standard operators, in its own types. ConversionError.
+
+    Nodes of float16 and bfloat16 compute in float32 and round their results once, but for those that are `unrounded`.
+    """
+    wide, reduced = in_float32(model, unrounded)
+    given = {n: v.astype(np.float32) if n in reduced else v for n, v in feeds.items()}
+    results = run(wide, given, optimise=False, in_order=True)
+    return {n: v.astype(np.dtype(reduced[n])) if n in reduced else v for n, v in results.items()}
+
+
+def in_float32(model: Model, unrounded: Collection[str] = ()) -> tuple[Model, dict[str, str]]:
+    """The model with values of float16 and bfloat16 in float32, rounded; and by name the types of these."""
+    whole = infer_shapes(inline(model, frozenset(all_functions(model))))
+    names = frozenset(map(dtype_name, REDUCED))
+    reduced = {name: dtype for name, dtype in value_dtypes(whole.proto).items() if dtype in names}
+    return (emulated(whole, unrounded), reduced) if reduced else (model, {})
 
 
 STEPS = 0.5
@@ -148,8 +163,3 @@ def run_quantized(
         if value.dtype.kind not in "iub"
     }
     return EightBitOutputs(plain, narrow, allowed, changes, moved)
-
-
-def _widened(value: np.ndarray) -> np.ndarray:
-    """Inputs of a reduced type as the emulated graph takes them."""
-    return value.astype(np.float32) if str(value.dtype) in ("float16", "bfloat16") else value

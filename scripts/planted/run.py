@@ -15,7 +15,7 @@ from planted.plants import Plant
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import ReplayKernel, SearchOptions
+from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -34,6 +34,7 @@ class Planted:
         self._change = change
         self.name = inner.name
         self.types, self.tf32, self.fuses = inner.types, inner.tf32, inner.fuses
+        self.float16_sums = inner.float16_sums
 
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         return self._inner.execute(self._change(model), feeds)

@@ -15,7 +15,6 @@ from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.plan import Route
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.locate import local
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -178,12 +177,6 @@ def test_its_kernels_can_be_timed() -> None:
             kernel_bench.select(
                 ["LogOdds"], (), (), None, 30
             )  # has no benchmarks; those that have are listed
-
-
-def test_locate_allows_it_the_rounding_of_tensor_cores() -> None:
-    assert "Mix1x1" not in local._in_tf32()
-    with using([PACKAGE]):
-        assert {"Mix1x1", "ChannelMixing", "Conv"} <= local._in_tf32() and "Logit" not in local._in_tf32()
 
 
 class _Network(torch.nn.Module):

@@ -19,9 +19,9 @@ from trtsmith.converter.cli.precision_arguments import add_precision, precision_
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE
-from trtsmith.converter.locate.options import MEMORY
 from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, Asked, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
+from trtsmith.converter.locate.searched_graph import MEMORY
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.shape_tensors import parse_values

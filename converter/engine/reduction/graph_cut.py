@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import onnx
@@ -23,14 +24,20 @@ _NO_PROFILES: tuple[Mapping[str, Profile], ...] = ()
 
 @dataclass(frozen=True, eq=False)
 class WholeGraph:
-    """The model that is cut: its nodes, what is known of its values, and the profiles of its inputs."""
+    """The model that is cut: its nodes, what is known of its values, and the profiles of its inputs.
+
+    given: the values that can be inputs, which have the first of their sizes then; None: all whose sizes are known.
+    """
 
     table: NodeTable
     sizes: ValueSizes
     profiles: tuple[Mapping[str, Profile], ...] = _NO_PROFILES
+    given: Collection[str] | None = None
 
     def can_be_given(self, name: str) -> bool:
         """Whether a value can be an input, or a constant that stands for it."""
+        if self.given is not None:
+            return name in self.given
         if name in self.table.repeated or name not in self.sizes.shapes:
             return False
         if name in self.sizes.fixed:
@@ -129,19 +136,20 @@ class _Cutting:
             ir_version=whole.ir_version, opset_import=whole.opset_import, functions=whole.functions
         )
         proto.graph.name = "cut"
-        self._fresh = FreshNames()
-        self._fresh.take(n for e in self.subject.table.entries for n in (*e.node.input, *e.node.output))
-        proto.graph.node.extend(self._nodes(whole.graph, outer=True))
+        entries = self.subject.table.entries
+        outer = sorted(n for n in self.keep if n >= 0 and entries[n].parent is None)
+        proto.graph.node.extend(self._with_cut_bodies(entries[n].node, n) for n in outer)
         self._pass_by(proto.graph)
         read = dict.fromkeys(name for node in proto.graph.node for name in read_by(node))
         made = {name for node in proto.graph.node for name in node.output if name}
         self._add_constants(proto.graph, [name for name in read if name not in made])
-        have = made | {tensor.name for tensor in proto.graph.initializer}
+        have = {name for node in proto.graph.node for name in node.output}
+        have |= {tensor.name for tensor in proto.graph.initializer}
         for sparse in whole.graph.sparse_initializer:
             if sparse.values.name in read:
                 proto.graph.sparse_initializer.append(sparse)
                 have.add(sparse.values.name)
-        inputs = {value.name: value for value in whole.graph.input}
+        inputs = {value.name: value for value in whole.graph.input} if self.subject.given is None else {}
         for name in read:
             if name not in have:
                 self.given.append(name)
@@ -158,24 +166,34 @@ class _Cutting:
         for node in graph.node if instead else ():
             rename_values(node, instead, self._fresh.value)
 
-    def _nodes(self, graph: onnx.GraphProto, *, outer: bool = False) -> list[onnx.NodeProto]:
-        """The nodes of a graph that are kept, their bodies cut, too. outer: without Constant nodes."""
+    @cached_property
+    def _fresh(self) -> FreshNames:
+        names = FreshNames()
+        names.take(n for e in self.subject.table.entries for n in (*e.node.input, *e.node.output))
+        return names
+
+    def _with_cut_bodies(self, node: onnx.NodeProto, number: int) -> onnx.NodeProto:
+        bodies = list(subgraphs(node))
+        if bodies:
+            self._next = number + 1
+            node = _copy(node)
+            for old, new in zip(bodies, subgraphs(node), strict=True):
+                self._cut_body(old, new)
+        return node
+
+    def _nodes(self, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+        """The nodes of a body that are kept, and its constants."""
         kept = []
         for node in graph.node:
             if is_constant(node):
-                kept += [] if outer else [node]
+                kept.append(node)
                 continue
             number = self._next
-            self._next += 1
-            if number not in self.keep:
-                self._next += self.subject.table.spans[number]
-                continue
-            bodies = list(subgraphs(node))
-            if bodies:
-                node = _copy(node)
-                for old, new in zip(bodies, subgraphs(node), strict=True):
-                    self._cut_body(old, new)
-            kept.append(node)
+            self._next += 1 + self.subject.table.spans[number]
+            if number in self.keep:
+                after = self._next
+                kept.append(self._with_cut_bodies(node, number))
+                self._next = after
         return kept
 
     def _cut_body(self, old: onnx.GraphProto, new: onnx.GraphProto) -> None:
@@ -197,24 +215,19 @@ class _Cutting:
 
     def _add_constants(self, graph: onnx.GraphProto, names: Collection[str]) -> None:
         """Initializers that are read, Constant nodes as initializers, and values that are the same at all corners."""
-        model = self.subject.table.model
-        wanted = set(names)
-        for tensor in model.proto.graph.initializer:
-            if tensor.name in wanted:
-                graph.initializer.append(tensor)
-                wanted.discard(tensor.name)
-        for node in model.proto.graph.node:
-            if wanted and is_constant(node) and node.output[0] in wanted:
-                name = node.output[0]
-                array = constant_value(node, model)
+        table = self.subject.table
+        for name in names:
+            arrays = self.subject.sizes.fixed.get(name, ())
+            if name in table.initializers:
+                graph.initializer.append(table.initializers[name])
+            elif name in table.constant_nodes:
+                node = table.constant_nodes[name]
+                array = constant_value(node, table.model)
                 if array is None:
                     graph.node.insert(0, node)
                 else:
-                    graph.initializer.append(model.tensor(np.asarray(array), name))
-                wanted.discard(name)
-        for name in sorted(wanted):
-            arrays = self.subject.sizes.fixed.get(name)
-            if arrays and all(np.array_equal(arrays[0], other) for other in arrays):
+                    graph.initializer.append(table.model.tensor(np.asarray(array), name))
+            elif len(arrays) and all(np.array_equal(arrays[0], other) for other in arrays):
                 graph.initializer.append(numpy_helper.from_array(np.asarray(arrays[0]), name))
 
     def _info(self, name: str) -> onnx.ValueInfoProto:

@@ -1,4 +1,4 @@
-"""Finds a smallest set of nodes that still fails: by windows, then by taking out ever smaller parts.
+"""Finds a smallest set of nodes that still fails: by halves, then by taking out ever smaller parts.
 
 The second is the delta debugging of Zeller and Hildebrandt (Simplifying and Isolating Failure-Inducing Input, 2002).
 """
@@ -22,76 +22,64 @@ def size(nodes: Nodes) -> int:
     return sum(number >= 0 for number in nodes)
 
 
-def shortened(nodes: Nodes, tried: Tried, can_be_passed: Iterable[int]) -> Nodes:
-    """The nodes with as many as possible passed by, so that a chain between two that matter becomes short."""
-    can = frozenset(can_be_passed)
-    part = max(1, len(nodes & can) // 2)
-    while True:
-        removed = False
-        for start in range(0, len(nodes), part):
-            group = sorted(nodes & can)[start : start + part]
-            if group:
-                found = tried([nodes.difference(group).union(~number for number in group)])
-                if found is not None and size(found) < size(nodes):
-                    nodes, removed = found, True
-        if part > 1:
-            part = max(1, part // 2)
-        elif not removed:
-            return nodes
+def narrowed(
+    nodes: Nodes,
+    tried: Tried,
+    bodies: Nodes = frozenset(),
+    whole: Callable[[Nodes], Nodes] = frozenset,
+    small: int = 1,
+) -> Nodes:
+    """The shortest run of consecutive nodes that fails: by halves, and then from either end by binary search.
 
-
-def narrowed(nodes: Nodes, tried: Tried, bodies: Nodes, whole: Callable[[Nodes], Nodes]) -> Nodes:
-    """The smallest window of consecutive nodes that fails, by halves, and by five sixths where no half does.
-
-    bodies: nodes inside others, which come with these; whole: gives nodes with their bodies.
+    What fails is taken to fail in a longer run, too. bodies: nodes inside others, which come with these; whole: gives nodes
+    with their bodies. small: from so many nodes on down no halves are tried.
     """
-    while len(nodes - bodies) > SMALL:
-        ordered = sorted(nodes - bodies)
-        found = None
-        for share in (2, 6):
-            found = tried([w for w in map(whole, _windows(ordered, share)) if len(w) < len(nodes)])
-            if found is not None and len(found) < len(nodes):
-                break
-            found = None
-        if found is None:
-            return nodes
+    while (count := len(ordered := sorted(nodes - bodies))) > small:
+        starts = dict.fromkeys((count // 2, 0, count // 4))
+        halves = (whole(frozenset(ordered[start : start + (count + 1) // 2])) for start in starts)
+        found = tried([half for half in halves if len(half) < len(nodes)])
+        if found is None or len(found) >= len(nodes):
+            break
         nodes = found
+    for begins in (True, False):
+        ordered = sorted(nodes - bodies)
+        less, most = 0, len(ordered) - 1 if len(ordered) > small else 0
+        while less < most:  # so many nodes can be missing at this end, and more cannot
+            middle = (less + most + 1) // 2
+            part = ordered[middle:] if begins else ordered[:-middle]
+            found = tried([whole(frozenset(part))])
+            if found is not None and len(found) < len(nodes):
+                less, nodes = middle, found
+            else:
+                most = middle - 1
     return nodes
 
 
-def _windows(ordered: Sequence[int], share: int) -> Iterator[Nodes]:
-    """Overlapping ones: halves at the ends and in the middle; or all but a sixth at either end."""
-    count = len(ordered)
-    if share == 2:
-        quarter = count // 4
-        for start in (0, count // 2, quarter):
-            yield frozenset(ordered[start : start + (count + 1) // 2])
-    else:
-        sixth = count // 6
-        for start in (0, sixth):
-            yield frozenset(ordered[start : start + count - sixth])
-
-
-def thinned(nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None) -> Nodes:
+def thinned(
+    nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None, *, pass_by: bool = False
+) -> Nodes:
     """Nodes without all parts of them that can be missing; one by one in the end.
 
-    candidates: the nodes that may be taken out; None: all.
+    candidates: the nodes that may be taken out; None: all. pass_by: lets readers of what is taken out read what it read, so
+    that a chain between two nodes that matter becomes short.
     """
+    chosen = nodes if candidates is None else frozenset(candidates)
     part = 0
+
+    def without(*groups: Sequence[int]) -> Nodes:
+        gone = {n for group in groups for n in group}
+        return nodes.difference(gone).union(~n for n in gone if pass_by)
+
     while True:
-        open_ = sorted(n for n in (nodes if candidates is None else nodes.intersection(candidates)) if n >= 0)
+        open_ = sorted(n for n in nodes & chosen if n >= 0)
         part = min(part or max(1, len(open_) // 2), max(1, len(open_)))
         removed = False
         # From the end: what computes the outputs is most often not needed for the failure.
-        starts = list(range(0, len(open_), part))[::-1]
-        while starts:
-            wave, starts = starts[:2], starts[2:]
-            without = [nodes.difference(open_[s : s + part]) for s in wave]
-            both = nodes.difference(*(open_[s : s + part] for s in wave))
-            options = [
-                one for one in ([both] if len(wave) > 1 else []) + without if one and size(one) < size(nodes)
-            ]
-            found = tried(options) if options else None
+        groups = [open_[start : start + part] for start in range(0, len(open_), part)][::-1]
+        for at in range(0, len(groups), 2):
+            wave = groups[at : at + 2]
+            options = [without(*wave), *(map(without, wave) if len(wave) > 1 else ())]
+            found = tried([one for one in options if one and size(one) < size(nodes)])
             if found is not None and size(found) < size(nodes):
                 nodes, removed = found, True
         if part > 1:
@@ -101,11 +89,13 @@ def thinned(nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None)
 
 
 def around(named: Nodes, neighbours: Callable[[Nodes], set[int]], most: int) -> Iterator[Nodes]:
-    """The nodes that a message names, and these with more and more of those beside them, up to `most`."""
-    nodes = named
+    """Some nodes, and these with those beside them in 1, 2, 4 and so many steps, up to `most`."""
+    nodes, steps = named, 0
     while nodes and len(nodes) <= most:
         yield nodes
-        wider = nodes | neighbours(nodes)
-        if wider == nodes:
+        before, more = nodes, max(1, steps)
+        for _ in range(more):
+            nodes = nodes | neighbours(nodes)
+        steps += more
+        if nodes == before:
             return
-        nodes = wider

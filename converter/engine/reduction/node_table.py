@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
-_SIZES_ONLY = frozenset({"Shape", "Size"})
+SIZES_ONLY = frozenset({"Shape", "Size"})
 """Operators whose result depends on their input's shape and not on its values."""
 
 
@@ -37,6 +37,50 @@ class NodeTable:
         found: list[NumberedNode] = []
         _collect(self.model.proto.graph, None, found)
         return tuple(found)
+
+    @cached_property
+    def nodes(self) -> tuple[onnx.NodeProto, ...]:
+        return tuple(entry.node for entry in self.entries)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Graph inputs, initializers that old models list among them left out."""
+        return tuple(v.name for v in self.model.proto.graph.input if v.name not in self.initializers)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.model.proto.graph.output)
+
+    @cached_property
+    def initializers(self) -> dict[str, onnx.TensorProto]:
+        return {tensor.name: tensor for tensor in self.model.proto.graph.initializer}
+
+    @cached_property
+    def constant_nodes(self) -> dict[str, onnx.NodeProto]:
+        """Constant nodes of the main graph, by the value that they make."""
+        return {node.output[0]: node for node in self.model.proto.graph.node if is_constant(node)}
+
+    @cached_property
+    def constants(self) -> dict[str, onnx.TensorProto]:
+        """Initializers, and the tensors of Constant nodes by the value that they make."""
+        made = self.constant_nodes.items()
+        return {
+            **self.initializers,
+            **{n: a.t for n, node in made for a in node.attribute if a.name == "value"},
+        }
+
+    @cached_property
+    def made(self) -> tuple[str, ...]:
+        """Values that nodes of the main graph compute, in order."""
+        return self.made_by(self.outer)
+
+    def made_by(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(name for number in numbers for name in self.nodes[number].output if name)
+
+    def label(self, number: int) -> str:
+        """What the node is called; by its first output where it has no name."""
+        node = self.nodes[number]
+        return node.name or f"(unnamed, makes {next(filter(None, node.output), '')})"
 
     @cached_property
     def outer(self) -> tuple[int, ...]:
@@ -113,15 +157,14 @@ class NodeTable:
     @cached_property
     def varying(self) -> frozenset[str]:
         """Values that depend on the values of inputs, or of a loop's iteration. Sizes of inputs decide all others."""
-        held = {tensor.name for tensor in self.model.proto.graph.initializer}
-        found = {value.name for value in self.model.proto.graph.input} - held
+        found = set(self.inputs)
         for entry in self.entries:
             for graph in subgraphs(entry.node):
                 found.update(value.name for value in graph.input)
         for (
             entry
-        ) in self.entries:  # a body may come after what makes its outputs vary, so its node is asked for all
-            if entry.node.op_type in _SIZES_ONLY and not normalise_domain(entry.node.domain):
+        ) in self.entries:  # a body may come after what makes its outputs vary: its node is asked for all
+            if entry.node.op_type in SIZES_ONLY and not normalise_domain(entry.node.domain):
                 continue
             inner = [self.entries[n].node.output for n in self.inside({entry.number})] if _has(entry) else []
             if not found.isdisjoint(self.reads[entry.number]) or (_has(entry) and _iterates(entry)):
@@ -155,6 +198,12 @@ def _collect(graph: onnx.GraphProto, parent: int | None, found: list[NumberedNod
         found.append(entry)
         for inner in subgraphs(node):
             _collect(inner, entry.number, found)
+
+
+def op_name(node: onnx.NodeProto) -> str:
+    """The op_type, with its domain where that is not ONNX's."""
+    domain = normalise_domain(node.domain)
+    return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def is_constant(node: onnx.NodeProto) -> bool:

@@ -16,11 +16,17 @@ from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, cut
-from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed, shortened, thinned
+from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, around, narrowed, thinned
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.shape_worker import SHAPE_WORKER
-from trtsmith.converter.engine.reduction.signature import nodes_named, signature_of
-from trtsmith.converter.engine.reduction.trials import JOBS, SHORTEST_S, TRIAL_WORKER, Trials
+from trtsmith.converter.engine.reduction.trials import (
+    JOBS,
+    SHORTEST_S,
+    TRIAL_WORKER,
+    Trials,
+    nodes_named,
+    signature_of,
+)
 from trtsmith.converter.engine.reduction.value_sizes import Shape, value_sizes
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -81,13 +87,12 @@ def reduce_refusal(
     *,
     flavour: str,
     limit_s: float,
-    jobs: int | None = None,
     by_name: bool = True,
     on_progress: Progress | None = None,
 ) -> Reduced | None:
     """The smallest part of the request's model that was found to fail as `error` says; None where not even all does.
 
-    flavour: of the TensorRT that refused it. limit_s: for all of it. jobs: builds at a time. by_name: whether the nodes
+    flavour: of the TensorRT that refused it. limit_s: for all of it. by_name: whether the nodes
     that the message names are looked at first. Nothing is written but in the system's folder for temporary files, and
     nothing is left there; Ctrl-C ends all children.
     """
@@ -101,7 +106,7 @@ def reduce_refusal(
     subject = WholeGraph(table, sizes, request.profiles)
     with (
         ScratchFolder("reduce") as folder,
-        Pool(TRIAL_WORKER, jobs or min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
+        Pool(TRIAL_WORKER, min(JOBS, os.cpu_count() or 1), flavour=flavour) as pool,
     ):
         for location, file in model.files.items():
             link = Path(folder) / location
@@ -114,7 +119,7 @@ def reduce_refusal(
             pool,
             signature_of(died or error),
             started + limit_s,
-            on_progress or _ignore,
+            on_progress or (lambda text: None),
         )
         if died is not None and died.timed_out:
             trials.slowest_s = max(SHORTEST_S, min(request.timeout_s or limit_s, limit_s / 10))
@@ -166,13 +171,13 @@ def _search(trials: Trials, said: str) -> bool:
     if start is None:
         return not trials.is_late
     bodies = frozenset(table.inside(table.outer))
-    nodes = narrowed(start, trials.tried, bodies, table.with_bodies)
+    nodes = narrowed(start, trials.tried, bodies, table.with_bodies, SMALL)
     while not trials.is_late:
         before = nodes
         nodes = thinned(nodes, trials.tried, table.outer)
         nodes = thinned(nodes, trials.tried, bodies)
         can_be_passed = [n for n in nodes if n >= 0 and trials.subject.passes(n) is not None]
-        nodes = shortened(nodes, trials.tried, can_be_passed)
+        nodes = thinned(nodes, trials.tried, can_be_passed, pass_by=True)
         if nodes == before:
             break
     return not trials.is_late
@@ -198,7 +203,3 @@ def _named(trials: Trials, said: str) -> Nodes | None:
         if found is not None or trials.is_late:
             return found
     return None
-
-
-def _ignore(text: str) -> None:
-    del text

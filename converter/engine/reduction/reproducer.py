@@ -12,6 +12,7 @@ import onnx
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.child.process import ChildDied
+from trtsmith.converter.engine.reduction.node_table import op_name
 from trtsmith.converter.engine.reduction.reduce import Reduced
 from trtsmith.converter.graph.infer import value_types
 from trtsmith.converter.model.errors import BuildRefused
@@ -19,7 +20,6 @@ from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import normalise_domain
 
 MOST_SHOWN = 10
 """Nodes that a message describes; of more, the first ones."""
@@ -64,10 +64,10 @@ def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending
         + "\n".join(f"    {line}" for line in shown)
     )
     entry = reduced.subject.table.entries[min(reduced.nodes)]
-    name = entry.node.name or next(filter(None, entry.node.output), "")
+    name = _name(entry.node)
     rest = f" and {count - 1} other{'s' * (count > 2)}" if count > 1 else ""
     fix = "; ".join(filter(None, (mending, first.fix, _command(reduced, saved))))
-    problem = Problem(what, f"{_file(first)}node {name!r} ({_kind(entry.node)}){rest}", first.expected, fix)
+    problem = Problem(what, f"{_file(first)}node {name!r} ({op_name(entry.node)}){rest}", first.expected, fix)
     left = [other for other in others if other.what != first.what and "node" in other.where]
     return BuildRefused([problem, *left])
 
@@ -93,16 +93,11 @@ def node_lines(reduced: Reduced) -> Iterator[str]:
         entry = table.entries[number]
         inside = "" if entry.parent is None else f", inside {_name(table.entries[entry.parent].node)!r}"
         reads = ", ".join(value(name) for name in entry.node.input if name) or "nothing"
-        yield f"{_name(entry.node)!r} ({_kind(entry.node)}{inside}) reads {reads}"
+        yield f"{_name(entry.node)!r} ({op_name(entry.node)}{inside}) reads {reads}"
 
 
 def _name(node: onnx.NodeProto) -> str:
     return node.name or next(filter(None, node.output), "")
-
-
-def _kind(node: onnx.NodeProto) -> str:
-    domain = normalise_domain(node.domain)
-    return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _file(problem: Problem) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     del events, log_path
     asked = json.loads(request_json)
     model = runnable(load_model(Path(asked["model"])))
-    marked, shapes = _marked(model, asked["names"])
+    marked, shapes = with_shapes(model, asked["names"])
     found = []
     for corner in asked["corners"]:
         feeds = dict(_feeds(marked.proto, corner, asked["values"]))
@@ -37,12 +37,13 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
     return {"shapes": found}
 
 
-def _marked(model: Model, names: Sequence[str]) -> tuple[Model, dict[str, str]]:
-    """The model with the shapes of these values for its outputs."""
+def with_shapes(model: Model, names: Iterable[str]) -> tuple[Model, dict[str, str]]:
+    """The model with the shapes of these values for its outputs, and by value the name of its shape."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     fresh = FreshNames.of(proto)
     have = {name for node in proto.graph.node for name in node.output}
+    have |= {one.name for one in (*proto.graph.input, *proto.graph.initializer)}
     shapes = {}
     del proto.graph.output[:]
     for name in names:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +11,11 @@ from onnx import numpy_helper
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.reduction.node_table import NodeTable
-from trtsmith.converter.graph.infer import infer_shapes, shapes_of, value_types
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.infer import infer_shapes, value_shapes, value_types
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.ort import run
-from trtsmith.importers.dtypes import BITS
+from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
+from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 
 MOST_SIZES = 64
 """Numbers of a value that is taken for sizes, at the most."""
@@ -124,85 +123,32 @@ def _at(table: NodeTable, corner: Mapping[str, Shape], values: set[str]) -> Know
             value.type.tensor_type.ClearField("shape")
     inputs = list(proto.graph.input)
     for value in inputs:
-        sizes = corner.get(value.name)
+        given = corner.get(value.name)
         dims = value.type.tensor_type.shape.dim
-        if sizes is None:
+        if given is None:
             continue
-        if value.name in values or len(dims) != len(sizes):
+        if value.name in values or len(dims) != len(given):
             dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            array = np.array(sizes if dims else sizes[0], dtype)
+            array = np.array(given if dims else given[0], dtype)
             proto.graph.initializer.append(numpy_helper.from_array(array, value.name))
             proto.graph.input.remove(value)
             continue
-        for dim, size in zip(dims, sizes, strict=True):
+        for dim, size in zip(dims, given, strict=True):
             dim.Clear()
             dim.dim_value = size
-    types = value_types(infer_shapes(table.model.with_proto(proto)).proto)
+    inferred = infer_shapes(table.model.with_proto(proto))
     shapes = {
-        name: tuple(size for size in shape if size is not None)
-        for name, shape in shapes_of(types).items()
-        if None not in shape
+        name: tuple(size for size in sizes if size is not None)
+        for name, sizes in value_shapes(inferred.proto).items()
+        if None not in sizes
     }
-    return shapes, _decided(table, proto, types, shapes)
-
-
-def _decided(
-    table: NodeTable,
-    proto: onnx.ModelProto,
-    types: Mapping[str, onnx.TypeProto.Tensor],
-    shapes: Mapping[str, Shape],
-) -> dict[str, np.ndarray]:
-    """The values of the main graph that sizes decide, computed by onnxruntime with Shape nodes for constants."""
-    program = onnx.ModelProto(
-        ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions
-    )
-    graph = program.graph
-    graph.name = "sizes"
-    held = {tensor.name: tensor for tensor in proto.graph.initializer}
-    have: set[str] = set()
-    made: list[str] = []
-    for node in proto.graph.node:
-        if node.op_type == "Constant" and not node.domain:
-            graph.node.append(node)
-            have.update(node.output)
-            continue
-        if node.op_type in ("Shape", "Size") and not node.domain and node.input[0] in shapes:
-            graph.initializer.append(
-                numpy_helper.from_array(_size_of(node, shapes[node.input[0]]), node.output[0])
-            )
-            made.append(node.output[0])
-            have.add(node.output[0])
-            continue
-        reads = [name for name in node.input if name]
-        if node.attribute and any(a.type in (a.GRAPH, a.GRAPHS) for a in node.attribute):
-            continue
-        if not all(_is_small(types.get(name), shapes.get(name)) for name in (*reads, *node.output)):
-            continue
-        if any(name not in have and name not in held for name in reads) or not reads:
-            continue
-        graph.node.append(node)
-        have.update(node.output)
-        made += [name for name in node.output if name]
-    read = {name for node in graph.node for name in node.input}
-    graph.initializer.extend(tensor for name, tensor in held.items() if name in read)
-    wanted = [name for name in made if types[name].elem_type in _SIZE_TYPES]
-    if not wanted:
-        return {}
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
-    with suppress(ConversionError):
-        return run(table.model.with_proto(program), {}, optimise=False)
-    return {}
-
-
-def _size_of(node: onnx.NodeProto, shape: Shape) -> np.ndarray:
-    """What Shape or Size makes of it."""
-    if node.op_type == "Size":
-        return np.array(int(np.prod(shape)), np.int64)
-    given = {attribute.name: attribute.i for attribute in node.attribute}
-    return np.array(shape[given.get("start", 0) : given.get("end", len(shape))], np.int64)
-
-
-def _is_small(kind: onnx.TypeProto.Tensor | None, shape: Shape | None) -> bool:
-    if kind is None or shape is None or kind.elem_type not in BITS:
-        return False
-    return int(np.prod(shape)) <= MOST_SIZES
+    whole = Graph(inferred)
+    known = RangeAnalysis(whole, ProfileRanges())
+    decided = {}
+    for name in table.made:
+        one = known.of(whole.root, name)
+        shape, numbers = one.sizes, one.numbers() if one.elem_type in _SIZE_TYPES else None
+        if shape is not None and numbers is not None and len(numbers) <= MOST_SIZES:
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(one.elem_type)
+            decided[name] = np.array(numbers, dtype).reshape(shape)
+    return shapes, decided

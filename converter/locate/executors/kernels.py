@@ -5,6 +5,7 @@ It shows what a kernel does in its place in a model, on any CUDA GPU. What Tenso
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -12,10 +13,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
-from trtsmith.converter.locate.fault_graph import GraphView
-from trtsmith.converter.locate.region import region_model, segment
+from trtsmith.converter.locate.searched_graph import part_of, region_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.plugin.calls import KernelCall
@@ -35,8 +37,7 @@ class OnKernels:
 
     name = "the plugins' kernels, with onnxruntime for the other nodes"
     types = COMPARABLE
-    tf32 = False
-    fuses = False
+    tf32 = float16_sums = fuses = False
 
     def __init__(self, kernels: PluginKernels) -> None:
         self._kernels = kernels
@@ -44,18 +45,22 @@ class OnKernels:
     def execute(self, model: Model, feeds: Arrays) -> dict[str, np.ndarray]:
         """Plugin node by plugin node, in order: onnxruntime what comes before it, then the kernel."""
         model = infer_shapes(model)
-        view = GraphView(model)
-        types = value_types(model.proto)
-        known: dict[str, np.ndarray] = dict(feeds)
-        known |= {name: model.array(tensor) for name, tensor in view.initializers.items()}
-        start = 0
-        for index, node in enumerate(view.nodes):
+        table, types = NodeTable(model), value_types(model.proto)
+        known = {**feeds, **{name: model.array(tensor) for name, tensor in table.initializers.items()}}
+        for name, node in table.constant_nodes.items():
+            if (value := constant_value(node, model)) is not None:
+                known[name] = value
+        waiting: list[int] = []
+        for number in table.outer:
+            node = table.nodes[number]
             if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
-                _compute(view, range(start, index), types, known)
+                _compute(table, waiting, types, known)
                 known.update(self._run(node, known))
-                start = index + 1
-        _compute(view, range(start, len(view.nodes)), types, known)
-        return {name: known[name] for name in view.outputs}
+                waiting = []
+            else:
+                waiting.append(number)
+        _compute(table, waiting, types, known)
+        return {name: known[name] for name in table.outputs}
 
     def _run(self, node: onnx.NodeProto, known: Arrays) -> dict[str, np.ndarray]:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -67,17 +72,21 @@ class OnKernels:
 
 
 def _compute(
-    view: GraphView, nodes: range, types: dict[str, onnx.TypeProto.Tensor], known: dict[str, np.ndarray]
+    table: NodeTable,
+    nodes: Sequence[int],
+    types: Mapping[str, onnx.TypeProto.Tensor],
+    known: dict[str, np.ndarray],
 ) -> None:
     """The values of consecutive nodes that anybody reads later, in onnxruntime."""
-    region = segment(view, nodes)
-    if not region.outputs:
-        return
-    infos = []
-    for name in region.outputs:
-        info = onnx.ValueInfoProto(name=name)
-        if name in types:
-            info.type.tensor_type.elem_type = types[name].elem_type
-        infos.append(info)
-    given = {name: known[name] for name in region.inputs}
-    known.update(Onnxruntime().execute(region_model(view, region, given, infos), given))
+    later = {name for n in table.outer if nodes and n > nodes[-1] for name in table.reads[n]} | {
+        *table.outputs
+    }
+    region = part_of(table, nodes, nodes)
+    wanted = [name for name in region.outputs if name in later]
+    infos = [onnx.ValueInfoProto(name=name) for name in wanted]
+    for info in infos:
+        if info.name in types:
+            info.type.tensor_type.elem_type = types[info.name].elem_type
+    if infos:
+        given = {name: known[name] for name in region.inputs}
+        known.update(Onnxruntime().execute(region_model(table, region, given, infos), given))

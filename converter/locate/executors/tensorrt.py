@@ -43,6 +43,7 @@ class OnTensorRT:
     shapes: Mapping[str, ShapeRange] = field(default_factory=dict)
     flavour: str = "auto"
     timeout_s: float | None = None
+    float16_sums: bool = False
 
     name = "TensorRT"
     types = frozenset({"float32", "float16", "bfloat16", "int8", "int32", "int64", "bool"})

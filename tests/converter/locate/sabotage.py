@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
-from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Onnxruntime
+from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
+from trtsmith.converter.locate.searched_graph import Rounding, SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.verify.allowance import CHANCE, FACTOR
 from trtsmith.importers.problem import Problem
 
 Change = Callable[[onnx.GraphProto], None]
+
+
+def searched(
+    table: NodeTable, values: Mapping[str, Value], feeds: Arrays, executor: Executor | None = None
+) -> SearchedGraph:
+    return SearchedGraph(table, {**values}, feeds, executor or Sabotaged(), lambda text: None)
+
+
+def allowing(outputs: Arrays, precision: str = "tf32", most: float = 0.0) -> SearchOptions:
+    """Options by which outputs may differ by so much, or by the least that the precision allows."""
+    changed = {n: a * (1 + most / FACTOR / (1 + CHANCE / a.size**0.5)) for n, a in outputs.items()}
+    narrow = {n: a.astype(outputs[n].dtype) for n, a in changed.items()}
+    return SearchOptions(rounding=Rounding(outputs, narrow, precision))
 
 
 def nothing(graph: onnx.GraphProto) -> None:
@@ -36,6 +52,7 @@ class Sabotaged:
     change: Change = nothing
     refused: frozenset[str] = frozenset()
     tf32: bool = False
+    float16_sums: bool = False
     fuses: bool = False
     types: frozenset[str] = COMPARABLE
     asked: list[tuple[str, ...]] = field(default_factory=list)
@@ -51,6 +68,14 @@ class Sabotaged:
         proto.CopyFrom(model.proto)
         self.change(proto.graph)
         return Onnxruntime().execute(model.with_proto(proto), feeds)
+
+
+def to_tf32(array: np.ndarray) -> np.ndarray:
+    """float32 cut to 10 bits of mantissa, as some kernels of tensor cores read their operands; float16 as it is."""
+    if array.dtype != np.float32:
+        return array
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    return (bits & np.uint32(0xFFFFE000)).view(np.float32).reshape(array.shape)
 
 
 INFO = EngineInfo("tensorrt_rtx", "1.6.1.120", "a GPU", "9.0", (), (), 1, 0)

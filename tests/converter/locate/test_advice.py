@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trtsmith.converter.locate.advice import MOST_NAMED, advice, arithmetic
-from trtsmith.converter.locate.wider import ReducedNodes
+from trtsmith.converter.locate.describe import MOST_NAMED, advice
+from trtsmith.converter.locate.node_judge import arithmetic
+from trtsmith.converter.locate.reduced_precision import ReducedNodes
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.tolerances import parse_tolerances

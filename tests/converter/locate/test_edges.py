@@ -12,8 +12,7 @@ from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.converter.models import load, value
-from trtsmith.converter.locate.executors.edges import plain_edges
-from trtsmith.converter.locate.executors.executor import Onnxruntime
+from trtsmith.converter.locate.executors.executor import Onnxruntime, plain_edges
 
 
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])

@@ -8,14 +8,13 @@ import numpy as np
 import onnx
 from onnx import helper as oh
 
+from tests.converter.locate.sabotage import searched
 from tests.converter.models import load, value
-from trtsmith.converter.locate.executors.executor import Onnxruntime
+from trtsmith.converter.engine.reduction.node_table import NodeTable
+from trtsmith.converter.locate.executors.executor import Onnxruntime, probe
 from trtsmith.converter.locate.executors.kernels import OnKernels
-from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
-from trtsmith.converter.locate.probe import probe
-from trtsmith.converter.locate.search import marked_model
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.calls import KernelCall
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
@@ -59,9 +58,9 @@ def twice(path: Path) -> Model:
 def test_the_graph_is_computed_in_turns(tmp_path: Path) -> None:
     model = rewrite(twice(tmp_path / "m.onnx")).model
     kernels = References()
-    view = GraphView(model)
+    view = NodeTable(model)
     values = probe(expand(model), view.made, {"x": X})
-    marked = marked_model(view, values, view.made)
+    marked = searched(view, values, {}).marked(view.made)
     found = OnKernels(kernels).execute(marked, {"x": X})
     wanted = Onnxruntime().execute(marked, {"x": X})
     assert found.keys() == wanted.keys() and len(kernels.calls) == 2

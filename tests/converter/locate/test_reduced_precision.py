@@ -14,7 +14,7 @@ import pytest
 from onnx import numpy_helper
 
 from tests.converter.locate.graphs import W2, network, x
-from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, node_of, nothing
+from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, allowing, node_of, nothing
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision, precision_facts
@@ -22,10 +22,11 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.locate import prepare
+from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
 from trtsmith.converter.locate.prepare import Asked, locate_asked, prepared
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
@@ -74,8 +75,9 @@ def test_the_wrong_node_is_named(tmp_path: Path, flag: str, change: Change, name
 
 @FORMATS
 def test_nothing_is_named_where_nothing_is_wrong(tmp_path: Path, flag: str) -> None:
-    allowed = {"y": {"fp16": 2e-3, "bf16": 1.6e-2}[flag]}
-    reduced, located = found(tmp_path, PrecisionRequest(flag), nothing, allowed=allowed)
+    outputs = Onnxruntime().execute(network(tmp_path / "m.onnx"), x())
+    rounding = allowing(outputs, flag).rounding
+    reduced, located = found(tmp_path, PrecisionRequest(flag), nothing, rounding=rounding)
     assert (located.status, located.nodes, located.skipped) == ("agree", (), ())
     dtypes = {v.name: v.dtype for v in located.values}
     assert dtypes["p"] == {"fp16": "float16", "bf16": "bfloat16"}[flag] and dtypes["soft"] == "float32"

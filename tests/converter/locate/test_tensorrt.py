@@ -11,19 +11,17 @@ import pytest
 from onnx import helper as oh
 
 from tests.converter.locate.graphs import network, x
-from tests.converter.locate.sabotage import INFO, FakeTensorRT
+from tests.converter.locate.sabotage import INFO, FakeTensorRT, searched
 from tests.converter.models import inverse, load, value
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
-from trtsmith.converter.locate.executors.executor import Arrays
+from trtsmith.converter.locate.executors.executor import Arrays, probe
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
-from trtsmith.converter.locate.fault_graph import GraphView
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
-from trtsmith.converter.locate.probe import probe
-from trtsmith.converter.locate.search import marked_model
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import ShapeRange
@@ -89,7 +87,7 @@ def test_tensorrt_builds_with_every_value_as_an_output(native: bool, tmp_path: P
     model = load_model(inverse(tmp_path / "m.onnx")) if not native else network(tmp_path / "m.onnx")
     graph = rewrite(model).model
     feeds = x() if native else {"x": np.ones((2, 4, 4), np.float32) + np.eye(4, dtype=np.float32)}
-    view = GraphView(graph)
+    view = NodeTable(graph)
     values = probe(expand(graph), view.made, feeds)
     built: list[BuildResult] = []
 
@@ -103,7 +101,7 @@ def test_tensorrt_builds_with_every_value_as_an_output(native: bool, tmp_path: P
 
     libraries = () if native else (plugin_library(),)
     OnTensorRT(real, run, libraries, flavour="tensorrt_rtx").execute(
-        marked_model(view, values, view.made), feeds
+        searched(view, values, feeds).marked(view.made), feeds
     )
     assert {tensor.name for tensor in built[0].outputs} == set(view.made)
 

@@ -13,7 +13,7 @@ from tests.converter.plugin.saved import X, Y, folder
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.options import SearchOptions
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.plugin.calls import KernelCall, Kernels
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker
 from trtsmith.converter.plugin.replay import read_case, replay

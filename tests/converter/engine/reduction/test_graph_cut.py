@@ -167,6 +167,14 @@ def test_bodies_are_cut_with_their_values_given_from_outside(tmp_path: Path) -> 
     assert cut(whole, {TANH}).nodes == {THE_LOOP, TANH}
 
 
+def test_constants_that_no_tensor_holds_come_as_nodes(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 20]>
+    g (string[2] x) => (string[2] y) { c = Constant<value_strings = ["a", "b"]>() y = StringConcat(x, c) }"""
+    part = cut(subject(tmp_path, text), {0})
+    assert [node.op_type for node in part.proto.graph.node] == ["Constant", "StringConcat"]
+    assert edges(part) == (["x"], ["y"])
+
+
 def test_nodes_that_are_passed_by(tmp_path: Path) -> None:
     whole = subject(tmp_path, CHAIN, RANGES)
     assert whole.passes(B) == "a" and whole.passes(A) is None  # its input is no node's

@@ -6,7 +6,7 @@ import pytest
 
 from trtsmith.converter.engine.build.explain import explain
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.engine.reduction.signature import nodes_named, same, signature_of
+from trtsmith.converter.engine.reduction.trials import nodes_named, same, signature_of
 from trtsmith.converter.model.errors import BuildRefused
 
 SQUEEZE = (

@@ -1,1 +1,0 @@
-"""Finds what TensorRT computes wrongly together, of nodes that are right alone."""
