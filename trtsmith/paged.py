@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trtsmith.arguments import StrPath
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.convert import reports
 from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
@@ -17,6 +16,7 @@ from trtsmith.converter.locate.prepare import Asked, PreparedSearch
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions
+from trtsmith.options import StrPath
 
 Content = Callable[[ModuleType], Any]
 """Of trtsmith.converter.pages.contents, what is on the page."""

@@ -7,18 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.bench_request import graphs_of
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
-from trtsmith.converter.cli.arguments import shapes_of
 from trtsmith.converter.cli.commands import bench, convert
-from trtsmith.converter.cli.precision_arguments import precision_of
-from trtsmith.converter.cli.refusal_arguments import refusals_of
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
@@ -71,7 +67,7 @@ def zoo_commands() -> ZooCommands:
     """The commands, with the options that they have now."""
     of_convert = (
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
-        OptionCheck(("values",), lambda options: parse_values(options.values)),
+        OptionCheck(("values",), values_of),
         OptionCheck(
             ("rtol", "atol", "not-compared", "compare", "max-cost"),
             lambda options: parse_tolerances(
@@ -133,7 +129,7 @@ def _check_references(options: argparse.Namespace) -> None:
 
 
 def _check_inputs(options: argparse.Namespace) -> None:
-    shapes = parse_shapes(options.shapes)
+    shapes = shapes_of(options)
     check_options(
         BenchOptions(Path(ENGINE), shapes=shapes, at=check_points(options.at), inputs=options.inputs)
     )

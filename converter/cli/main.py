@@ -68,7 +68,6 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         prog="trtsmith",
         description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
         epilog=_EXIT_CODES,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtsmith.converter.cli.console import Console
@@ -13,22 +12,6 @@ if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.pages.conversion_document import PageContent
 
 Content = Callable[[Any, tuple[str, ...]], "PageContent"]
-
-
-def add_page(parser: argparse.ArgumentParser) -> None:
-    """The options."""
-    parser.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a page to look at: what was done and why, the network, errors, times; it needs no network",
-    )
-    parser.add_argument(
-        "--model-explorer",
-        type=Path,
-        metavar="DIR",
-        help="write overlays for Google's Model Explorer: route, rule, type, error and time by node",
-    )
 
 
 def check_page(options: argparse.Namespace, others: Iterable[object]) -> None:

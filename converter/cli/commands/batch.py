@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trtsmith.batch_function import BatchOptions, batch_of
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
-from trtsmith.converter.batch.driver import BatchRequest, run_batch
+from trtsmith.converter.batch.driver import run_batch
 from trtsmith.converter.batch.results.diff import WORSE
 from trtsmith.converter.batch.results.document import RESULTS
-from trtsmith.converter.batch.store import VARIABLE, default_folder
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
-from trtsmith.converter.cli.arguments import positive_int
 from trtsmith.converter.cli.batch_diff import run_diff
-from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.cli.batch_progress import batch_progress
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.build.flavour import installed_flavours
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 
 _DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, in processes of this machine
@@ -64,8 +61,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "zoo",
@@ -83,39 +78,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print what came of it (or --list, or diff) as JSON"
     )
-    which = parser.add_argument_group("which tasks")
-    which.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated",
-    )
-    which.add_argument(
-        "--list", action="store_true", help="show the tasks and their command lines, and do nothing"
-    )
-    which.add_argument(
-        "--retry-failed",
-        action="store_true",
-        help="do again what was refused; what crashed or was lost is so anyway",
-    )
-    where = parser.add_argument_group("where they run")
-    where.add_argument(
-        "--jobs",
-        type=positive_int,
-        metavar="N",
-        help="tasks at a time (default: as many as there are cores for)",
-    )
-    where.add_argument(
-        "--on",
-        metavar="ADDRESS",
-        help="a Ray cluster (HOST:PORT), or local: a Ray that is started on this machine; needs the extra `fleet`",
-    )
-    cache = parser.add_argument_group("the cache").add_mutually_exclusive_group()
-    cache.add_argument(
-        "--cache", type=Path, metavar="DIR", help=f"its folder (default: ${VARIABLE}, or one of the user's)"
-    )
-    cache.add_argument("--no-cache", action="store_true", help="neither read nor write it")
+    add_options(parser, BatchOptions)
     init = parser.add_argument_group("a new zoo")
     init.add_argument(
         "--init",
@@ -189,16 +152,7 @@ def _init(options: argparse.Namespace, console: Console) -> int:
 
 
 def _batch(options: argparse.Namespace, console: Console, zoo: Path) -> int:
-    request = BatchRequest(
-        tasks=read_zoo(zoo, zoo_commands()),
-        folder=options.output or Path(f"{zoo.stem}-results"),
-        title=zoo.name,
-        only=tuple(options.only),
-        on=options.on,
-        jobs=options.jobs,
-        cache=None if options.no_cache else (options.cache or default_folder(os.environ, Path.home())),
-        retry_failed=options.retry_failed,
-    )
+    request = batch_of(zoo, options.output or Path(f"{zoo.stem}-results"), options)
     if options.list:
         _list(request.chosen(), console, as_json=options.json)
         return EXIT_OK

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.rewrite.rules import stock
+from trtsmith.flags import add_options
 from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef
 from trtsmith.importers.registry import MODELOPT_DOMAIN, find_aliases, operators, package_of
+from trtsmith.options import Operators
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -19,13 +20,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "ops",
         parents=[common],
         description="List the operators that trtsmith brings to TensorRT, and every alias that it reads.",
-        allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")
     parser.add_argument(
         "--stock", action="store_true", help="the plugins that TensorRT itself brings instead, by release"
     )
-    add_operators(parser)
+    add_options(parser, Operators)
     parser.set_defaults(run=run)
 
 

@@ -1,0 +1,126 @@
+"""`check` of the public API, its options, and what they ask of the stages.
+
+The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typing_extensions import TypedDict
+
+from trtsmith.arguments import (
+    Example,
+    ModelLike,
+    arrays_of,
+    freeze_of,
+    model_of,
+    paths_of,
+    precision_of,
+    refusals_of,
+    shapes_of,
+    silent,
+    targets_of,
+    values_of,
+    with_operators,
+)
+from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions
+from trtsmith.converter.convert.foreign_nodes import target_of
+from trtsmith.converter.convert.trial_build import TrialBuild, check_model
+from trtsmith.model_options import (
+    FLAVOUR,
+    LEVEL,
+    PLUGINS,
+    PREFER_STOCK,
+    TARGET,
+    TIMEOUT,
+    Freezing,
+    Precision,
+    Refused,
+    Shapes,
+    Torch,
+)
+from trtsmith.options import Flag, Operators, Paths, Texts, with_defaults
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class LookedAt(TypedDict, total=False):
+    plugins: Annotated[Paths, PLUGINS]
+    flavour: Annotated[str, FLAVOUR]
+    prefer_stock: Annotated[bool, PREFER_STOCK]
+
+
+class Trial(TypedDict, total=False):
+    """a build"""
+
+    build: Annotated[
+        bool,
+        Flag(
+            "also build the engine, which takes longer and writes none: only that tells whether TensorRT takes the graph"
+        ),
+    ]
+    target: Annotated[Texts, TARGET]
+    optimization_level: Annotated[int | None, LEVEL]
+    timeout: Annotated[float | None, TIMEOUT]
+
+
+class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused, Operators, total=False):
+    """The options of `trtsmith check`."""
+
+
+def looked_at(given: Any) -> AnalysisOptions:
+    """How a model is looked at that `check` or `convert` is given."""
+    return AnalysisOptions(
+        target=target_of(given.flavour, prefer_stock=given.prefer_stock),
+        freeze=freeze_of(given.freeze),
+        inputs=arrays_of(given.inputs, "inputs"),
+        plugins=paths_of(given.plugins),
+        precision=precision_of(given),
+        profiles=(shapes_of(given),),
+        values=(values_of(given),),
+    )
+
+
+def trial_of(given: Any) -> TrialBuild:
+    return TrialBuild(
+        asked=given.build,
+        flavour=given.flavour,
+        targets=targets_of(given.target),
+        optimization_level=given.optimization_level,
+        timeout_s=given.timeout,
+        refusals=refusals_of(given, None),
+        verbose=getattr(given, "verbose", False),  # more lines of the command line
+    )
+
+
+@with_operators
+def check(
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
+    **options: Unpack[CheckOptions],
+) -> Analysis:
+    """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
+
+    build: whether an engine is built, too, and thrown away, for which TensorRT is needed. Only that tells whether TensorRT
+        takes the graph: without it `convertible` says that every node has a route.
+
+    Other arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then. That a model
+    cannot be converted is a result and no error.
+
+    >>> import trtsmith
+    >>> analysis = trtsmith.check("model.onnx")
+    >>> analysis.convertible, analysis.problems
+    (True, ())
+    >>> for node in analysis.plan.nodes:
+    ...     print(node.op_type, node.route.value)
+    Neg native
+    com.microsoft::Inverse plugin
+
+    Raises InvalidModelError for what is no sound model, and UsageError.
+    """
+    given = with_defaults(CheckOptions, options)
+    return check_model(model_of(model, args, kwargs, given), looked_at(given), trial_of(given), silent)
