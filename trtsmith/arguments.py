@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +32,19 @@ from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
 from trtsmith.model_options import Torch
-from trtsmith.options import Arrays, Freeze, Paths, Ranges, Samples, StrPath, Texts, Tolerance, with_defaults
+from trtsmith.options import (
+    Arrays,
+    Freeze,
+    Option,
+    Paths,
+    Ranges,
+    Samples,
+    StrPath,
+    Texts,
+    Tolerance,
+    options_of,
+    with_defaults,
+)
 
 ModelLike = StrPath | bytes | onnx.ModelProto | Any
 """A path, a model in memory, or a torch.nn.Module or torch.export.ExportedProgram."""
@@ -228,6 +240,30 @@ def shapes_of(given: Any) -> dict[str, ShapeRange]:
 
 def values_of(given: Any) -> dict[str, ShapeRange]:
     return parse_values(ranges_of(given.values, ",", "[{}]"))
+
+
+def _read(option: Option, given: Any) -> Any:
+    value = getattr(given, option.name)
+    kind = option.type.removesuffix(" | None")
+    if kind in ("Arrays", "Ranges"):
+        return arrays_of(value, option.name) if kind == "Arrays" else _BY_NAME[option.name](given)
+    return _READERS[kind](value) if kind in _READERS else value
+
+
+_BY_NAME: Mapping[str, Callable[[Any], Any]] = {"shapes": shapes_of, "values": values_of}
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "StrPath": path_of,
+    "Paths": paths_of,
+    "Texts": texts_of,
+    "Freeze": freeze_of,
+    "Samples": samples_of,
+}
+
+
+def stage_options(stage: type[T], declared: type, given: Any, **more: Any) -> T:
+    """The options of a stage: those that are declared under the names of its fields, read by their types, and more."""
+    names = {field.name for field in fields(cast(Any, stage))} - more.keys()
+    return stage(**{o.name: _read(o, given) for o in options_of(declared) if o.name in names}, **more)
 
 
 def precision_of(given: Any) -> PrecisionRequest:

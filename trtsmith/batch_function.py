@@ -26,10 +26,7 @@ class Tasks(TypedDict, total=False):
 
     only: Annotated[
         Texts,
-        Flag(
-            "tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated",
-            "PATTERN",
-        ),
+        Flag("tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
         Flag("show the tasks and their command lines, and do nothing", "", "--list", action="store_true"),
     ]
     retry_failed: Annotated[bool, Flag("do again what was refused; what crashed or was lost is so anyway")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typing_extensions import TypedDict
 
 from trtsmith import paged
-from trtsmith.arguments import arrays_of, paths_of, shapes_of, silent, texts_of, with_operators
+from trtsmith.arguments import silent, stage_options, texts_of, with_operators
 from trtsmith.converter.bench.baselines import BASELINES
 from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
 from trtsmith.converter.bench.engine_bench import bench as timed
@@ -80,8 +80,7 @@ class Comparison(TypedDict, total=False):
     """comparison, of a model"""
 
     against: Annotated[
-        Texts,
-        Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas),
+        Texts, Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas)
     ]
     torch: Annotated[
         str,
@@ -105,28 +104,18 @@ class TimedOptions(Inputs, Timing, Comparison, TimedEngine, Page, Operators, Tel
 
 
 def timing_of(target: Path, given: Any) -> BenchOptions:
-    return BenchOptions(
+    timing = stage_options(
+        TimingOptions, TimedOptions, given, warmup_s=given.warmup_ms / 1e3, graphs=graphs_of(given.cuda_graph)
+    )
+    return stage_options(
+        BenchOptions,
+        TimedOptions,
+        given,
         target=target,
-        shapes=shapes_of(given),
         at=check_points(texts_of(given.at)),
-        inputs=arrays_of(given.inputs, "inputs"),
-        freeze=texts_of(given.freeze),
-        timing=TimingOptions(
-            given.warmup_ms / 1e3,
-            given.duration_s,
-            given.iterations,
-            given.streams,
-            given.transfers,
-            graphs_of(given.cuda_graph),
-        ),
+        timing=timing,
         layers=max(given.layers, 0),
-        against=texts_of(given.against),
-        torch=given.torch,
-        plugin_vs_native=given.plugin_vs_native,
-        plugins=paths_of(given.plugins),
-        flavour=given.flavour,
         timeout_s=given.timeout,
-        verbose=given.verbose,
     )
 
 

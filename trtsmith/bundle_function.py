@@ -29,23 +29,13 @@ class BundleOptions(TypedDict, total=False):
             action="store_const",
             const=True,
         ),
-        Flag(
-            "",
-            "",
-            "--no-batching",
-            alone="batching",
-            action="store_const",
-            dest="batching",
-            const=False,
-        ),
+        Flag("", "", "--no-batching", alone="batching", action="store_const", dest="batching", const=False),
     ]
     instances: Annotated[int, Flag("execution contexts on each GPU (default 1)", "N", default=1)]
     queue_delay_us: Annotated[
         int,
         Flag(
-            "how long a request may wait for others, in microseconds (default %(default)d)",
-            "US",
-            default=100,
+            "how long a request may wait for others, in microseconds (default %(default)d)", "US", default=100
         ),
     ]
 

@@ -13,14 +13,12 @@ from typing_extensions import TypedDict
 from trtsmith.arguments import (
     Example,
     ModelLike,
-    arrays_of,
-    freeze_of,
     model_of,
-    paths_of,
     precision_of,
     refusals_of,
     shapes_of,
     silent,
+    stage_options,
     targets_of,
     values_of,
     with_operators,
@@ -73,11 +71,11 @@ class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused,
 
 def looked_at(given: Any) -> AnalysisOptions:
     """How a model is looked at that `check` or `convert` is given."""
-    return AnalysisOptions(
+    return stage_options(
+        AnalysisOptions,
+        CheckOptions,
+        given,
         target=target_of(given.flavour, prefer_stock=given.prefer_stock),
-        freeze=freeze_of(given.freeze),
-        inputs=arrays_of(given.inputs, "inputs"),
-        plugins=paths_of(given.plugins),
         precision=precision_of(given),
         profiles=(shapes_of(given),),
         values=(values_of(given),),
@@ -85,11 +83,12 @@ def looked_at(given: Any) -> AnalysisOptions:
 
 
 def trial_of(given: Any) -> TrialBuild:
-    return TrialBuild(
+    return stage_options(
+        TrialBuild,
+        CheckOptions,
+        given,
         asked=given.build,
-        flavour=given.flavour,
         targets=targets_of(given.target),
-        optimization_level=given.optimization_level,
         timeout_s=given.timeout,
         refusals=refusals_of(given, None),
         verbose=getattr(given, "verbose", False),  # more lines of the command line

@@ -15,19 +15,14 @@ from trtsmith import paged
 from trtsmith.arguments import (
     Example,
     ModelLike,
-    arrays_of,
-    freeze_of,
     model_of,
     output_of,
-    path_of,
-    paths_of,
     precision_of,
     refusals_of,
-    shapes_of,
     silent,
+    stage_options,
     targets_of,
     tolerances_of,
-    values_of,
     with_operators,
 )
 from trtsmith.converter.convert import pipeline
@@ -146,29 +141,19 @@ class ConversionOptions(
 
 
 def conversion_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
-    return ConvertOptions(
+    judged = (given.rtol, given.atol, given.not_compared, given.compare, given.max_cost)
+    return stage_options(
+        ConvertOptions,
+        ConversionOptions,
+        given,
         model=model,
         output=output,
-        shapes=shapes_of(given),
-        values=values_of(given),
-        freeze=freeze_of(given.freeze),
         targets=targets_of(given.target),
-        flavour=given.flavour,
-        plugins=paths_of(given.plugins),
-        prefer_stock=given.prefer_stock,
-        inputs=arrays_of(given.inputs, "inputs"),
-        expected=arrays_of(given.expected, "expected"),
-        tolerances=tolerances_of(given.rtol, given.atol, given.not_compared, given.compare, given.max_cost),
+        tolerances=tolerances_of(*judged),
         references=references_of(given.reference),
-        verify=given.verify,
         precision=precision_of(given),
-        embed_plugins=given.embed_plugins,
         workspace_mib=given.workspace,
-        timing_cache=path_of(given.timing_cache),
-        optimization_level=given.optimization_level,
-        layer_details=given.layer_details,
         timeout_s=given.timeout,
-        verbose=given.verbose,
         refusals=refusals_of(given, output),
     )
 

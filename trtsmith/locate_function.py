@@ -10,16 +10,12 @@ from typing_extensions import TypedDict
 
 from trtsmith import paged
 from trtsmith.arguments import (
-    arrays_of,
-    freeze_of,
     onnx_of,
     path_of,
-    paths_of,
     precision_of,
-    shapes_of,
     silent,
+    stage_options,
     tolerances_of,
-    values_of,
     with_operators,
 )
 from trtsmith.converter.locate.found import Located
@@ -68,27 +64,13 @@ class SearchedOptions(Search, Freezing, Precision, Tolerances, Running, Page, Op
 
 
 def search_of(model: ModelSource, engine: Path | None, given: Any) -> Asked:
-    return Asked(
-        model=model,
-        engine=engine,
-        inputs=arrays_of(given.inputs, "inputs"),
-        freeze=freeze_of(given.freeze),
-        shapes=shapes_of(given),
-        values=values_of(given),
-        plugins=paths_of(given.plugins),
-        flavour=given.flavour,
-        on=given.on,
-        native=given.native,
-        timeout_s=given.timeout,
-        precision=precision_of(given),
-    )
+    more = {"timeout_s": given.timeout, "precision": precision_of(given)}
+    return stage_options(Asked, SearchedOptions, given, model=model, engine=engine, **more)
 
 
 @with_operators
 def locate(
-    model: StrPath | bytes | ModelProto,
-    engine: StrPath | None = None,
-    **options: Unpack[SearchedOptions],
+    model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[SearchedOptions]
 ) -> Located:
     """The node that makes an engine's numbers differ from onnxruntime's.
 

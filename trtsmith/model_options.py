@@ -16,17 +16,7 @@ from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS
 from trtsmith.flags import targets
-from trtsmith.options import (
-    Arrays,
-    Flag,
-    Freeze,
-    Paths,
-    Ranges,
-    Samples,
-    StrPath,
-    Texts,
-    Tolerance,
-)
+from trtsmith.options import Arrays, Flag, Freeze, Paths, Ranges, Samples, StrPath, Texts, Tolerance
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 FLAVOUR = Flag(
@@ -53,8 +43,7 @@ class Torch(TypedDict, total=False):
     custom_translation_table: Mapping[Any, Any] | None
     save_onnx: Annotated[StrPath | None, Flag("keep the ONNX model that the program becomes", "FILE")]
     export_timeout: Annotated[
-        float | None,
-        Flag(f"give loading and exporting up after this time ({EXPORT_TIMEOUT_S:g})", "SECONDS"),
+        float | None, Flag(f"give loading and exporting up after this time ({EXPORT_TIMEOUT_S:g})", "SECONDS")
     ]
     data_folder: StrPath | None
 

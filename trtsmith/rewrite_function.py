@@ -14,13 +14,10 @@ from typing_extensions import TypedDict
 from trtsmith.arguments import (
     Example,
     ModelLike,
-    arrays_of,
-    freeze_of,
     model_of,
     output_of,
     precision_of,
-    shapes_of,
-    values_of,
+    stage_options,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
@@ -61,18 +58,8 @@ class GraphOptions(Torch, GraphFile, Shapes, Freezing, Precision, GraphForm, Ope
 
 
 def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> RewriteOptions:
-    return RewriteOptions(
-        model=model,
-        output=output,
-        flavour=given.flavour,
-        freeze=freeze_of(given.freeze),
-        inputs=arrays_of(given.inputs, "inputs"),
-        precision=precision_of(given),
-        expand=given.expand,
-        plugin_v2=given.plugin_v2,
-        shapes=shapes_of(given),
-        values=values_of(given),
-    )
+    precision = precision_of(given)
+    return stage_options(RewriteOptions, GraphOptions, given, model=model, output=output, precision=precision)
 
 
 @with_operators

@@ -9,16 +9,7 @@ from onnx import ModelProto
 from typing_extensions import TypedDict
 
 from trtsmith import paged
-from trtsmith.arguments import (
-    arrays_of,
-    onnx_of,
-    path_of,
-    paths_of,
-    shapes_of,
-    silent,
-    tolerances_of,
-    with_operators,
-)
+from trtsmith.arguments import onnx_of, silent, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.rounding import PRECISIONS
@@ -64,10 +55,7 @@ class PolygraphyFiles(TypedDict, total=False):
 
     load_inputs: Annotated[
         Paths,
-        Flag(
-            "inputs that `polygraphy run --save-inputs` wrote, a file or a folder; may be repeated",
-            "JSON",
-        ),
+        Flag("inputs that `polygraphy run --save-inputs` wrote, a file or a folder; may be repeated", "JSON"),
     ]
     load_outputs: Annotated[
         StrPath | None,
@@ -110,23 +98,15 @@ class VerificationOptions(
 
 
 def verification_of(model: ModelSource, engine: Path, given: Any) -> VerifyOptions:
-    return VerifyOptions(
+    return stage_options(
+        VerifyOptions,
+        VerificationOptions,
+        given,
         model=model,
         engine=engine,
-        inputs=arrays_of(given.inputs, "inputs"),
-        expected=arrays_of(given.expected, "expected"),
-        load_inputs=paths_of(given.load_inputs),
-        load_outputs=path_of(given.load_outputs),
-        save_inputs=path_of(given.save_inputs),
-        save_outputs=path_of(given.save_outputs),
-        shapes=shapes_of(given),
         tolerances=tolerances_of(given.rtol, given.atol, given.not_compared, given.compare),
         references=references_of(given.reference),
-        precision=given.precision,
-        plugins=paths_of(given.plugins),
-        flavour=given.flavour,
         timeout_s=given.timeout,
-        verbose=given.verbose,
     )
 
 
