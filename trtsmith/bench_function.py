@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import paged
-from trtsmith.arguments import silent, stage_options, texts_of, with_operators
+from trtsmith import written
+from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
 from trtsmith.converter.bench.baselines import BASELINES
 from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
 from trtsmith.converter.bench.engine_bench import bench as timed
@@ -148,4 +148,6 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     """
     given = with_defaults(TimedOptions, options)
     asked = timing_of(Path(target), given)
-    return paged.timing(given.html, asked, lambda: timed(asked, given.progress or silent))
+    return written.timing(
+        written.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
+    )

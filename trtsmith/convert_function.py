@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import paged
+from trtsmith import written
 from trtsmith.arguments import (
     Example,
     ModelLike,
     model_of,
     output_of,
+    path_of,
     precision_of,
     refusals_of,
     silent,
@@ -261,4 +262,8 @@ def convert(
     """
     given = with_defaults(ConversionOptions, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
-    return paged.conversion(given.html, asked, lambda: pipeline.convert(asked, given.progress or silent))
+    return written.conversion(
+        written.WrittenFiles(path_of(given.html)),
+        asked,
+        lambda: pipeline.convert(asked, given.progress or silent),
+    )

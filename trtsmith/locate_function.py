@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from onnx import ModelProto
 from typing_extensions import TypedDict
 
-from trtsmith import paged
+from trtsmith import written
 from trtsmith.arguments import (
     onnx_of,
     path_of,
@@ -97,8 +97,8 @@ def locate(
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), given)
-    return paged.search(
-        given.html,
+    return written.search(
+        written.WrittenFiles(path_of(given.html)),
         asked,
         lambda ready_for: locate_asked(
             asked,

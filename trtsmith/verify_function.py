@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from onnx import ModelProto
 from typing_extensions import TypedDict
 
-from trtsmith import paged
-from trtsmith.arguments import onnx_of, silent, stage_options, tolerances_of, with_operators
+from trtsmith import written
+from trtsmith.arguments import onnx_of, path_of, silent, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.rounding import PRECISIONS
@@ -151,4 +151,5 @@ def verify(
     """
     given = with_defaults(VerificationOptions, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
-    return paged.verdict(given.html, asked, lambda: verify_bundle(asked, given.progress or silent))
+    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
+    return written.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[0].verdict

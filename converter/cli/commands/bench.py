@@ -9,17 +9,16 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
+from trtsmith import written
 from trtsmith.bench_function import TimedOptions, timing_of
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import check_page, write_page
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import TERMS, render
-from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath, operator_words
+from trtsmith.written import WrittenFiles
 
 _EPILOG = f"""{TERMS}
 The JSON of --json is described in converter/bench/bench_record.py.
@@ -53,12 +52,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     asked = timing_of(options.target, options)
-    given = (asked.target, manifest_path(asked.target), asked.inputs, *asked.plugins)
-    check_report(options.json, given, "--json")
-    check_page(options, (*given, options.json))
-    document = {"command": command_of(options)} | bench(asked, console.progress)
-    write_report(options.json, document, "--json")
-    write_page(options, console, lambda pages, words: pages.of_timing(words, asked, document))
+    files = WrittenFiles.of_command(options, console, "--json")
+    document = written.timing(
+        files, asked, lambda: {"command": command_of(options)} | bench(asked, console.progress)
+    )
     for warning in document["warnings"]:
         console.say(f"warning: {warning}")
     console.result(render(document, asked.layers))

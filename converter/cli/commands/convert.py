@@ -8,21 +8,20 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
+from trtsmith import written
 from trtsmith.convert_function import ConversionOptions, conversion_of
 from trtsmith.converter.cli.arguments import add_model, model_of
 from trtsmith.converter.cli.commands.check import FROZEN, precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine
-from trtsmith.converter.cli.page_arguments import check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.mending.refusals import SUFFIX
 from trtsmith.converter.convert.pipeline import Conversion, convert
-from trtsmith.converter.convert.reports import conversion_report, failure_report
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
-from trtsmith.converter.model.output_file import check_report, write_report
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
+from trtsmith.written import WrittenFiles
 
 _DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
 and a manifest."""
@@ -60,25 +59,15 @@ def run(options: argparse.Namespace, console: Console) -> int:
         options.output = default.path
     options.verify = None if options.no_verify else options.verify
     asked = conversion_of(model, options.output, options)
-    given = (asked.model, asked.output, manifest_path(options.output), asked.inputs, asked.expected)
-    check_report(options.report, (*given, asked.timing_cache, *asked.plugins))
-    check_page(options, (*given, asked.timing_cache, *asked.plugins))
-    try:
+
+    def converted() -> Conversion:
         done = convert(asked, console.progress)
-    except TrtsmithError as error:
-        report = failure_report("convert", error)
-        write_report(options.report, report)
-        write_page_of_failure(
-            options, console, lambda pages, words: pages.of_conversion(words, asked, report, None)
-        )
-        raise
-    for warning in done.warnings:
-        console.say(f"warning: {warning}")
-    if default is not None and (replaced := default.replaced()):
-        console.say(f"warning: {replaced}")
-    report = conversion_report(asked, done)
-    write_report(options.report, report)
-    write_page(options, console, lambda pages, words: pages.of_conversion(words, asked, report, done))
+        replaced = "" if default is None else default.replaced()
+        for warning in (*done.warnings, *([replaced] if replaced else [])):
+            console.say(f"warning: {warning}")
+        return done
+
+    done = written.conversion(WrittenFiles.of_command(options, console), asked, converted)
     console.result(_summary(options.output, done))
     return EXIT_OK if done.passed else EXIT_DISAGREE
 

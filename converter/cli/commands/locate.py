@@ -8,19 +8,18 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
+from trtsmith import written
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import check_page, write_page
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE
-from trtsmith.converter.locate.prepare import PreparedSearch, locate_asked
+from trtsmith.converter.locate.prepare import locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SearchedOptions, search_of
 from trtsmith.options import Flag, StrPath
+from trtsmith.written import WrittenFiles
 
 _DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the node that is wrong, and save it with its
 tensors as a model of its own. First the rewritten graph against the original, which needs no GPU; then engines that are
@@ -48,30 +47,21 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    folder = options.output or saved_folder(options.model)
-    manifest = manifest_path(options.engine) if options.engine is not None else None
-    given = (options.model, options.engine, manifest, options.inputs, *options.plugins)
-    check_report(options.json, given, "--json")
-    check_page(options, (*given, options.json))
     asked = search_of(options.model, options.engine, options)
+    folder = options.output or saved_folder(options.model)
     tolerances = parse_tolerances(options.rtol, options.atol)
-    memory = options.memory << 20
-    searched: list[PreparedSearch] = []
-    found = locate_asked(
+    found = written.search(
+        WrittenFiles.of_command(options, console, "--json"),
         asked,
-        folder,
-        tolerances,
-        console.progress,
-        memory=memory,
-        everything=options.all,
-        ready_for=searched.append,
-    )
-    document = found.to_json()
-    write_report(options.json, document, "--json")
-    write_page(
-        options,
-        console,
-        lambda pages, words: pages.of_search(words, options.model, options.engine, searched[0], document),
+        lambda ready_for: locate_asked(
+            asked,
+            folder,
+            tolerances,
+            console.progress,
+            memory=options.memory << 20,
+            everything=options.all,
+            ready_for=ready_for,
+        ),
     )
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

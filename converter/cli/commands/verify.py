@@ -10,24 +10,23 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
+from trtsmith import written
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.convert.reports import failure_report, verify_report
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import Asked, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 from trtsmith.verify_function import VerificationOptions, verification_of
+from trtsmith.written import WrittenFiles
 
 _DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with onnxruntime's on the original model,
 custom operators expanded. Without --inputs, inputs that suit what the model does with them are made up for the smallest,
@@ -64,41 +63,25 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
-    saved = (options.save_inputs, options.save_outputs)
-    others = (*given, *options.plugins, *options.load_inputs, options.load_outputs, *saved)
-    check_report(options.report, others)
-    check_page(options, others)
     folder = options.located or saved_folder(options.model)
     if options.per_node:
         check_folder(folder)
-    searched: list[PreparedSearch] = []
-    try:
+    files = WrittenFiles.of_command(options, console)
+    given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
+    files.check((*given, *options.plugins, *options.load_inputs, options.load_outputs))
+    with files.failed_verification(options.model):
         asked = verification_of(options.model, options.engine, options)
+
+    def searched(ready_for: Callable[[PreparedSearch], None]) -> tuple[VerifiedBundle, Located | None]:
         compared = verify_bundle(asked, console.progress)
-        verdict = compared.verdict
         with calling(asked.references.nodes):
-            found = _located(options, compared, folder, console, searched.append)
-    except TrtsmithError as error:
-        failed = failure_report("verify", error)
-        write_report(options.report, failed)
-        write_page_of_failure(
-            options, console, lambda pages, words: pages.of_problems("verify", words, options.model, failed)
-        )
-        raise
-    for warning in verdict.warnings:
-        console.say(f"warning: {warning}")
-    located = {"located": found.to_json() if found is not None else None}
-    report = verify_report(asked, verdict) | located
-    write_report(options.report, report)
-    ready = searched[0] if searched else None
-    write_page(
-        options,
-        console,
-        lambda pages, words: pages.of_verification(
-            words, asked, report, compared.frozen, ready, report["located"]
-        ),
-    )
+            found = _located(options, compared, folder, console, ready_for)
+        for warning in compared.verdict.warnings:
+            console.say(f"warning: {warning}")
+        return compared, found
+
+    compared, found = written.verification(files, asked, searched)
+    verdict = compared.verdict
     console.result(render_verdict(verdict))
     if found is not None:
         console.result(render(found))
