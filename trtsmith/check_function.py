@@ -16,16 +16,17 @@ from trtsmith.arguments import (
     model_of,
     precision_of,
     refusals_of,
-    shapes_of,
     silent,
     stage_options,
     targets_of,
-    values_of,
     with_operators,
 )
-from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions
-from trtsmith.converter.convert.foreign_nodes import target_of
-from trtsmith.converter.convert.trial_build import TrialBuild, check_model
+from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.trial_build import check_model
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
 from trtsmith.model_options import (
     FLAVOUR,
     LEVEL,
@@ -69,30 +70,40 @@ class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused,
     """The options of `trtsmith check`."""
 
 
-def looked_at(given: Any) -> AnalysisOptions:
-    """How a model is looked at that `check` or `convert` is given."""
+def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
+    """How a model is looked at that `check`, or `convert --dry-run`, is given. build: what an engine would be built with."""
     return stage_options(
-        AnalysisOptions,
+        ConvertOptions,
         CheckOptions,
         given,
-        target=target_of(given.flavour, prefer_stock=given.prefer_stock),
+        model=model,
+        output=None,
         precision=precision_of(given),
-        profiles=(shapes_of(given),),
-        values=(values_of(given),),
+        verify=None,
+        keep=False,
+        **build,
     )
 
 
-def trial_of(given: Any) -> TrialBuild:
-    return stage_options(
-        TrialBuild,
-        CheckOptions,
-        given,
-        asked=given.build,
-        targets=targets_of(given.target),
-        timeout_s=given.timeout,
-        refusals=refusals_of(given, None),
-        verbose=getattr(given, "verbose", False),  # more lines of the command line
-    )
+def build_of(given: Any) -> dict[str, Any]:
+    """Of the options of `check`, those that are for a build. UsageError for one where none was asked for."""
+    of_build = {
+        "--target": given.target,
+        "--optimization-level": given.optimization_level is not None,
+        "--timeout": given.timeout,
+        "--refused": given.refused,
+        "--mend-with": given.mend_with,
+    }
+    wrong = [flag for flag, value in of_build.items() if value]
+    if wrong and not given.build:
+        what = f"{wrong[0]} is for a build, and none was asked for"
+        raise UsageError(Problem(what, wrong[0], "check with --build", "add --build, or remove the flag"))
+    return {
+        "targets": targets_of(given.target),
+        "timeout_s": given.timeout,
+        "refusals": refusals_of(given, None),
+        "verbose": getattr(given, "verbose", False),  # more lines of the command line
+    }
 
 
 @with_operators
@@ -122,4 +133,5 @@ def check(
     Raises InvalidModelError for what is no sound model, and UsageError.
     """
     given = with_defaults(CheckOptions, options)
-    return check_model(model_of(model, args, kwargs, given), looked_at(given), trial_of(given), silent)
+    source, trial = model_of(model, args, kwargs, given), build_of(given)
+    return check_model(looked_at(source, given, **trial), silent, build=given.build)

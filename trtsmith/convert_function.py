@@ -27,9 +27,9 @@ from trtsmith.arguments import (
     with_operators,
 )
 from trtsmith.converter.convert import pipeline
+from trtsmith.converter.convert.conversion_options import MODES, ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
-from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
-from trtsmith.converter.verify.conversion_check import MODES
+from trtsmith.converter.convert.pipeline import Conversion
 from trtsmith.converter.verify.references import references_of
 from trtsmith.flags import cost
 from trtsmith.model_options import (

@@ -21,8 +21,9 @@ from trtsmith.arguments import (
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
-from trtsmith.converter.convert.rewriting import RewriteOptions, rewrite_model
+from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
 from trtsmith.options import Flag, Operators, StrPath, with_defaults
 
@@ -57,9 +58,9 @@ class GraphOptions(Torch, GraphFile, Shapes, Freezing, Precision, GraphForm, Ope
     """The options of `trtsmith rewrite`."""
 
 
-def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> RewriteOptions:
+def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
     precision = precision_of(given)
-    return stage_options(RewriteOptions, GraphOptions, given, model=model, output=output, precision=precision)
+    return stage_options(ConvertOptions, GraphOptions, given, model=model, output=output, precision=precision)
 
 
 @with_operators
@@ -89,4 +90,5 @@ def rewrite(
     """
     given = with_defaults(GraphOptions, options)
     source, output = model_of(model, args, kwargs, given), output_of(given.output, args)
-    return rewrite_model(rewriting_of(source, output, given))
+    asked = rewriting_of(source, output, given)
+    return rewrite_model(asked, expand=given.expand, plugin_v2=given.plugin_v2)

@@ -18,7 +18,8 @@ from trtsmith.converter.model.output_file import check_report, write_report
 if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.bench.subject import BenchOptions
     from trtsmith.converter.cli.console import Console
-    from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions
+    from trtsmith.converter.convert.conversion_options import ConvertOptions
+    from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.locate.found import Located
     from trtsmith.converter.locate.prepare import Asked, PreparedSearch
     from trtsmith.converter.pages.conversion_document import PageContent

@@ -16,10 +16,8 @@ import trtsmith
 from trtsmith.converter.batch.driver import BatchRequest
 from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.cli.main import build_parser
-from trtsmith.converter.convert.analysis import AnalysisOptions
-from trtsmith.converter.convert.pipeline import ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.rewriting import RewriteOptions
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.locate.prepare import Asked
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
@@ -28,9 +26,9 @@ from trtsmith.options import options_of
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = {
-    "check": ("convert.trial_build", "check_model", "looked_at", AnalysisOptions),
+    "check": ("convert.trial_build", "check_model", "looked_at", ConvertOptions),
     "convert": ("convert.pipeline", "convert", "conversion_of", ConvertOptions),
-    "rewrite": ("convert.rewriting", "rewrite_model", "rewriting_of", RewriteOptions),
+    "rewrite": ("convert.rewriting", "rewrite_model", "rewriting_of", ConvertOptions),
     "verify": ("verify.verify_bundle", "verify_bundle", "verification_of", VerifyOptions),
     "bench": ("bench.engine_bench", "bench", "timing_of", BenchOptions),
     "locate": ("locate.prepare", "locate_asked", "search_of", Asked),
@@ -142,7 +140,7 @@ def test_what_the_command_takes_the_function_takes(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "declared"),
-    [("convert", "ConversionOptions"), ("rewrite", "GraphOptions"), ("verify", "VerificationOptions")],
+    [("convert", "ConversionOptions"), ("verify", "VerificationOptions")],
 )
 def test_every_option_of_a_stage_is_set(name: str, declared: str) -> None:
     """By an option of the same name, or by what the maker says of it."""

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.check_function import CheckOptions, looked_at, trial_of
+from trtsmith.check_function import CheckOptions, build_of, looked_at
 from trtsmith.converter.cli.arguments import add_model, model_of
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.reports import analysis_report
-from trtsmith.converter.convert.trial_build import TrialBuild, check_model
+from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.signs_of_life import signs_of_life
@@ -42,16 +43,19 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    return show(options, console, trial_of(options), as_json=options.json)
+    asked = looked_at(model_of(options), options, **build_of(options))
+    return show(options, console, asked, build=options.build, as_json=options.json)
 
 
-def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as_json: bool) -> int:
+def show(
+    options: argparse.Namespace, console: Console, asked: ConvertOptions, *, build: bool, as_json: bool
+) -> int:
     """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
-    model, plugins, report = model_of(options), tuple(options.plugins), options.report
-    check_report(report, (model, *plugins, options.inputs, trial.refusals.file))
+    report = options.report
+    check_report(report, (asked.model, *asked.plugins, asked.inputs, asked.refusals.file))
     with signs_of_life(console.progress) as progress:
-        analysis = check_model(model, looked_at(options), trial, progress)
-    document = analysis_report(model, analysis) if as_json or report is not None else {}
+        analysis = check_model(asked, progress, build=build)
+    document = analysis_report(asked.model, analysis) if as_json or report is not None else {}
     write_report(report, document)
     if as_json:
         console.json(document)

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict
 
 from trtsmith import written
+from trtsmith.check_function import looked_at
 from trtsmith.convert_function import ConversionOptions, conversion_of
 from trtsmith.converter.cli.arguments import add_model, model_of
-from trtsmith.converter.cli.commands.check import FROZEN, precision_lines
+from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine
 from trtsmith.converter.cli.reports.comparison import render_verdict
@@ -48,12 +49,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    if options.dry_run:
-        from trtsmith.converter.cli.commands import check
-        from trtsmith.converter.convert.trial_build import TrialBuild
-
-        return check.show(options, console, TrialBuild(), as_json=False)
     model, default = model_of(options), None
+    if options.dry_run:
+        return show(options, console, looked_at(model, options), build=False, as_json=False)
     if options.output is None:
         default = DefaultEngine(model)
         options.output = default.path

@@ -32,7 +32,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if options.output is None:
         form = "expanded" if options.expand else "plugin-v2" if options.plugin_v2 else "rewritten"
         options.output = default_graph(model, form, console)
-    analysis = rewrite_model(rewriting_of(model, options.output, options), console.progress)
+    asked = rewriting_of(model, options.output, options)
+    analysis = rewrite_model(asked, console.progress, expand=options.expand, plugin_v2=options.plugin_v2)
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
         console.note(f"{record.node} ({record.op_type}): {record.what}")
