@@ -42,17 +42,10 @@ exit codes: 0 every task has an engine that nothing speaks against; 1 one has no
 
 _DIFF = "diff"
 
-_OF_DIFF = {"--html": "html", "--fail-on": "fail_on"}
-_OF_INIT = {"--force": "force"}
-_OF_BATCH = {
-    "--jobs": "jobs",
-    "--on": "on",
-    "--only": "only",
-    "--list": "list",
-    "--no-cache": "no_cache",
-    "--cache": "cache",
-    "--retry-failed": "retry_failed",
-}
+_OF_DIFF = ("html", "fail_on")
+_OF_INIT = ("force",)
+_OF_BATCH = ("jobs", "on", "only", "list", "no_cache", "cache", "retry_failed")
+"""Options by the form of the command that they belong to."""
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -96,17 +89,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     words: Sequence[str] = options.zoo
     if options.init is not None:
-        _check_words(options, words, 0, "--init FOLDER -o ZOO", {**_OF_BATCH, **_OF_DIFF, "--json": "json"})
+        _check_words(options, words, 0, "--init FOLDER -o ZOO", (*_OF_BATCH, *_OF_DIFF, "json"))
         return _init(options, console)
     if words and words[0] == _DIFF:
-        _check_words(options, words, 3, "diff OLD NEW", {**_OF_BATCH, **_OF_INIT, "-o": "output"})
+        _check_words(options, words, 3, "diff OLD NEW", (*_OF_BATCH, *_OF_INIT, "output"))
         return run_diff(argparse.Namespace(**vars(options), old=Path(words[1]), new=Path(words[2])), console)
-    _check_words(options, words, 1, "ZOO", {**_OF_INIT, **_OF_DIFF})
+    _check_words(options, words, 1, "ZOO", (*_OF_INIT, *_OF_DIFF))
     return _batch(options, console, Path(words[0]))
 
 
 def _check_words(
-    options: argparse.Namespace, words: Sequence[str], count: int, form: str, foreign: dict[str, str]
+    options: argparse.Namespace, words: Sequence[str], count: int, form: str, foreign: Sequence[str]
 ) -> None:
     """UsageError for another number of words, and for options that belong to another form of the command."""
     fix = "trtsmith batch --help"
@@ -120,13 +113,10 @@ def _check_words(
                 fix,
             )
         )
-    problems = [
-        Problem(
-            f"{flag} does not go with `trtsmith batch {form}`", flag, "options of this form", "leave it out"
-        )
-        for flag, name in foreign.items()
-        if getattr(options, name) not in (None, False, [])
-    ]
+    wrong = [name for name in foreign if getattr(options, name) not in (None, False, [])]
+    flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
+    what = f"does not go with `trtsmith batch {form}`"
+    problems = [Problem(f"{flag} {what}", flag, "options of this form", "leave it out") for flag in flags]
     if problems:
         raise UsageError(problems)
 

@@ -88,14 +88,16 @@ def _ours(plugin: StockPlugin) -> str:
 def _stock_document(plugin: StockPlugin) -> dict[str, Any]:
     creator = plugin.creator
     return {
-        "name": creator.name,
-        "version": creator.version,
-        "interface": creator.interface,
+        **_picked(creator, "name", "version", "interface"),
         "releases": plugin.releases,
         "ours": _ours(plugin),
-        "fields": [{"name": f.name, "type": f.type, "length": f.length} for f in creator.fields],
+        "fields": [_picked(field, "name", "type", "length") for field in creator.fields],
         "required": sorted(creator.required),
     }
+
+
+def _picked(thing: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
 
 
 def names(alias: Alias) -> list[str]:
@@ -126,13 +128,8 @@ def _document(op: OpDef) -> dict[str, Any]:
         "dtypes": {
             variable: list(TYPE_VARIABLES[variable]) for variable in sorted({p.type for p in op.inputs})
         },
-        "inputs": [
-            {"name": p.name, "type": p.type, "rank": p.rank, "optional": p.optional, "doc": p.doc}
-            for p in op.inputs
-        ],
-        "outputs": [
-            {"name": p.name, "type": p.type, "rank": p.rank, "size": p.size, "doc": p.doc} for p in op.outputs
-        ],
+        "inputs": [_picked(port, "name", "type", "rank", "optional", "doc") for port in op.inputs],
+        "outputs": [_picked(port, "name", "type", "rank", "size", "doc") for port in op.outputs],
         "fields": [
             {"name": f.name, "kind": f.kind.value, "length": f.length, "doc": f.doc} for f in op.fields
         ],
