@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import path_of, silent, texts_of
@@ -16,9 +16,6 @@ from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.cli.batch_progress import ProgressLines
 from trtsmith.options import Flag, Progress, StrPath, Texts, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Tasks(TypedDict, total=False):

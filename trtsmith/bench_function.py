@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith import written
 from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
@@ -17,9 +17,6 @@ from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.flags import commas, not_negative
 from trtsmith.model_options import Page, Running
 from trtsmith.options import Arrays, Flag, Operators, Ranges, StrPath, Telling, Texts, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Inputs(TypedDict, total=False):

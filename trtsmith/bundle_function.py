@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
 from trtsmith.converter.engine.bundle.triton import TritonModel, write_model
 from trtsmith.converter.engine.bundle.triton_config import TritonOptions
 from trtsmith.options import Flag, StrPath, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class BundleOptions(TypedDict, total=False):

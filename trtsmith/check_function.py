@@ -6,9 +6,9 @@ The example is of a model.onnx that computes the Inverse of com.microsoft of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith.arguments import (
     Example,
@@ -41,9 +41,6 @@ from trtsmith.model_options import (
     Torch,
 )
 from trtsmith.options import Flag, Operators, Paths, Texts, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class LookedAt(TypedDict, total=False):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith import written
 from trtsmith.arguments import (
@@ -59,9 +59,6 @@ from trtsmith.options import (
     Texts,
     with_defaults,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class EngineFile(TypedDict, total=False):

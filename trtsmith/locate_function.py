@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from onnx import ModelProto
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith import written
 from trtsmith.arguments import (
@@ -20,13 +20,10 @@ from trtsmith.arguments import (
 )
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.options import MEMORY
-from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, Asked, locate_asked
+from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, LocateOptions, locate_asked
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
 from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Search(TypedDict, total=False):
@@ -63,9 +60,21 @@ class SearchedOptions(Search, Freezing, Precision, Tolerances, Running, Page, Op
     progress: Progress | None
 
 
-def search_of(model: ModelSource, engine: Path | None, given: Any) -> Asked:
-    more = {"timeout_s": given.timeout, "precision": precision_of(given)}
-    return stage_options(Asked, SearchedOptions, given, model=model, engine=engine, **more)
+def search_of(model: ModelSource, engine: Path | None, folder: Path | None, given: Any) -> LocateOptions:
+    """folder: where the node is saved; None: nowhere."""
+    return stage_options(
+        LocateOptions,
+        SearchedOptions,
+        given,
+        model=model,
+        engine=engine,
+        folder=folder,
+        timeout_s=given.timeout,
+        precision=precision_of(given),
+        memory=given.memory << 20,
+        everything=given.all,
+        tolerances=tolerances_of(given.rtol, given.atol),
+    )
 
 
 @with_operators
@@ -96,17 +105,6 @@ def locate(
     Raises ConversionError, InvalidModelError, and UsageError: no GPU for what was asked for.
     """
     given = with_defaults(SearchedOptions, options)
-    asked = search_of(onnx_of(model, given.data_folder), path_of(engine), given)
-    return written.search(
-        written.WrittenFiles(path_of(given.html)),
-        asked,
-        lambda ready_for: locate_asked(
-            asked,
-            path_of(given.output),
-            tolerances_of(given.rtol, given.atol),
-            given.progress or silent,
-            memory=given.memory << 20,
-            everything=given.all,
-            ready_for=ready_for,
-        ),
-    )
+    asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
+    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
+    return written.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

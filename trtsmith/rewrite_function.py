@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith.arguments import (
     Example,
@@ -26,9 +26,6 @@ from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
 from trtsmith.options import Flag, Operators, StrPath, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class GraphFile(TypedDict, total=False):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
 from trtsmith.arguments import feeds_of, path_of, paths_of, silent
@@ -15,9 +15,6 @@ from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
 from trtsmith.model_options import Running
 from trtsmith.options import Arrays, Flag, StrPath, Telling, with_defaults
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Run(TypedDict, total=False):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from onnx import ModelProto
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 from trtsmith import written
 from trtsmith.arguments import onnx_of, path_of, silent, stage_options, tolerances_of, with_operators
@@ -28,9 +28,6 @@ from trtsmith.options import (
     Telling,
     with_defaults,
 )
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Data(TypedDict, total=False):

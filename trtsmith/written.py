@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.convert.conversion_options import ConvertOptions
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.locate.found import Located
-    from trtsmith.converter.locate.prepare import Asked, PreparedSearch
+    from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch
     from trtsmith.converter.pages.conversion_document import PageContent
     from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions
 
@@ -129,7 +129,7 @@ def verification(
 
 
 def search(
-    files: WrittenFiles, asked: Asked, call: Callable[[Callable[[PreparedSearch], None]], Located]
+    files: WrittenFiles, asked: LocateOptions, call: Callable[[Callable[[PreparedSearch], None]], Located]
 ) -> Located:
     """What the call finds, likewise."""
     manifest = None if asked.engine is None else manifest_path(asked.engine)

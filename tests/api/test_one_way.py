@@ -19,7 +19,7 @@ from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.locate.prepare import Asked
+from trtsmith.converter.locate.prepare import LocateOptions
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
 from trtsmith.options import options_of
 
@@ -31,7 +31,7 @@ STAGES = {
     "rewrite": ("convert.rewriting", "rewrite_model", "rewriting_of", ConvertOptions),
     "verify": ("verify.verify_bundle", "verify_bundle", "verification_of", VerifyOptions),
     "bench": ("bench.engine_bench", "bench", "timing_of", BenchOptions),
-    "locate": ("locate.prepare", "locate_asked", "search_of", Asked),
+    "locate": ("locate.prepare", "locate_asked", "search_of", LocateOptions),
     "run": ("engine.runtime.run_in_child", "run_engine", "run_of", RunRequest),
     "batch": ("batch.driver", "run_batch", "batch_of", BatchRequest),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, Unpack
 
 import trtsmith
 from trtsmith.argument_types import checked_types
@@ -38,7 +38,7 @@ class OfTerminal(TypedDict, total=False):
     json: Annotated[bool, Flag("as JSON")]
 
 
-def count(**options: Unpack[CountOptions]) -> object:  # type: ignore[name-defined]  # noqa: F821
+def count(**options: Unpack[CountOptions]) -> object:
     return with_defaults(CountOptions, options)
 
 

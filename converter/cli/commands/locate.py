@@ -15,7 +15,6 @@ from trtsmith.converter.locate.found import AGREE
 from trtsmith.converter.locate.prepare import locate_asked
 from trtsmith.converter.locate.save_repro import saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
-from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SearchedOptions, search_of
 from trtsmith.options import Flag, StrPath
@@ -47,21 +46,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    asked = search_of(options.model, options.engine, options)
     folder = options.output or saved_folder(options.model)
-    tolerances = parse_tolerances(options.rtol, options.atol)
-    found = written.search(
-        WrittenFiles.of_command(options, console, "--json"),
-        asked,
-        lambda ready_for: locate_asked(
-            asked,
-            folder,
-            tolerances,
-            console.progress,
-            memory=options.memory << 20,
-            everything=options.all,
-            ready_for=ready_for,
-        ),
-    )
+    asked = search_of(options.model, options.engine, folder, options)
+    files = WrittenFiles.of_command(options, console, "--json")
+    found = written.search(files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for))
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

@@ -16,7 +16,7 @@ from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
-from trtsmith.converter.locate.prepare import Asked, PreparedSearch, locate_asked
+from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.node_functions import calling
@@ -105,7 +105,7 @@ def _located(
         return None
     wrong = next((c.at for c in verdict.comparisons if not c.agrees), compared.sets[0].at)
     feeds = next(one.feeds for one in compared.sets if one.at == wrong)
-    asked = Asked(
+    asked = LocateOptions(
         model=options.model,
         engine=options.engine,
         inputs=options.inputs,
@@ -115,11 +115,12 @@ def _located(
         arithmetic=options.precision,
         feeds=feeds,
         frozen=compared.frozen,
+        folder=folder,
+        tolerances=parse_tolerances(options.rtol, options.atol),
     )
-    tolerances = parse_tolerances(options.rtol, options.atol)
     console.progress("looking for the node that is wrong (--no-per-node leaves it out)")
     try:
-        found = locate_asked(asked, folder, tolerances, console.progress, ready_for=ready_for)
+        found = locate_asked(asked, console.progress, ready_for)
     except TrtsmithError as error:
         if options.per_node:
             raise
