@@ -115,8 +115,12 @@ def _check_words(
         )
     wrong = [name for name in foreign if getattr(options, name) not in (None, False, [])]
     flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
-    what = f"does not go with `trtsmith batch {form}`"
-    problems = [Problem(f"{flag} {what}", flag, "options of this form", "leave it out") for flag in flags]
+    problems = [
+        Problem(
+            f"{flag} does not go with `trtsmith batch {form}`", flag, "options of this form", "leave it out"
+        )
+        for flag in flags
+    ]
     if problems:
         raise UsageError(problems)
 
