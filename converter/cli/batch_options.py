@@ -22,18 +22,14 @@ _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
 _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
 _NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
 
+_OF_BOTH = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromkeys(
+    ("html", "model-explorer", "json"), _OWN_FOLDER
+)
+
 REFUSED_OF_CONVERT = {
     "help": "it converts nothing",
-    "quiet": _LOUDNESS,
-    "verbose": _LOUDNESS,
-    "color": _LOUDNESS,
-    "output": _OWN_FOLDER,
-    "report": _OWN_FOLDER,
-    "html": _OWN_FOLDER,
-    "model-explorer": _OWN_FOLDER,
-    "json": _OWN_FOLDER,
-    "refused": _OWN_FOLDER,
-    "save-onnx": _OWN_FOLDER,
+    **_OF_BOTH,
+    **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
     "dry-run": "a task converts; `trtsmith check` only looks",
     "timing-cache": "tasks run in any order and at the same time: an engine would depend on those before it",
 }
@@ -41,16 +37,8 @@ REFUSED_OF_CONVERT = {
 
 REFUSED_OF_BENCH = {
     "help": "it times nothing",
-    "quiet": _LOUDNESS,
-    "verbose": _LOUDNESS,
-    "color": _LOUDNESS,
-    "json": _OWN_FOLDER,
-    "html": _OWN_FOLDER,
-    "model-explorer": _OWN_FOLDER,
-    "freeze": _NO_MODEL,
-    "against": _NO_MODEL,
-    "torch": _NO_MODEL,
-    "plugin-vs-native": _NO_MODEL,
+    **_OF_BOTH,
+    **dict.fromkeys(("freeze", "against", "torch", "plugin-vs-native"), _NO_MODEL),
 }
 
 
