@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from inspect import Parameter, Signature, signature, unwrap
 from types import SimpleNamespace
 from typing import Annotated, Any
 
-from typing_extensions import TypedDict, get_type_hints
+from typing_extensions import TypedDict
 
 from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
 
@@ -76,29 +77,29 @@ def title_of(block: type) -> str:
     return "" if said.endswith(".") else said
 
 
+def _bases(block: type) -> tuple[type, ...]:
+    return tuple(base for base in getattr(block, "__orig_bases__", ()) if base is not TypedDict)
+
+
 def blocks_of(options: type) -> Iterator[type]:
     """The blocks of which the options of a command are made, in order, and itself; one with a title is whole."""
-    for base in () if title_of(options) else getattr(options, "__orig_bases__", ()):
-        if base is not TypedDict:
-            yield from blocks_of(base)
+    for base in () if title_of(options) else _bases(options):
+        yield from blocks_of(base)
     yield options
 
 
 @cache
 def options_of(block: type) -> tuple[Option, ...]:
     """The options of a block, with those of the blocks that it is made of."""
-    hints = get_type_hints(block, include_extras=True)
-    return tuple(
-        Option(name, _type_text(hint.__forward_arg__), getattr(hints[name], "__metadata__", ()))
-        for name, hint in block.__annotations__.items()
-    )
-
-
-def _type_text(annotation: str) -> str:
-    """X of "Annotated[X, ...]", and of "X"."""
-    tree = ast.parse(annotation, mode="eval").body
-    annotated = isinstance(tree, ast.Subscript) and ast.unparse(tree.value) == "Annotated"
-    return ast.unparse(tree.slice.elts[0]) if annotated else annotation  # type: ignore[attr-defined]
+    found = {option.name: option for base in _bases(block) for option in options_of(base)}
+    names = vars(sys.modules[block.__module__])
+    for name, hint in block.__annotations__.items():
+        if name not in found:
+            tree = ast.parse(hint.__forward_arg__, mode="eval")
+            flags = getattr(eval(compile(tree, name, "eval"), names), "__metadata__", ())
+            written = tree.body.slice.elts[0] if flags else tree.body
+            found[name] = Option(name, ast.unparse(written), flags)
+    return tuple(found.values())
 
 
 def with_defaults(options: type, values: Mapping[str, Any]) -> SimpleNamespace:

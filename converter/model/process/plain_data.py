@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -17,6 +15,8 @@ class PlainData:
     """A dataclass of numbers, texts, paths, and dataclasses and collections of them."""
 
     def to_json(self) -> dict[str, Any]:
+        import msgspec  # takes milliseconds, which a command that starts no child does without
+
         plain: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
         return plain
 
@@ -26,6 +26,8 @@ class PlainData:
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> Self:
         """Of what `to_json` gives, once it has been JSON, or of the text."""
+        import msgspec
+
         plain = json.loads(data) if isinstance(data, str) else data
         return msgspec.convert(plain, cls, dec_hook=_read)
 
