@@ -27,7 +27,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
-from trtsmith.converter.cli.arguments import positive_int  # noqa: E402
 from trtsmith.converter.cli.console import table  # noqa: E402
 from trtsmith.converter.engine import libraries  # noqa: E402
 from trtsmith.converter.engine.build.build import build  # noqa: E402
@@ -38,6 +37,7 @@ from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
+from trtsmith.flags import positive_int  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"

@@ -37,8 +37,8 @@ ORDER = (
 )
 """Packages, lowest first: each may import itself and those before it. All but importers are converter's."""
 
-ABOVE_THE_API = {"polygraphy_extension"}
-"""Packages that may import the public API: what other programs load, and no command of ours."""
+ABOVE_THE_API = {"cli", "polygraphy_extension"}
+"""Packages that may import the public API: the command line, and what other programs load of us."""
 
 OUTSIDE_IMPORTERS = {"ml_dtypes", "numpy", "onnx", "onnxscript", "torch", "torchvision"}
 """What importers may import of other projects. The last three inside functions only, but for torch_ops and torch."""

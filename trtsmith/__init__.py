@@ -33,8 +33,12 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trtsmith.api import convert, load_report, verify
-    from trtsmith.batch_functions import batch
+    from trtsmith.api import check_plugin, load_report, operators
+    from trtsmith.batch_function import batch
+    from trtsmith.bench_function import bench
+    from trtsmith.bundle_function import bundle
+    from trtsmith.check_function import check
+    from trtsmith.convert_function import convert
     from trtsmith.converter.batch.driver import BatchResult
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
@@ -46,10 +50,12 @@ if TYPE_CHECKING:
     from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
     from trtsmith.converter.plugin.contract import LibraryReport
     from trtsmith.converter.verify.verdict import Verdict
-    from trtsmith.engine_functions import bench, bundle, check_plugin, locate, operators, run
-    from trtsmith.graph_functions import check, rewrite
     from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
+    from trtsmith.locate_function import locate
+    from trtsmith.rewrite_function import rewrite
+    from trtsmith.run_function import run
+    from trtsmith.verify_function import verify
 
     __version__: str
 
@@ -99,16 +105,13 @@ TELEMETRY_OFF = {
 for _name, _value in TELEMETRY_OFF.items():
     os.environ.setdefault(_name, _value)  # children inherit it; who has set it means it
 
+_OWN_MODULE = ("batch", "bench", "bundle", "check", "convert", "locate", "rewrite", "run", "verify")
 _HOMES = {
-    **dict.fromkeys(("convert", "load_report", "verify"), "trtsmith.api"),
-    **dict.fromkeys(("check", "rewrite"), "trtsmith.graph_functions"),
-    **dict.fromkeys(
-        ("bench", "bundle", "locate", "operators", "run", "check_plugin"), "trtsmith.engine_functions"
-    ),
+    **{name: f"trtsmith.{name}_function" for name in _OWN_MODULE},
+    **dict.fromkeys(("check_plugin", "load_report", "operators"), "trtsmith.api"),
     **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
     "Analysis": "trtsmith.converter.convert.analysis",
     "BatchResult": "trtsmith.converter.batch.driver",
-    "batch": "trtsmith.batch_functions",
     "Conversion": "trtsmith.converter.convert.pipeline",
     "LibraryReport": "trtsmith.converter.plugin.contract",
     "Located": "trtsmith.converter.locate.found",

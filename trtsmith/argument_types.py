@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
+from trtsmith.options import spelled_out
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,7 +84,7 @@ _EXAMPLES = {
 
 def checked_types(function: Callable[P, T]) -> Callable[P, T]:
     """The function, with a UsageError for arguments that are of other types than it is annotated with."""
-    signature = inspect.signature(function)
+    signature = spelled_out(function)
 
     @wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> T:
@@ -98,6 +98,7 @@ def checked_types(function: Callable[P, T]) -> Callable[P, T]:
             raise UsageError(problems)
         return function(*arguments, **named)
 
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import onnx
 
 from trtsmith.argument_types import checked_types
-from trtsmith.converter.convert.freezing import Freeze
+from trtsmith.converter.convert.mending.refusals import Refusals, refusals
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
@@ -25,27 +26,31 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
 from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.options.gpu_names import parse_targets
+from trtsmith.converter.model.shape_tensors import parse_values
+from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
+from trtsmith.model_options import Torch
+from trtsmith.options import (
+    Arrays,
+    Freeze,
+    Option,
+    Paths,
+    Ranges,
+    Samples,
+    StrPath,
+    Texts,
+    Tolerance,
+    options_of,
+    with_defaults,
+)
 
-StrPath = str | os.PathLike[str]
-Paths = StrPath | Sequence[StrPath]
 ModelLike = StrPath | bytes | onnx.ModelProto | Any
 """A path, a model in memory, or a torch.nn.Module or torch.export.ExportedProgram."""
 
-Arrays = StrPath | Mapping[str, Any]
-"""An .npz file, or by name arrays, or what numpy makes arrays of."""
-
-Samples = Arrays | Sequence[Arrays]
 Example = StrPath | tuple[Any, ...] | None
 """Example arguments of a module; of a model file, the output's path may stand in their place."""
-Texts = str | Sequence[str]
-Progress = Callable[[str], None]
-Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
-"""Texts as --shapes and --values take them; or by name a range, or its text."""
-
-Tolerance = float | Texts | Mapping[str, float]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,20 +85,13 @@ def paths_of(given: Paths) -> tuple[Path, ...]:
 
 
 def model_of(
-    model: ModelLike,
-    args: Example = None,
-    kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: Any = None,
-    translations: Mapping[Any, Any] | None = None,
-    save_onnx: StrPath | None = None,
-    export_timeout: float | None = None,
-    data_folder: StrPath | None = None,
+    model: ModelLike, args: Example, kwargs: Mapping[str, Any] | None, given: SimpleNamespace
 ) -> GivenModel:
     """What the model is: a file, bytes of one, or something of PyTorch's with its example."""
-    save, folder = path_of(save_onnx), path_of(data_folder)
+    save, export_timeout = path_of(given.save_onnx), given.export_timeout
     example = None if isinstance(args, (str, os.PathLike)) else args
-    of_torch = {"args": example, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes}
-    of_torch |= {"custom_translation_table": translations}
+    of_torch = {"args": example, "kwargs": kwargs, "dynamic_shapes": given.dynamic_shapes}
+    of_torch |= {"custom_translation_table": given.custom_translation_table}
     if isinstance(model, (str, os.PathLike)):
         source = source_of_text(os.fspath(model))
         _refuse(str(source), of_torch, "a torch.nn.Module or ExportedProgram")
@@ -104,13 +102,14 @@ def model_of(
     if isinstance(model, (bytes, bytearray, memoryview, onnx.ModelProto)):
         _refuse(NAME, of_torch | {"save_onnx": save}, "a torch.nn.Module or ExportedProgram")
         data = _serialised(model) if isinstance(model, onnx.ModelProto) else bytes(model)
-        return ModelBytes(data, folder)
-    return TorchModule(model, example, kwargs or {}, dynamic_shapes, translations or {}, save)
+        return ModelBytes(data, path_of(given.data_folder))
+    translations = given.custom_translation_table or {}
+    return TorchModule(model, example, kwargs or {}, given.dynamic_shapes, translations, save)
 
 
 def onnx_of(model: StrPath | bytes | onnx.ModelProto, data_folder: StrPath | None = None) -> ModelSource:
     """An ONNX model: a file, or the bytes of one."""
-    source = model_of(model, data_folder=data_folder)
+    source = model_of(model, None, None, with_defaults(Torch, {"data_folder": data_folder}))
     if not isinstance(source, (Path, ModelBytes)):
         expected = "the ONNX model: a path, an onnx.ModelProto, or the bytes of one"
         fix = "convert it with save_onnx=..., and give that file"
@@ -233,38 +232,75 @@ def ranges_of(given: Ranges | None, between: str, form: str) -> list[str]:
     return texts
 
 
-def precision_of(
-    precision: str,
-    keep_fp32: Texts,
-    accumulate: str,
-    float_lstm: bool,
-    io_precision: bool,
-    calibration: Samples,
-) -> PrecisionRequest:
+def shapes_of(given: Any) -> dict[str, ShapeRange]:
+    """The shapes that are asked for, by input; trtexec's flags are those of the command line alone."""
+    trtexec = (getattr(given, f"{name}Shapes", "") for name in ("min", "opt", "max"))
+    return parse_shapes(ranges_of(given.shapes, "x", "{}"), *trtexec)
+
+
+def values_of(given: Any) -> dict[str, ShapeRange]:
+    return parse_values(ranges_of(given.values, ",", "[{}]"))
+
+
+def _read(option: Option, given: Any) -> Any:
+    value = getattr(given, option.name)
+    kind = option.type.removesuffix(" | None")
+    if kind in ("Arrays", "Ranges"):
+        return arrays_of(value, option.name) if kind == "Arrays" else _BY_NAME[option.name](given)
+    return _READERS[kind](value) if kind in _READERS else value
+
+
+_BY_NAME: Mapping[str, Callable[[Any], Any]] = {"shapes": shapes_of, "values": values_of}
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "StrPath": path_of,
+    "Paths": paths_of,
+    "Texts": texts_of,
+    "Freeze": freeze_of,
+    "Samples": samples_of,
+}
+
+
+def stage_options(stage: type[T], declared: type, given: Any, **more: Any) -> T:
+    """The options of a stage: those that are declared under the names of its fields, read by their types, and more."""
+    names = {field.name for field in fields(cast(Any, stage))} - more.keys()
+    return stage(**{o.name: _read(o, given) for o in options_of(declared) if o.name in names}, **more)
+
+
+def precision_of(given: Any) -> PrecisionRequest:
+    """UsageError: an option that means nothing with the precision that is, or is not, asked for."""
     return PrecisionRequest(
-        precision,
-        texts_of(keep_fp32),
-        io_precision,
-        samples_of(calibration),
-        accumulate=accumulate,
-        float_lstm=float_lstm,
+        given.precision,
+        texts_of(given.keep_fp32),
+        given.io_precision,
+        samples_of(given.calibration),
+        accumulate=given.accumulate,
+        float_lstm=given.float_lstm,
     )
 
 
-References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
+def refusals_of(given: Any, output: Path | None) -> Refusals:
+    """What is done where TensorRT refuses the graph. output: the engine's file; None: there is none."""
+    return refusals(
+        output,
+        path_of(given.refused),
+        mend=given.mend,
+        mend_with=texts_of(given.mend_with),
+        reduce=given.reduce,
+        reduce_timeout=given.reduce_timeout,
+    )
 
 
 def tolerances_of(
     rtol: Tolerance | None,
     atol: Tolerance | None,
     not_compared: Texts = (),
-    compare: Mapping[str, str] | None = None,
+    compare: Mapping[str, str] | Sequence[str] | None = None,
     max_cost: float | None = None,
 ) -> Tolerances:
     """Reads tolerances: one for all outputs, or by the name of the output; and what outputs are compared as."""
-    kinds = [f"{name}={kind}" for name, kind in (compare or {}).items()]
+    kinds = [f"{name}={kind}" for name, kind in compare.items()] if isinstance(compare, Mapping) else compare
     return parse_tolerances(
-        _tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), kinds, max_cost
+        _tolerance_texts(rtol), _tolerance_texts(atol), texts_of(not_compared), kinds or (), max_cost
     )
 
 

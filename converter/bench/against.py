@@ -68,7 +68,7 @@ def time_baseline(
     request = replace(request, outputs=folder / f"outputs-{request.name}")
     try:
         found = run_child(
-            "trtsmith.converter.bench.baseline_worker", request.to_json(), "", on_progress=progress
+            "trtsmith.converter.bench.baseline_worker", request.to_text(), "", on_progress=progress
         )
     except UsageError:  # the user's function, not the baseline, is what is wrong
         raise

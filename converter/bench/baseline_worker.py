@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from trtsmith.converter.bench.figures import Summary, digits6
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
+from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.operators.loading import with_operators_of_parent
 
 
 @dataclass(frozen=True)
-class BaselineRequest:
+class BaselineRequest(PlainData):
     """A baseline to time.
 
     name:        of baselines.BASELINES.
@@ -38,18 +38,6 @@ class BaselineRequest:
     timing: TimingOptions
     torch: str = ""
     path: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str)
-
-    @staticmethod
-    def from_json(text: str) -> BaselineRequest:
-        data: dict[str, Any] = json.loads(text)
-        for name in ("model", "inputs", "outputs"):
-            data[name] = Path(data[name])
-        for name in ("outputs_are", "path"):
-            data[name] = tuple(data[name])
-        return BaselineRequest(**{**data, "timing": TimingOptions.from_json(data["timing"])})
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:

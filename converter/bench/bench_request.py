@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.option_values import check_values
+from trtsmith.converter.model.process.plain_data import PlainData
 
 
 @dataclass(frozen=True)
@@ -27,11 +25,6 @@ class TimingOptions:
     transfers: bool = True
     graphs: tuple[bool, ...] = (False, True)
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> TimingOptions:
-        """Reads what asdict gives, once it has been JSON."""
-        return TimingOptions(**{**data, "graphs": tuple(data["graphs"])})
-
 
 GRAPHS = {"both": (False, True), "off": (False,), "on": (True,)}
 """By what a user says of CUDA graphs, the runs to make: without, with."""
@@ -44,7 +37,7 @@ def graphs_of(said: str) -> tuple[bool, ...]:
 
 
 @dataclass(frozen=True)
-class BenchRequest:
+class BenchRequest(PlainData):
     """One engine to time at several sets of inputs.
 
     inputs:  a folder of arrays for each (converter/engine/runtime/exchange.py), in the model's types.
@@ -59,27 +52,3 @@ class BenchRequest:
     batches: tuple[int, ...]
     outputs: Path
     layers: int = 0
-
-    def to_json(self) -> str:
-        return json.dumps(
-            {
-                "run": self.run.to_json(),
-                "timing": asdict(self.timing),
-                "inputs": [str(path) for path in self.inputs],
-                "batches": self.batches,
-                "outputs": str(self.outputs),
-                "layers": self.layers,
-            }
-        )
-
-    @staticmethod
-    def from_json(text: str) -> BenchRequest:
-        data: Mapping[str, Any] = json.loads(text)
-        return BenchRequest(
-            RunRequest.from_json(data["run"]),
-            TimingOptions.from_json(data["timing"]),
-            tuple(map(Path, data["inputs"])),
-            tuple(data["batches"]),
-            Path(data["outputs"]),
-            data["layers"],
-        )

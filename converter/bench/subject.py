@@ -12,7 +12,8 @@ from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.layers import LayerNode, nodes_of
 from trtsmith.converter.bench.points import Point, given_point, points_of
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
-from trtsmith.converter.convert.pipeline import ConvertOptions, convert
+from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.pipeline import convert
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.child.process import Progress

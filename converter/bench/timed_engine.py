@@ -61,7 +61,7 @@ def time_engine(
         try:
             found = run_child(
                 "trtsmith.converter.bench.bench_worker",
-                request.to_json(),
+                request.to_text(),
                 run.flavour,
                 timeout_s=run.timeout_s,
                 on_progress=progress,

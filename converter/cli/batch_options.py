@@ -7,18 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.bench_request import graphs_of
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
-from trtsmith.converter.cli.arguments import shapes_of
 from trtsmith.converter.cli.commands import bench, convert
-from trtsmith.converter.cli.precision_arguments import precision_of
-from trtsmith.converter.cli.refusal_arguments import refusals_of
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shape_tensors import parse_values
-from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
@@ -26,18 +22,14 @@ _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
 _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
 _NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
 
+_OF_BOTH = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromkeys(
+    ("html", "model-explorer", "json"), _OWN_FOLDER
+)
+
 REFUSED_OF_CONVERT = {
     "help": "it converts nothing",
-    "quiet": _LOUDNESS,
-    "verbose": _LOUDNESS,
-    "color": _LOUDNESS,
-    "output": _OWN_FOLDER,
-    "report": _OWN_FOLDER,
-    "html": _OWN_FOLDER,
-    "model-explorer": _OWN_FOLDER,
-    "json": _OWN_FOLDER,
-    "refused": _OWN_FOLDER,
-    "save-onnx": _OWN_FOLDER,
+    **_OF_BOTH,
+    **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
     "dry-run": "a task converts; `trtsmith check` only looks",
     "timing-cache": "tasks run in any order and at the same time: an engine would depend on those before it",
 }
@@ -45,16 +37,8 @@ REFUSED_OF_CONVERT = {
 
 REFUSED_OF_BENCH = {
     "help": "it times nothing",
-    "quiet": _LOUDNESS,
-    "verbose": _LOUDNESS,
-    "color": _LOUDNESS,
-    "json": _OWN_FOLDER,
-    "html": _OWN_FOLDER,
-    "model-explorer": _OWN_FOLDER,
-    "freeze": _NO_MODEL,
-    "against": _NO_MODEL,
-    "torch": _NO_MODEL,
-    "plugin-vs-native": _NO_MODEL,
+    **_OF_BOTH,
+    **dict.fromkeys(("freeze", "against", "torch", "plugin-vs-native"), _NO_MODEL),
 }
 
 
@@ -71,7 +55,7 @@ def zoo_commands() -> ZooCommands:
     """The commands, with the options that they have now."""
     of_convert = (
         OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
-        OptionCheck(("values",), lambda options: parse_values(options.values)),
+        OptionCheck(("values",), values_of),
         OptionCheck(
             ("rtol", "atol", "not-compared", "compare", "max-cost"),
             lambda options: parse_tolerances(
@@ -133,7 +117,7 @@ def _check_references(options: argparse.Namespace) -> None:
 
 
 def _check_inputs(options: argparse.Namespace) -> None:
-    shapes = parse_shapes(options.shapes)
+    shapes = shapes_of(options)
     check_options(
         BenchOptions(Path(ENGINE), shapes=shapes, at=check_points(options.at), inputs=options.inputs)
     )

@@ -22,7 +22,7 @@ from trtsmith.converter.cli.endings import (
     signals_unwind,
 )
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of
-from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, short_help
+from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, OverviewParser
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
@@ -64,11 +64,10 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         default="auto",
         help="colours: auto has them on a terminal, and heeds NO_COLOR and FORCE_COLOR",
     )
-    parser = CommandParser(
+    parser = OverviewParser(
         prog="trtsmith",
         description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
         epilog=_EXIT_CODES,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     commands = parser.add_subparsers(
@@ -102,7 +101,7 @@ def _main(argv: Sequence[str] | None) -> int:
         Console().problems([little])
         return EXIT_USAGE
     if not words:
-        print(short_help(build_parser(words)), file=sys.stderr)
+        build_parser(words).print_help(sys.stderr)
         return EXIT_USAGE
     try:
         with others_code():  # libraries that are imported may wait for ever

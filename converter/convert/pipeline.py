@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
+from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
+from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import (
     coverage,
@@ -22,11 +23,9 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.foreign_nodes import target_of
-from trtsmith.converter.convert.freezing import Freeze
 from trtsmith.converter.convert.mending.building import build_mended
 from trtsmith.converter.convert.mending.refusals import Mended, Refusals
-from trtsmith.converter.convert.opening import GivenModel, OpenedModel, open_model
+from trtsmith.converter.convert.opening import OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
@@ -35,7 +34,6 @@ from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, Torc
 from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
-    OPTIMIZATION_LEVELS,
     BuildRequest,
     BuildResult,
     Profile,
@@ -44,12 +42,11 @@ from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manife
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import ArraySource, load_arrays, named_source
+from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import BuildRefused, ConversionError, TrtsmithError, problems_named
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.shape_tensors import value_profile
@@ -57,70 +54,16 @@ from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs,
 from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.converter.verify.conversion_check import MODES, ConversionCheck, prepare
+from trtsmith.converter.verify.conversion_check import ConversionCheck, prepare
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.references import (
     NO_REFERENCES,
-    References,
     check_known,
-    check_one_expectation,
 )
 from trtsmith.converter.verify.rounding import engine_precision
-from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
 _AS_IT_IS = PrecisionRequest()
-_LOOKED_INTO = Refusals()
-
-
-@dataclass(frozen=True)
-class ConvertOptions:
-    """What `trtsmith convert` is told. Paths are as the user gave them.
-
-    output: the engine's file; None: the engine is given back as bytes, and nothing is written.
-    verify: trtsmith.converter.verify.conversion_check.MODES; None: compare nothing.
-    refusals: what is done where TensorRT refuses the graph. keep: whether the engine is wanted; without it there must be no
-        output and no comparison, and `engine` of the result is empty.
-    """
-
-    model: GivenModel
-    output: Path | None
-    shapes: dict[str, ShapeRange] = field(default_factory=dict)
-    values: dict[str, ShapeRange] = field(default_factory=dict)
-    freeze: Freeze = ()
-    targets: tuple[str, ...] = ()
-    flavour: str = "auto"
-    plugins: tuple[Path, ...] = ()
-    prefer_stock: bool = False
-    inputs: ArraySource | None = None
-    expected: ArraySource | None = None
-    tolerances: Tolerances | None = None
-    references: References = NO_REFERENCES
-    verify: str | None = "auto"
-    precision: PrecisionRequest = _AS_IT_IS
-    embed_plugins: bool = False
-    workspace_mib: int | None = None
-    timing_cache: Path | None = None
-    optimization_level: int | None = None
-    layer_details: bool = False
-    timeout_s: float | None = None
-    verbose: bool = False
-    refusals: Refusals = _LOOKED_INTO
-    keep: bool = True
-
-    def __post_init__(self) -> None:
-        check_values(
-            ("--verify", self.verify, MODES),
-            *(("--target", target, is_target) for target in self.targets),
-            ("--workspace", self.workspace_mib, is_count),
-            ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
-            ("--timeout", self.timeout_s, is_seconds),
-        )
-        self.precision.check_meaning(
-            {"--max-cost": self.tolerances is not None and self.tolerances.max_cost is not None}
-        )
-        expected = "" if self.expected is None else named_source("--expected", self.expected)
-        check_one_expectation(expected, self.references)
 
 
 @dataclass(frozen=True)
@@ -178,7 +121,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     options = _with_example(options, opened)
     clock.ended(then="rewrite and plan")
     prepared = _Preparation(options, progress.step)
-    asked = replace(_analysis_options(options), progress=progress)
+    asked = replace(analysis_options(options), progress=progress)
     analysis = analyse(original, asked, prepared.feeds, given=given).needed()
     prepared.once(analysis)
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
@@ -291,7 +234,7 @@ def analysis_of(options: ConvertOptions) -> Analysis | None:
     have to be exported again. TrtsmithError where it cannot be read or analysed."""
     if not isinstance(options.model, Path) or options.model.suffix == PROGRAM_SUFFIX:
         return None
-    return analyse(load_model(options.model), replace(_analysis_options(options), precision=_AS_IT_IS))
+    return analyse(load_model(options.model), replace(analysis_options(options), precision=_AS_IT_IS))
 
 
 def _build_request(
@@ -362,18 +305,6 @@ def _with_example(options: ConvertOptions, opened: OpenedModel) -> ConvertOption
     if expected is None and options.references.whole is None:
         expected = opened.expected
     return replace(options, shapes=shapes, inputs=opened.inputs, expected=expected)
-
-
-def _analysis_options(options: ConvertOptions) -> AnalysisOptions:
-    return AnalysisOptions(
-        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
-        freeze=options.freeze,
-        inputs=options.inputs,
-        plugins=options.plugins,
-        precision=options.precision,
-        profiles=(options.shapes,),
-        values=(options.values,),
-    )
 
 
 class _Preparation:

@@ -49,20 +49,22 @@ from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
-from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
 KERNEL_TIMEOUT_S = 120.0
+NO_TOLERANCES = parse_tolerances()
 
 
 @dataclass(frozen=True)
-class Asked:
+class LocateOptions:
     """What `trtsmith locate` is told. native: plugin nodes as standard operators, in an engine without plugins.
 
     on: TENSORRT, KERNELS or "auto". timeout_s: for each build and each run. precision: of a graph without an engine.
     arithmetic: by what precision outputs are allowed to differ (verify.rounding.PRECISIONS); "": the graph's.
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
+    folder, memory, everything: as SearchOptions has them. tolerances: of the model's outputs.
     """
 
     model: ModelSource
@@ -80,6 +82,10 @@ class Asked:
     arithmetic: str = ""
     feeds: Arrays | None = None
     frozen: Arrays | None = None
+    folder: Path | None = None
+    memory: int = MEMORY
+    everything: bool = False
+    tolerances: Tolerances = NO_TOLERANCES
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +112,7 @@ class PreparedSearch:
 
 
 @contextmanager
-def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSearch]:
+def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[PreparedSearch]:
     """Everything for a search, as long as it lasts. UsageError and ConversionError as the stages raise them.
 
     run: runs an engine: trtsmith.converter.engine.runtime.run_in_child.run_engine.
@@ -174,26 +180,19 @@ def prepared(asked: Asked, run: RunEngine = run_engine) -> Iterator[PreparedSear
 
 
 def locate_asked(
-    asked: Asked,
-    folder: Path | None,
-    tolerances: Tolerances,
+    asked: LocateOptions,
     progress: Progress,
-    *,
-    memory: int = MEMORY,
-    everything: bool = False,
-    ready_for: Callable[[PreparedSearch], None] | None = None,
+    ready_for: Callable[[PreparedSearch], None] = lambda _: None,
 ) -> Located:
-    """The search that the user asked for. folder, memory and everything: as locate.locate_fault.Options has them.
-
-    ready_for: gets what was prepared, before the search.
-    """
-    if folder is not None:
-        check_folder(folder)
+    """The search that the user asked for. ready_for: gets what was prepared, before the search."""
+    if asked.folder is not None:
+        check_folder(asked.folder)
     with prepared(asked) as ready:
-        if ready_for is not None:
-            ready_for(ready)
-        tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
-        options = SearchOptions(memory, everything, folder, tolerances, ready.outputs, ready.rounding)
+        ready_for(ready)
+        asked.tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])
+        options = SearchOptions(
+            asked.memory, asked.everything, asked.folder, asked.tolerances, ready.outputs, ready.rounding
+        )
         return locate(
             ready.original,
             ready.rewritten,
@@ -213,12 +212,12 @@ def _native(rewritten: Rewritten) -> Rewritten:
     return replace(rewritten, model=expand(rewritten.model))
 
 
-def _told(asked: Asked) -> str:
+def _told(asked: LocateOptions) -> str:
     return told_source(asked.inputs) if asked.inputs is not None else "made up"
 
 
 def _feeds(
-    asked: Asked, original: Model, rewritten: Rewritten, frozen: Mapping[str, np.ndarray]
+    asked: LocateOptions, original: Model, rewritten: Rewritten, frozen: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Values of all inputs of the original: given or made up, frozen ones as they are frozen."""
     specs = [spec for spec in graph_inputs(original.proto) if spec.name not in frozen]
@@ -241,7 +240,7 @@ def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten
     return Rounding(plain[0], narrow[0] if narrow is not None else None, precision)
 
 
-def _uses_tensorrt(asked: Asked, planned: Plan) -> bool:
+def _uses_tensorrt(asked: LocateOptions, planned: Plan) -> bool:
     """Whether engines are built. UsageError where what was asked for cannot be."""
     if asked.on == KERNELS and (not planned.plugins or asked.native):
         what = "the graph has no plugin nodes, so no kernel of ours runs in it"

@@ -10,8 +10,9 @@ import numpy as np
 
 from trtsmith.converter.bench.subject import BenchOptions, open_source
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
-from trtsmith.converter.convert.pipeline import Conversion, ConvertOptions, analysis_of
+from trtsmith.converter.convert.pipeline import Conversion, analysis_of
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.bundle.bundle import manifest_path

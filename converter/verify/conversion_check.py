@@ -46,9 +46,6 @@ from trtsmith.converter.verify.verdict import (
 )
 from trtsmith.importers.problem import Problem
 
-MODES = ("auto", "graph", "engine")
-"""auto: the engine too, if this machine's GPU is one of those that it was built for."""
-
 
 @dataclass(frozen=True)
 class ConversionCheck:

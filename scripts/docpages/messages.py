@@ -18,7 +18,7 @@ ELSEWHERE = {
     **{(domain, "*"): place for domain, place in outside_engines._DOMAINS.items()},
 }
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("converter", "importers")
+SOURCES = ("converter", "importers", "trtsmith")
 
 
 def builder_messages() -> str:

@@ -8,26 +8,36 @@ import dataclasses
 import importlib
 import inspect
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import trtsmith
+from trtsmith.converter.batch.driver import BatchRequest
+from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.cli.main import build_parser
-from trtsmith.converter.convert.analysis import AnalysisOptions
-from trtsmith.converter.convert.pipeline import ConvertOptions
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.rewriting import RewriteOptions
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.locate.prepare import LocateOptions
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
+from trtsmith.options import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
 STAGES = {
-    "check": ("trtsmith.converter.convert.trial_build", "check_model", AnalysisOptions),
-    "convert": ("trtsmith.converter.convert.pipeline", "convert", ConvertOptions),
-    "rewrite": ("trtsmith.converter.convert.rewriting", "rewrite_model", RewriteOptions),
-    "verify": ("trtsmith.converter.verify.verify_bundle", "verify_bundle", VerifyOptions),
+    "check": ("convert.trial_build", "check_model", "looked_at", ConvertOptions),
+    "convert": ("convert.pipeline", "convert", "conversion_of", ConvertOptions),
+    "rewrite": ("convert.rewriting", "rewrite_model", "rewriting_of", ConvertOptions),
+    "verify": ("verify.verify_bundle", "verify_bundle", "verification_of", VerifyOptions),
+    "bench": ("bench.engine_bench", "bench", "timing_of", BenchOptions),
+    "locate": ("locate.prepare", "locate_asked", "search_of", LocateOptions),
+    "run": ("engine.runtime.run_in_child", "run_engine", "run_of", RunRequest),
+    "batch": ("batch.driver", "run_batch", "batch_of", BatchRequest),
 }
-"""By name of the command: the module, the function and the options that are behind it."""
+"""By command: the module and the function behind it, what makes its options of those that are given, and their class."""
+
+OF_MODELS = ("check", "convert", "rewrite", "verify")
 
 OF_THE_TERMINAL = {
     *("help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located"),
@@ -58,47 +68,39 @@ def home_of(name: str) -> Path:
     return Path(inspect.getfile(inspect.unwrap(getattr(trtsmith, name))))
 
 
+def module_of(name: str) -> ModuleType:
+    """Of a function of the API."""
+    return importlib.import_module(f"trtsmith.{name}_function")
+
+
 @pytest.mark.parametrize("name", STAGES)
 def test_the_command_calls_what_the_function_calls(name: str) -> None:
-    module, function, options = STAGES[name]
-    home = getattr(importlib.import_module(module), function)
+    stage, function, maker, _ = STAGES[name]
+    home = getattr(importlib.import_module(f"trtsmith.converter.{stage}"), function)
     command = importlib.import_module(f"trtsmith.converter.cli.commands.{name}")
-    assert getattr(command, function) is home and getattr(command, options.__name__) is options
-    assert {function, options.__name__} <= calls(ast.parse(inspect.getsource(command)))
-    api = body_of(home_of(name), name)
-    assert {function, options.__name__} <= calls(api)
+    mine = module_of(name)
+    assert getattr(command, function) is home
+    assert home in vars(mine).values() or mine.pipeline.convert is home
+    assert getattr(command, maker) is getattr(mine, maker)
+    assert {function, maker} <= calls(ast.parse(inspect.getsource(command)))
+    assert maker in calls(body_of(home_of(name), name))
+
+
+def test_the_command_that_bundles_calls_the_function() -> None:
+    command = importlib.import_module("trtsmith.converter.cli.commands.bundle")
+    assert command.bundle is trtsmith.bundle
 
 
 @pytest.mark.parametrize("name", [*STAGES, "load_report"])
 def test_functions_of_the_api_decide_nothing(name: str) -> None:
     """A docstring, the options, the call: no branch, no loop, nothing caught."""
     body = body_of(home_of(name), name).body
-    assert len(body) <= 3
+    assert len(body) <= 5
     decisions = (ast.If, ast.IfExp, ast.For, ast.While, ast.Try, ast.With, ast.comprehension)
     assert not [node for statement in body for node in ast.walk(statement) if isinstance(node, decisions)]
 
 
-OF_ENGINES = {
-    "bench": ("trtsmith.converter.bench.engine_bench", "bench", {"cuda_graph"}),
-    "bundle": ("trtsmith.converter.engine.bundle.triton", "write_model", set()),
-    "locate": ("trtsmith.converter.locate.prepare", "locate_asked", set()),
-    "run": ("trtsmith.converter.engine.runtime.run_in_child", "run_engine", set()),
-}
-"""Commands about engines: the module and the function behind each."""
-
-
-@pytest.mark.parametrize("name", OF_ENGINES)
-def test_commands_about_engines_call_what_their_functions_call(name: str) -> None:
-    module, function, _ = OF_ENGINES[name]
-    home = getattr(importlib.import_module(module), function)
-    command = importlib.import_module(f"trtsmith.converter.cli.commands.{name}")
-    assert getattr(command, function) is home
-    mine = importlib.import_module("trtsmith.engine_functions")
-    assert home in vars(mine).values()
-    body = body_of(ROOT / "trtsmith" / "engine_functions.py", name).body
-    assert len(body) <= 4
-    decisions = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.comprehension)
-    assert not [node for statement in body for node in ast.walk(statement) if isinstance(node, decisions)]
+OF_ENGINES = ("bench", "bundle", "locate", "run")
 
 
 @pytest.mark.parametrize("name", OF_ENGINES)
@@ -118,12 +120,10 @@ def test_what_commands_about_engines_take_their_functions_take(name: str) -> Non
     flags -= {"ops", "plugins_from_packages"} if name in ("run", "bundle") else set()  # they read no model
     if name == "run":
         flags -= {"output"}
-    if name == "bench":
-        flags = flags - {"no_transfers"} | {"transfers"}
     assert flags == parameters
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", OF_MODELS)
 def test_what_the_command_takes_the_function_takes(name: str) -> None:
     subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     flags = {action.dest for action in subparsers.choices[name]._actions}
@@ -138,47 +138,50 @@ def test_what_the_command_takes_the_function_takes(name: str) -> None:
     assert flags - OF_THE_TERMINAL - TRTEXEC == parameters - only_the_function_s
 
 
-@pytest.mark.parametrize("name", ["convert", "rewrite", "verify"])
-def test_the_function_sets_every_option(name: str) -> None:
-    options = STAGES[name][2]
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [("convert", "ConversionOptions"), ("verify", "VerificationOptions")],
+)
+def test_every_option_of_a_stage_is_set(name: str, declared: str) -> None:
+    """By an option of the same name, or by what the maker says of it."""
+    _, _, maker, options = STAGES[name]
     (made,) = (
         node
-        for node in ast.walk(body_of(home_of(name), name))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == options.__name__
+        for node in ast.walk(body_of(home_of(name), maker))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "stage_options"
     )
-    assert [keyword.arg for keyword in made.keywords] == [field.name for field in dataclasses.fields(options)]
+    of_trials = {"keep"}  # whose engine nobody wants
+    same = {option.name for option in options_of(getattr(module_of(name), declared))}
+    fields = {field.name for field in dataclasses.fields(options)} - of_trials
+    assert fields <= same | {keyword.arg for keyword in made.keywords}
 
 
 def test_options_are_frozen() -> None:
-    options = [STAGES[name][2] for name in STAGES] + [PrecisionRequest]
+    options = [STAGES[name][3] for name in STAGES] + [PrecisionRequest]
     assert all(one.__dataclass_params__.frozen for one in options)  # type: ignore[attr-defined]
 
 
-DOORS = tuple(
-    f"trtsmith{name}"
-    for name in ("", ".api", ".arguments", ".engine_functions", ".graph_functions", ".paged")
-)
+ABOVE = {"cli", "polygraphy_extension"}
+"""Packages that may go through the API: the command line, and what other programs load of us."""
 
 
-def test_no_package_imports_the_api() -> None:
-    """It is a door: what is behind it does not go through it. What other programs load of us stands before it."""
+def test_no_stage_imports_the_api() -> None:
+    """It is a door: what is behind it does not go through it."""
     sources = [*(ROOT / "converter").rglob("*.py"), *(ROOT / "importers").rglob("*.py")]
     assert len(sources) > 300
+    doors = {"trtsmith", *(f"trtsmith.{path.stem}" for path in (ROOT / "trtsmith").glob("*.py"))}
     through = [
         str(path)
         for path in sources
-        if "polygraphy_extension" not in path.parts
+        if not ABOVE & {*path.parts}
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if (isinstance(node, ast.ImportFrom) and node.module in DOORS)
-        or (isinstance(node, ast.Import) and {alias.name for alias in node.names} & set(DOORS))
+        if (isinstance(node, ast.ImportFrom) and node.module in doors)
+        or (isinstance(node, ast.Import) and {alias.name for alias in node.names} & doors)
     ]
     assert through == []
 
 
-def test_the_batch_of_the_command_is_that_of_the_function() -> None:
-    command = importlib.import_module("trtsmith.converter.cli.commands.batch")
-    mine = importlib.import_module("trtsmith.batch_functions")
-    assert command.run_batch is mine.run_batch and command.BatchRequest is mine.BatchRequest
+def test_what_the_command_for_many_models_takes_its_function_takes() -> None:
     subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
     flags = {action.dest for action in subparsers.choices["batch"]._actions}
     of_other_forms = {"init", "force", "html", "fail_on", "list", "verbose", "color"}

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trtsmith.batch_function import BatchOptions, batch_of
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
-from trtsmith.converter.batch.driver import BatchRequest, run_batch
+from trtsmith.converter.batch.driver import run_batch
 from trtsmith.converter.batch.results.diff import WORSE
 from trtsmith.converter.batch.results.document import RESULTS
-from trtsmith.converter.batch.store import VARIABLE, default_folder
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
-from trtsmith.converter.cli.arguments import positive_int
 from trtsmith.converter.cli.batch_diff import run_diff
-from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.cli.batch_progress import batch_progress
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.build.flavour import installed_flavours
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 
 _DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, in processes of this machine
@@ -45,17 +42,10 @@ exit codes: 0 every task has an engine that nothing speaks against; 1 one has no
 
 _DIFF = "diff"
 
-_OF_DIFF = {"--html": "html", "--fail-on": "fail_on"}
-_OF_INIT = {"--force": "force"}
-_OF_BATCH = {
-    "--jobs": "jobs",
-    "--on": "on",
-    "--only": "only",
-    "--list": "list",
-    "--no-cache": "no_cache",
-    "--cache": "cache",
-    "--retry-failed": "retry_failed",
-}
+_OF_DIFF = ("html", "fail_on")
+_OF_INIT = ("force",)
+_OF_BATCH = ("jobs", "on", "only", "list", "no_cache", "cache", "retry_failed")
+"""Options by the form of the command that they belong to."""
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -64,8 +54,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "zoo",
@@ -83,39 +71,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print what came of it (or --list, or diff) as JSON"
     )
-    which = parser.add_argument_group("which tasks")
-    which.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="PATTERN",
-        help="tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated",
-    )
-    which.add_argument(
-        "--list", action="store_true", help="show the tasks and their command lines, and do nothing"
-    )
-    which.add_argument(
-        "--retry-failed",
-        action="store_true",
-        help="do again what was refused; what crashed or was lost is so anyway",
-    )
-    where = parser.add_argument_group("where they run")
-    where.add_argument(
-        "--jobs",
-        type=positive_int,
-        metavar="N",
-        help="tasks at a time (default: as many as there are cores for)",
-    )
-    where.add_argument(
-        "--on",
-        metavar="ADDRESS",
-        help="a Ray cluster (HOST:PORT), or local: a Ray that is started on this machine; needs the extra `fleet`",
-    )
-    cache = parser.add_argument_group("the cache").add_mutually_exclusive_group()
-    cache.add_argument(
-        "--cache", type=Path, metavar="DIR", help=f"its folder (default: ${VARIABLE}, or one of the user's)"
-    )
-    cache.add_argument("--no-cache", action="store_true", help="neither read nor write it")
+    add_options(parser, BatchOptions)
     init = parser.add_argument_group("a new zoo")
     init.add_argument(
         "--init",
@@ -133,17 +89,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     words: Sequence[str] = options.zoo
     if options.init is not None:
-        _check_words(options, words, 0, "--init FOLDER -o ZOO", {**_OF_BATCH, **_OF_DIFF, "--json": "json"})
+        _check_words(options, words, 0, "--init FOLDER -o ZOO", (*_OF_BATCH, *_OF_DIFF, "json"))
         return _init(options, console)
     if words and words[0] == _DIFF:
-        _check_words(options, words, 3, "diff OLD NEW", {**_OF_BATCH, **_OF_INIT, "-o": "output"})
+        _check_words(options, words, 3, "diff OLD NEW", (*_OF_BATCH, *_OF_INIT, "output"))
         return run_diff(argparse.Namespace(**vars(options), old=Path(words[1]), new=Path(words[2])), console)
-    _check_words(options, words, 1, "ZOO", {**_OF_INIT, **_OF_DIFF})
+    _check_words(options, words, 1, "ZOO", (*_OF_INIT, *_OF_DIFF))
     return _batch(options, console, Path(words[0]))
 
 
 def _check_words(
-    options: argparse.Namespace, words: Sequence[str], count: int, form: str, foreign: dict[str, str]
+    options: argparse.Namespace, words: Sequence[str], count: int, form: str, foreign: Sequence[str]
 ) -> None:
     """UsageError for another number of words, and for options that belong to another form of the command."""
     fix = "trtsmith batch --help"
@@ -157,12 +113,13 @@ def _check_words(
                 fix,
             )
         )
+    wrong = [name for name in foreign if getattr(options, name) not in (None, False, [])]
+    flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
     problems = [
         Problem(
             f"{flag} does not go with `trtsmith batch {form}`", flag, "options of this form", "leave it out"
         )
-        for flag, name in foreign.items()
-        if getattr(options, name) not in (None, False, [])
+        for flag in flags
     ]
     if problems:
         raise UsageError(problems)
@@ -189,16 +146,7 @@ def _init(options: argparse.Namespace, console: Console) -> int:
 
 
 def _batch(options: argparse.Namespace, console: Console, zoo: Path) -> int:
-    request = BatchRequest(
-        tasks=read_zoo(zoo, zoo_commands()),
-        folder=options.output or Path(f"{zoo.stem}-results"),
-        title=zoo.name,
-        only=tuple(options.only),
-        on=options.on,
-        jobs=options.jobs,
-        cache=None if options.no_cache else (options.cache or default_folder(os.environ, Path.home())),
-        retry_failed=options.retry_failed,
-    )
+    request = batch_of(zoo, options.output or Path(f"{zoo.stem}-results"), options)
     if options.list:
         _list(request.chosen(), console, as_json=options.json)
         return EXIT_OK

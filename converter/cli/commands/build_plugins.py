@@ -25,7 +25,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
             "Compile the kernels and bindings of a package, as `trtsmith new` writes it, into DIR/PACKAGE/lib, where it is "
             "found with the operators. Needs nvcc and TensorRT's headers, and no GPU. Compiles what changed."
         ),
-        allow_abbrev=False,
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder with plugins.cmake")
     parser.add_argument(

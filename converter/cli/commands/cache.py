@@ -43,13 +43,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         description="The cache of `trtsmith batch`: conversions by the content of all that they depend on.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser(
-        "list", parents=[common], help="what is in it, what was used last first", allow_abbrev=False
-    )
+    listing = actions.add_parser("list", parents=[common], help="what is in it, what was used last first")
     _add_folder(listing)
     listing.add_argument("--json", action="store_true", help="print it as JSON, with keys and files in full")
     listing.set_defaults(run=show)
@@ -59,7 +55,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="remove what nobody can use any more, and what is asked for",
         description="Removes damaged entries, files of no entry and temporary files that were left behind; and what the "
         "options name. Batches that run at the same time may go on: what is gone is converted again.",
-        allow_abbrev=False,
     )
     _add_folder(pruning)
     which = pruning.add_mutually_exclusive_group()

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from trtsmith.converter.cli.arguments import (
-    add_flavour,
-    add_freezing,
-    add_model,
-    add_operators,
-    add_plugins,
-    add_prefer_stock,
-    add_shapes,
-    add_target,
-    add_timeout,
-    model_of,
-    shapes_of,
-)
+from typing_extensions import TypedDict
+
+from trtsmith.check_function import CheckOptions, build_of, looked_at
+from trtsmith.converter.cli.arguments import add_model, model_of
 from trtsmith.converter.cli.console import Console, one_line, table
-from trtsmith.converter.cli.precision_arguments import add_precision, precision_of
-from trtsmith.converter.cli.refusal_arguments import add_refusals, refusals_of
-from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions
-from trtsmith.converter.convert.foreign_nodes import target_of
+from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.reports import analysis_report
-from trtsmith.converter.convert.trial_build import TrialBuild, check_model
-from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
+from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.signs_of_life import signs_of_life
 from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.flags import add_options
+from trtsmith.options import Flag, StrPath
+
+FROZEN = "to which axes and other inputs that TensorRT wants constant are frozen"
+
+
+class _Terminal(TypedDict, total=False):
+    json: Annotated[bool, Flag("every node, as JSON on stdout")]
+    report: Annotated[StrPath | None, Flag("write the same JSON to a file", "JSON")]
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -40,57 +35,27 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "check",
         parents=[common],
         description="Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU.",
-        allow_abbrev=False,
     )
     add_model(parser)
-    add_plugins(parser, "of your own")
-    add_flavour(parser)
-    add_prefer_stock(parser)
-    add_shapes(parser)
-    add_freezing(parser, "to which axes and other inputs that TensorRT wants constant are frozen")
-    add_precision(parser)
-    build = parser.add_argument_group("a build")
-    build.add_argument(
-        "--build",
-        action="store_true",
-        help="also build the engine, which takes longer and writes none: only that tells whether TensorRT takes the graph",
-    )
-    add_target(build)
-    build.add_argument(
-        "--optimization-level",
-        type=int,
-        choices=OPTIMIZATION_LEVELS,
-        metavar="0-5",
-        help="0 builds fastest, 5 searches longest",
-    )
-    add_timeout(build)
-    add_refusals(parser, "they are not saved")
-    parser.add_argument("--json", action="store_true", help="every node, as JSON on stdout")
-    parser.add_argument("--report", type=Path, metavar="JSON", help="write the same JSON to a file")
-    add_operators(parser)
+    refused = "they are not saved"
+    add_options(parser, CheckOptions, _Terminal, inputs=FROZEN, plugins="of your own", refused=refused)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
-    trial = TrialBuild(
-        asked=options.build,
-        flavour=options.flavour,
-        targets=options.target,
-        optimization_level=options.optimization_level,
-        timeout_s=options.timeout,
-        refusals=refusals_of(options, None),
-        verbose=options.verbose,
-    )
-    return show(options, console, trial, as_json=options.json)
+    asked = looked_at(model_of(options), options, **build_of(options))
+    return show(options, console, asked, build=options.build, as_json=options.json)
 
 
-def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as_json: bool) -> int:
+def show(
+    options: argparse.Namespace, console: Console, asked: ConvertOptions, *, build: bool, as_json: bool
+) -> int:
     """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
-    model, plugins, report = model_of(options), tuple(options.plugins), options.report
-    check_report(report, (model, *plugins, options.inputs, trial.refusals.file))
+    report = options.report
+    check_report(report, (asked.model, *asked.plugins, asked.inputs, asked.refusals.file))
     with signs_of_life(console.progress) as progress:
-        analysis = check_model(model, analysis_options(options), trial, progress)
-    document = analysis_report(model, analysis) if as_json or report is not None else {}
+        analysis = check_model(asked, progress, build=build)
+    document = analysis_report(asked.model, analysis) if as_json or report is not None else {}
     write_report(report, document)
     if as_json:
         console.json(document)
@@ -98,19 +63,6 @@ def show(options: argparse.Namespace, console: Console, trial: TrialBuild, *, as
         console.result(_text(analysis, every_node=console.verbose))
         console.problems(analysis.problems)
     return EXIT_OK if analysis.convertible else EXIT_FAILED
-
-
-def analysis_options(options: argparse.Namespace) -> AnalysisOptions:
-    """Reads the flags that are common to all commands that read a model."""
-    return AnalysisOptions(
-        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
-        freeze=tuple(options.freeze),
-        inputs=options.inputs,
-        plugins=tuple(options.plugins),
-        precision=precision_of(options),
-        profiles=(shapes_of(options),),
-        values=(parse_values(options.values),),
-    )
 
 
 def _text(analysis: Analysis, *, every_node: bool) -> str:

@@ -31,8 +31,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         description="Print the script by which bash, zsh or fish completes commands, flags, their values and files.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
     parser.set_defaults(run=run)

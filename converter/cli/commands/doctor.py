@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.flavour import PIP, InstalledFlavour, installed_flavours
@@ -18,6 +17,8 @@ from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.runtime.device import PACKAGES, missing_packages
 from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, TrtsmithError
+from trtsmith.flags import add_options
+from trtsmith.options import Operators
 
 if TYPE_CHECKING:
     from trtsmith.importers.operator_package import OperatorPackage
@@ -59,10 +60,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "doctor",
         parents=[common],
         description="Show versions, GPU and libraries, and how to get what is missing.",
-        allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
-    add_operators(parser)
+    add_options(parser, Operators)
     parser.set_defaults(run=run, operators=False)
 
 

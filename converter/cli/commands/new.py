@@ -28,7 +28,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
             "Write a package with an operator of your own: definition, CUDA kernel, binding, cases, tests and an example "
             "model. It works as it is; change what it computes."
         ),
-        allow_abbrev=False,
     )
     parser.add_argument("name", metavar="NAME", help="of the operator and its plugin, such as VoxelMaxPool")
     parser.add_argument("--domain", help="ONNX domain in which models write the operator, such as mycompany")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_operators
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.rewrite.rules import stock
+from trtsmith.flags import add_options
 from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_table
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, OpDef
 from trtsmith.importers.registry import MODELOPT_DOMAIN, find_aliases, operators, package_of
+from trtsmith.options import Operators
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -19,13 +20,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "ops",
         parents=[common],
         description="List the operators that trtsmith brings to TensorRT, and every alias that it reads.",
-        allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")
     parser.add_argument(
         "--stock", action="store_true", help="the plugins that TensorRT itself brings instead, by release"
     )
-    add_operators(parser)
+    add_options(parser, Operators)
     parser.set_defaults(run=run)
 
 
@@ -88,14 +88,16 @@ def _ours(plugin: StockPlugin) -> str:
 def _stock_document(plugin: StockPlugin) -> dict[str, Any]:
     creator = plugin.creator
     return {
-        "name": creator.name,
-        "version": creator.version,
-        "interface": creator.interface,
+        **_picked(creator, "name", "version", "interface"),
         "releases": plugin.releases,
         "ours": _ours(plugin),
-        "fields": [{"name": f.name, "type": f.type, "length": f.length} for f in creator.fields],
+        "fields": [_picked(field, "name", "type", "length") for field in creator.fields],
         "required": sorted(creator.required),
     }
+
+
+def _picked(thing: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
 
 
 def names(alias: Alias) -> list[str]:
@@ -126,13 +128,8 @@ def _document(op: OpDef) -> dict[str, Any]:
         "dtypes": {
             variable: list(TYPE_VARIABLES[variable]) for variable in sorted({p.type for p in op.inputs})
         },
-        "inputs": [
-            {"name": p.name, "type": p.type, "rank": p.rank, "optional": p.optional, "doc": p.doc}
-            for p in op.inputs
-        ],
-        "outputs": [
-            {"name": p.name, "type": p.type, "rank": p.rank, "size": p.size, "doc": p.doc} for p in op.outputs
-        ],
+        "inputs": [_picked(port, "name", "type", "rank", "optional", "doc") for port in op.inputs],
+        "outputs": [_picked(port, "name", "type", "rank", "size", "doc") for port in op.outputs],
         "fields": [
             {"name": f.name, "kind": f.kind.value, "length": f.length, "doc": f.doc} for f in op.fields
         ],

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from trtsmith.converter.cli.arguments import add_operators, add_references, positive_seconds
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
@@ -17,22 +16,36 @@ from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
+from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
+from trtsmith.options import REFERENCE, Flag, Operators, Ranges, References, StrPath
 
 if TYPE_CHECKING:
     from trtsmith.converter.convert.plugin_cases import ModelCases
+
+
+class _Test(Operators, total=False):
+    gpu: Annotated[
+        bool | None,
+        Flag("run the kernels; default: where there is a GPU", action=argparse.BooleanOptionalAction),
+    ]
+    timeout: Annotated[float, Flag("for one check (120)", "SECONDS", default=120.0)]
+    model: Annotated[StrPath | None, Flag("a model whose nodes are the cases to test with", "ONNX")]
+    shapes: Annotated[
+        Ranges | None,
+        Flag("sizes of the model's dynamic inputs, as images=2x3x640x640; once for each input", "NAME=SHAPE"),
+    ]
+    reference: Annotated[References | None, REFERENCE]
+    report: Annotated[StrPath | None, Flag("write the results to a file", "JSON")]
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "plugin",
         description="Look into any TensorRT plugin library, ours or others', without TensorRT. Runs the library's code.",
-        allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
-    path = actions.add_parser(
-        "path", parents=[common], help="print where our plugin library is", allow_abbrev=False
-    )
+    path = actions.add_parser("path", parents=[common], help="print where our plugin library is")
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
     path.set_defaults(run=_path)
     plugin_bench.add_parser(actions, common)
@@ -42,37 +55,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         ("inspect", _inspect, "its creators with their fields, and what a plugin of each says of itself"),
         ("test", _test, "the whole contract of every creator, and with a GPU the kernels"),
     ):
-        action = actions.add_parser(name, parents=[common], help=text, description=text, allow_abbrev=False)
+        action = actions.add_parser(name, parents=[common], help=text, description=text)
         action.add_argument("library", type=Path, metavar="LIB", help="the shared library")
         action.add_argument("--json", action="store_true", help="as JSON on stdout")
         action.set_defaults(run=run)
         if name == "test":
-            add_operators(action)
-            action.add_argument(
-                "--gpu",
-                action=argparse.BooleanOptionalAction,
-                default=None,
-                help="run the kernels; default: where there is a GPU",
-            )
-            action.add_argument(
-                "--timeout",
-                type=positive_seconds,
-                default=120.0,
-                metavar="SECONDS",
-                help="for one check (120)",
-            )
-            action.add_argument(
-                "--model", type=Path, metavar="ONNX", help="a model whose nodes are the cases to test with"
-            )
-            action.add_argument(
-                "--shapes",
-                action="append",
-                default=[],
-                metavar="NAME=SHAPE",
-                help="sizes of the model's dynamic inputs, as images=2x3x640x640; once for each input",
-            )
-            add_references(action)
-            action.add_argument("--report", type=Path, metavar="JSON", help="write the results to a file")
+            add_options(action, _Test)
 
 
 def _path(options: argparse.Namespace, console: Console) -> int:

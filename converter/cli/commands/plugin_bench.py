@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_operators, operator_words, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.engine.libraries import plugin_library
@@ -18,9 +17,11 @@ from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, all_right, measure, select
 from trtsmith.converter.plugin.machine import describe
+from trtsmith.flags import add_options, commas, positive_seconds
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import OPS
+from trtsmith.options import Operators, operator_words
 
 COUNT = 50
 
@@ -34,7 +35,6 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help=text,
         description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a result of ours is wrong.",
-        allow_abbrev=False,
     )
     parser.add_argument("names", nargs="+", metavar="OP", help=names)
     parser.add_argument(
@@ -42,13 +42,13 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--dtype",
-        type=_commas,
+        type=commas,
         default=(),
         metavar="TYPE,...",
         help=f"of {', '.join(TYPE_VARIABLES['T'])} (all)",
     )
     parser.add_argument(
-        "--against", type=_commas, metavar="NAME,...", help=f"baselines to time, or none (all). {baselines}"
+        "--against", type=commas, metavar="NAME,...", help=f"baselines to time, or none (all). {baselines}"
     )
     parser.add_argument("--count", type=int, default=COUNT, metavar="N", help=f"timed runs of each ({COUNT})")
     parser.add_argument(
@@ -65,12 +65,8 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
     parser.add_argument("--commit", metavar="HASH", help="for the file, where the checkout has no history")
-    add_operators(parser)
+    add_options(parser, Operators)
     parser.set_defaults(run=_bench)
-
-
-def _commas(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _bench(options: argparse.Namespace, console: Console) -> int:

@@ -6,12 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.arguments import add_operators, positive_seconds
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.plugin.calls import no_gpu
+from trtsmith.flags import add_options, positive_seconds
+from trtsmith.options import Operators
 
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
@@ -21,7 +22,6 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help=text,
         description=f"{text[0].upper()}{text[1:]}. Needs a GPU, but no TensorRT. Exit code 3: the kernel is wrong.",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "folder", type=Path, metavar="DIR", help="with node.onnx, inputs.npz and expected.npz"
@@ -33,7 +33,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         "--timeout", type=positive_seconds, default=120.0, metavar="SECONDS", help="for the kernel (120)"
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
-    add_operators(parser)
+    add_options(parser, Operators)
     parser.set_defaults(run=_replay)
 
 

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.cli.arguments import add_running
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.description import EngineDescription, describe_bundle
-from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
-from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.arrays import load_arrays, save_arrays
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.rewrite.types import IoType
+from trtsmith.flags import add_options
+from trtsmith.run_function import RunOptions, run_of
 
 _DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. TensorRT and the plugins are loaded into a process of
 its own: a fault in a kernel ends that one only, and the GPU stays usable."""
@@ -38,14 +37,7 @@ examples:
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "run",
-        parents=[common],
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = commands.add_parser("run", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine")
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="an array for each input, by its name")
     parser.add_argument("-o", "--output", type=Path, metavar="NPZ", help="the file to write the outputs to")
@@ -54,30 +46,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show inputs, outputs and profiles, without a GPU as the manifest has them; run nothing",
     )
-    add_running(
-        parser, "that the engine needs, besides those of its manifest", "give the run up after this time"
-    )
-    parser.add_argument(
-        "--embedded-plugins",
-        action="store_true",
-        help="load the plugin libraries inside the engine although no manifest speaks of them; they run code of their own",
-    )
-    parser.add_argument(
-        "--profile", type=int, default=0, metavar="N", help="the optimization profile to run with (0)"
-    )
-    parser.add_argument(
-        "--runtime-cache",
-        type=Path,
-        metavar="FILE",
-        help="TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
-    )
-    parser.add_argument(
-        "--specialization",
-        default=EAGER,
-        choices=SPECIALIZATIONS,
-        help="TensorRT-RTX: compile kernels for new shapes before they run (eager), meanwhile (lazy) or never (none)",
-    )
-    parser.add_argument("--cuda-graph", action="store_true", help="run the engine as a CUDA graph")
+    plugins = "that the engine needs, besides those of its manifest"
+    add_options(parser, RunOptions, plugins=plugins, timeout="give the run up after this time")
     parser.set_defaults(run=run)
 
 
@@ -94,18 +64,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         console.result(render_description(described))
         return EXIT_OK
     feeds = load_arrays(options.inputs, "--inputs") if options.inputs and not options.list else {}
-    request = request_for(
-        options.engine,
-        options.plugins,
-        options.flavour,
-        runtime_cache=options.runtime_cache,
-        cuda_graph=options.cuda_graph,
-        specialization=options.specialization,
-        profile=options.profile,
-        embedded_plugins=options.embedded_plugins,
-        verbose=options.verbose,
-        timeout_s=options.timeout,
-    )
+    request = run_of(options.engine, options)
     if options.list:
         console.result(render_info(describe_engine(request, console.progress)))
         return EXIT_OK

@@ -6,33 +6,27 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from trtsmith.converter.cli.arguments import (
-    add_operators,
-    add_outputs_compared,
-    add_references,
-    add_running,
-    add_tolerances,
-)
+from typing_extensions import TypedDict
+
+from trtsmith import written
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.page_arguments import add_page, check_page, write_page, write_page_of_failure
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
-from trtsmith.converter.convert.reports import failure_report, verify_report
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
-from trtsmith.converter.locate.prepare import Asked, PreparedSearch, locate_asked
+from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
 from trtsmith.converter.model.node_functions import calling
-from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.model.shapes import parse_shapes
-from trtsmith.converter.verify.references import parse_references
-from trtsmith.converter.verify.rounding import PRECISIONS
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
-from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions, verify_bundle
+from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
+from trtsmith.flags import add_options
+from trtsmith.options import Flag, StrPath
+from trtsmith.verify_function import VerificationOptions, verification_of
+from trtsmith.written import WrittenFiles
 
 _DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with onnxruntime's on the original model,
 custom operators expanded. Without --inputs, inputs that suit what the model does with them are made up for the smallest,
@@ -45,153 +39,53 @@ _EPILOG = """examples:
 """
 
 
+class _Terminal(TypedDict, total=False):
+    per_node: Annotated[
+        bool | None,
+        Flag(
+            "look for the node that is wrong, as `trtsmith locate` does; default: where outputs disagree",
+            action=argparse.BooleanOptionalAction,
+        ),
+    ]
+    located: Annotated[StrPath | None, Flag("where that node is saved (MODEL's name with .located)", "DIR")]
+    report: Annotated[StrPath | None, Flag("write what was found to a file", "JSON")]
+
+
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "verify",
-        parents=[common],
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = commands.add_parser("verify", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
         "model", type=Path, metavar="MODEL", help="the .onnx file that the engine was built from"
     )
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine, with its manifest beside it")
-    data = parser.add_argument_group("what is compared")
-    data.add_argument("--inputs", type=Path, metavar="NPZ", help="arrays by input name; default: made up")
-    data.add_argument(
-        "--expected",
-        type=Path,
-        metavar="NPZ",
-        help="outputs for --inputs; default: the original in onnxruntime",
-    )
-    data.add_argument(
-        "--shapes",
-        action="append",
-        default=[],
-        metavar="NAME=SHAPE",
-        help="sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
-    )
-    add_references(data)
-    _add_polygraphy(parser)
-    judged = parser.add_argument_group("what is allowed")
-    add_tolerances(judged)
-    add_outputs_compared(judged)
-    judged.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        help="what the engine computes in, by which the default tolerance is found; "
-        "default: what its manifest says, and tf32 for fp32",
-    )
-    running = parser.add_argument_group("the engine")
-    add_running(running, "that no manifest names", "give the run of the engine up after this time")
-    parser.add_argument(
-        "--per-node",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="look for the node that is wrong, as `trtsmith locate` does; default: where outputs disagree",
-    )
-    parser.add_argument(
-        "--located", type=Path, metavar="DIR", help="where that node is saved (MODEL's name with .located)"
-    )
-    parser.add_argument("--report", type=Path, metavar="JSON", help="write what was found to a file")
-    add_page(parser)
-    add_operators(parser)
+    timeout = "give the run of the engine up after this time"
+    add_options(parser, VerificationOptions, _Terminal, plugins="that no manifest names", timeout=timeout)
     parser.set_defaults(run=run)
 
 
-def _add_polygraphy(parser: argparse.ArgumentParser) -> None:
-    data = parser.add_argument_group("Polygraphy's files")
-    data.add_argument(
-        "--load-inputs",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="JSON",
-        help="inputs that `polygraphy run --save-inputs` wrote, a file or a folder; may be repeated",
-    )
-    data.add_argument(
-        "--load-outputs",
-        type=Path,
-        metavar="JSON",
-        help="outputs for --load-inputs, of one runner, that `polygraphy run --save-outputs` wrote",
-    )
-    data.add_argument(
-        "--save-inputs",
-        type=Path,
-        metavar="JSON",
-        help="write the inputs for `polygraphy run --load-inputs`; a name without suffix: a folder",
-    )
-    data.add_argument(
-        "--save-outputs",
-        type=Path,
-        metavar="JSON",
-        help="write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix: a folder",
-    )
-
-
 def run(options: argparse.Namespace, console: Console) -> int:
-    given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
-    saved = (options.save_inputs, options.save_outputs)
-    others = (*given, *options.plugins, *options.load_inputs, options.load_outputs, *saved)
-    check_report(options.report, others)
-    check_page(options, others)
     folder = options.located or saved_folder(options.model)
     if options.per_node:
         check_folder(folder)
-    searched: list[PreparedSearch] = []
-    try:
-        asked = verify_options(options)
+    files = WrittenFiles.of_command(options, console)
+    given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
+    files.check((*given, *options.plugins, *options.load_inputs, options.load_outputs))
+    with files.failed_verification(options.model):
+        asked = verification_of(options.model, options.engine, options)
+
+    def searched(ready_for: Callable[[PreparedSearch], None]) -> tuple[VerifiedBundle, Located | None]:
         compared = verify_bundle(asked, console.progress)
-        verdict = compared.verdict
         with calling(asked.references.nodes):
-            found = _located(options, compared, folder, console, searched.append)
-    except TrtsmithError as error:
-        failed = failure_report("verify", error)
-        write_report(options.report, failed)
-        write_page_of_failure(
-            options, console, lambda pages, words: pages.of_problems("verify", words, options.model, failed)
-        )
-        raise
-    for warning in verdict.warnings:
-        console.say(f"warning: {warning}")
-    located = {"located": found.to_json() if found is not None else None}
-    report = verify_report(asked, verdict) | located
-    write_report(options.report, report)
-    ready = searched[0] if searched else None
-    write_page(
-        options,
-        console,
-        lambda pages, words: pages.of_verification(
-            words, asked, report, compared.frozen, ready, report["located"]
-        ),
-    )
+            found = _located(options, compared, folder, console, ready_for)
+        for warning in compared.verdict.warnings:
+            console.say(f"warning: {warning}")
+        return compared, found
+
+    compared, found = written.verification(files, asked, searched)
+    verdict = compared.verdict
     console.result(render_verdict(verdict))
     if found is not None:
         console.result(render(found))
     return EXIT_OK if verdict.passed else EXIT_DISAGREE
-
-
-def verify_options(options: argparse.Namespace) -> VerifyOptions:
-    return VerifyOptions(
-        model=options.model,
-        engine=options.engine,
-        inputs=options.inputs,
-        expected=options.expected,
-        load_inputs=tuple(options.load_inputs),
-        load_outputs=options.load_outputs,
-        save_inputs=options.save_inputs,
-        save_outputs=options.save_outputs,
-        shapes=parse_shapes(options.shapes),
-        tolerances=parse_tolerances(options.rtol, options.atol, options.not_compared, options.compare),
-        references=parse_references(options.reference),
-        precision=options.precision or "",
-        plugins=tuple(options.plugins),
-        flavour=options.flavour,
-        timeout_s=options.timeout,
-        verbose=options.verbose,
-    )
 
 
 def _located(
@@ -211,21 +105,22 @@ def _located(
         return None
     wrong = next((c.at for c in verdict.comparisons if not c.agrees), compared.sets[0].at)
     feeds = next(one.feeds for one in compared.sets if one.at == wrong)
-    asked = Asked(
+    asked = LocateOptions(
         model=options.model,
         engine=options.engine,
         inputs=options.inputs,
         plugins=tuple(options.plugins),
         flavour=options.flavour,
         timeout_s=options.timeout,
-        arithmetic=options.precision or "",
+        arithmetic=options.precision,
         feeds=feeds,
         frozen=compared.frozen,
+        folder=folder,
+        tolerances=parse_tolerances(options.rtol, options.atol),
     )
-    tolerances = parse_tolerances(options.rtol, options.atol)
     console.progress("looking for the node that is wrong (--no-per-node leaves it out)")
     try:
-        found = locate_asked(asked, folder, tolerances, console.progress, ready_for=ready_for)
+        found = locate_asked(asked, console.progress, ready_for)
     except TrtsmithError as error:
         if options.per_node:
             raise

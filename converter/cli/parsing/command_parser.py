@@ -30,7 +30,7 @@ class CommandParser(argparse.ArgumentParser):
     """argparse's, with our errors, and help that is no wider than one reads."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "formatter_class": HelpText})
+        super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
         self._words: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:

@@ -37,173 +37,149 @@ class Other:
     take: str = ""
 
 
-_CONVERT = ("convert",)
-_MODEL_READERS = ("convert", "check", "rewrite")
-_BUILDERS = ("convert", "check")
-_RUNNERS = ("run", "bench", "verify", "locate")
-
-
-def _precision(name: str, tool: str = BOTH, note: str = "") -> Other:
-    return Other(tool, (OurWay(f"--precision {name}", _MODEL_READERS),), note)
-
-
-_ENGINE_IN = Other(
-    TRTEXEC,
-    (OurWay("VALUE", ("run", "bench")), OurWay("MODEL VALUE", ("verify",))),
-    "an argument without a flag",
-    "ENGINE",
-)
-_ENGINE_OUT = (OurWay("-o VALUE", _CONVERT),)
-_LAYERS = Other(TRTEXEC, (OurWay("--layers 10", ("bench",)),))
-_CACHE = (OurWay("--timing-cache VALUE", _CONVERT),)
-_LEVEL = (OurWay("--optimization-level VALUE", _BUILDERS),)
-_WORKSPACE = (OurWay("--workspace VALUE", _CONVERT),)
-_INPUTS = (OurWay("--inputs VALUE", ("run", "bench", "verify", "convert", "locate")),)
+_READERS = "convert check rewrite"
+_PROFILED = "convert verify bench"
+_LOADING = "convert check run bench verify"
 _ALWAYS_TYPED = "networks are strongly typed always"
 _NO_MIXING = f"{_ALWAYS_TYPED}: --precision and --keep-fp32 choose the types of nodes"
 _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest by themselves"
+_CALIBRATED = "it is calibrated: --inputs or --calibration"
+_NO_CACHE = "inputs, and not a calibration cache"
+_POOL = "the workspace in MiB; other pools have no flag"
+_NO_FLAG = "an argument without a flag"
+_OURS = r"(?!)()"
+"""Matches nothing: of the value that was given no part is ours."""
+
+
+def _flags(
+    trtexec: str, polygraphy: str, *ways: tuple[str, str], note: str = "", value: str = "FILE", take: str = ""
+) -> dict[str, Other]:
+    """Flags of the two tools for one thing; one that both have is named twice. ways: what to write, and where."""
+    mine, theirs = trtexec.split(), polygraphy.split()
+    tools = dict.fromkeys(mine, TRTEXEC) | {name: BOTH if name in mine else POLYGRAPHY for name in theirs}
+    ours = tuple(OurWay(words, tuple(commands.split())) for words, commands in ways)
+    return {name: Other(tool, ours, note, value, take) for name, tool in tools.items()}
+
 
 FLAGS: dict[str, Other] = {
-    "--onnx": Other(
-        TRTEXEC,
-        (OurWay("VALUE", _MODEL_READERS), OurWay("VALUE", ("bench",))),
-        "an argument without a flag",
-        "MODEL",
+    **_flags("--onnx", "", ("VALUE", _READERS), ("VALUE", "bench"), note=_NO_FLAG, value="MODEL"),
+    **_flags("--saveEngine", "--save-engine", ("-o VALUE", "convert"), value="ENGINE"),
+    **_flags(
+        "--loadEngine", "", ("VALUE", "run bench"), ("MODEL VALUE", "verify"), note=_NO_FLAG, value="ENGINE"
     ),
-    "--saveEngine": Other(TRTEXEC, _ENGINE_OUT, value="ENGINE"),
-    "--save-engine": Other(POLYGRAPHY, _ENGINE_OUT, value="ENGINE"),
-    "--loadEngine": _ENGINE_IN,
-    "--fp16": _precision("fp16"),
-    "--bf16": _precision("bf16"),
-    "--fp8": _precision("fp8", note="it is calibrated: --inputs or --calibration"),
-    "--int8": _precision("int8", note="it is calibrated: --inputs or --calibration"),
-    "--best": Other(TRTEXEC, note="one precision is named: --precision fp16, bf16, int8 or fp8"),
-    "--tf32": Other(POLYGRAPHY, note="TensorRT uses TF32 where the GPU has it"),
-    "--noTF32": Other(
-        TRTEXEC, note="TensorRT uses TF32 where the GPU has it; `trtsmith verify` allows for it"
+    **_flags("--fp16", "--fp16", ("--precision fp16", _READERS)),
+    **_flags("--bf16", "--bf16", ("--precision bf16", _READERS)),
+    **_flags("--fp8", "--fp8", ("--precision fp8", _READERS), note=_CALIBRATED),
+    **_flags("--int8", "--int8", ("--precision int8", _READERS), note=_CALIBRATED),
+    **_flags("--best", "", note="one precision is named: --precision fp16, bf16, int8 or fp8"),
+    **_flags("", "--tf32", note="TensorRT uses TF32 where the GPU has it"),
+    **_flags("--noTF32", "", note="TensorRT uses TF32 where the GPU has it; `trtsmith verify` allows for it"),
+    **_flags("--stronglyTyped", "--strongly-typed", note=_ALWAYS_TYPED),
+    **_flags("--explicitBatch", "", note="batches are explicit always"),
+    **_flags("--precisionConstraints", "--precision-constraints", note=_NO_MIXING),
+    **_flags("--layerPrecisions", "--layer-precisions", ("--keep-fp32 NAME", _READERS), note=_NO_MIXING),
+    **_flags("--calib", "--calibration-cache", ("--calibration NPZ", _READERS), note=_NO_CACHE),
+    **_flags("--minShapes --maxShapes", "", ("--shapes NAME=MIN:OPT:MAX", _PROFILED)),
+    **_flags("--optShapes", "", ("--shapes NAME=SHAPE", _PROFILED)),
+    **_flags("", "--trt-min-shapes", ("--minShapes NAME:1x3x8x8", _READERS)),
+    **_flags("", "--trt-opt-shapes", ("--optShapes NAME:1x3x8x8", _READERS)),
+    **_flags("", "--trt-max-shapes", ("--maxShapes NAME:1x3x8x8", _READERS)),
+    **_flags("", "--input-shapes", ("--shapes NAME=SHAPE", f"{_READERS} verify bench")),
+    **_flags(
+        "--memPoolSize",
+        "",
+        ("--workspace VALUE", "convert"),
+        note=_POOL,
+        value="MIB",
+        take=r"(?:.*,)?workspace:(\d+)(?![\d.GKBgkb])",
     ),
-    "--stronglyTyped": Other(TRTEXEC, note=_ALWAYS_TYPED),
-    "--strongly-typed": Other(POLYGRAPHY, note=_ALWAYS_TYPED),
-    "--explicitBatch": Other(TRTEXEC, note="batches are explicit always"),
-    "--precisionConstraints": Other(TRTEXEC, note=_NO_MIXING),
-    "--precision-constraints": Other(POLYGRAPHY, note=_NO_MIXING),
-    "--layerPrecisions": Other(TRTEXEC, (OurWay("--keep-fp32 NAME", _MODEL_READERS),), _NO_MIXING),
-    "--layer-precisions": Other(POLYGRAPHY, (OurWay("--keep-fp32 NAME", _MODEL_READERS),), _NO_MIXING),
-    "--calib": Other(
-        TRTEXEC, (OurWay("--calibration NPZ", _MODEL_READERS),), "inputs, and not a calibration cache"
+    **_flags(
+        "",
+        "--pool-limit --memory-pool-limit",
+        ("--workspace VALUE", "convert"),
+        note=_POOL,
+        value="MIB",
+        take=_OURS,
     ),
-    "--calibration-cache": Other(
-        POLYGRAPHY, (OurWay("--calibration NPZ", _MODEL_READERS),), "inputs, and not a calibration cache"
+    **_flags(
+        "--builderOptimizationLevel",
+        "--builder-optimization-level",
+        ("--optimization-level VALUE", "convert check"),
+        value="3",
     ),
-    "--minShapes": Other(TRTEXEC, (OurWay("--shapes NAME=MIN:OPT:MAX", ("convert", "verify", "bench")),)),
-    "--optShapes": Other(TRTEXEC, (OurWay("--shapes NAME=SHAPE", ("convert", "verify", "bench")),)),
-    "--maxShapes": Other(TRTEXEC, (OurWay("--shapes NAME=MIN:OPT:MAX", ("convert", "verify", "bench")),)),
-    "--trt-min-shapes": Other(POLYGRAPHY, (OurWay("--minShapes NAME:1x3x8x8", _MODEL_READERS),)),
-    "--trt-opt-shapes": Other(POLYGRAPHY, (OurWay("--optShapes NAME:1x3x8x8", _MODEL_READERS),)),
-    "--trt-max-shapes": Other(POLYGRAPHY, (OurWay("--maxShapes NAME:1x3x8x8", _MODEL_READERS),)),
-    "--input-shapes": Other(
-        POLYGRAPHY, (OurWay("--shapes NAME=SHAPE", ("convert", "check", "rewrite", "verify", "bench")),)
+    **_flags("--timingCacheFile", "", ("--timing-cache VALUE", "convert")),
+    **_flags(
+        "",
+        "--load-timing-cache --save-timing-cache",
+        ("--timing-cache VALUE", "convert"),
+        note="it is read and written",
     ),
-    "--memPoolSize": Other(
-        TRTEXEC,
-        _WORKSPACE,
-        "the workspace in MiB; other pools have no flag",
-        "MIB",
-        r"(?:.*,)?workspace:(\d+)(?![\d.GKBgkb])",
+    **_flags("--plugins --staticPlugins", "--plugins", ("--plugins VALUE", _LOADING), value="LIB"),
+    **_flags(
+        "--dynamicPlugins", "", ("--plugins VALUE", "run bench verify convert"), note=_LOADED, value="LIB"
     ),
-    "--pool-limit": Other(
-        POLYGRAPHY, _WORKSPACE, "the workspace in MiB; other pools have no flag", "MIB", r"(?!)()"
+    **_flags("--setPluginsToSerialize", "", ("--embed-plugins", "convert")),
+    **_flags("--computeCapabilities", "", ("--target sm86,sm89", "convert check")),
+    **_flags(
+        "--hardwareCompatibilityLevel",
+        "--hardware-compatibility-level",
+        ("--target sm80,sm90", "convert check"),
+        note="the GPUs are named",
     ),
-    "--memory-pool-limit": Other(
-        POLYGRAPHY, _WORKSPACE, "the workspace in MiB; other pools have no flag", "MIB", r"(?!)()"
+    **_flags(
+        "--inputIOFormats --outputIOFormats",
+        "",
+        ("--io-precision", "convert rewrite"),
+        note="types; layouts stay linear",
     ),
-    "--builderOptimizationLevel": Other(TRTEXEC, _LEVEL, value="3"),
-    "--builder-optimization-level": Other(POLYGRAPHY, _LEVEL, value="3"),
-    "--timingCacheFile": Other(TRTEXEC, _CACHE),
-    "--load-timing-cache": Other(POLYGRAPHY, _CACHE, "it is read and written"),
-    "--save-timing-cache": Other(POLYGRAPHY, _CACHE, "it is read and written"),
-    "--plugins": Other(
-        BOTH, (OurWay("--plugins VALUE", (*_BUILDERS, "run", "bench", "verify")),), value="LIB"
+    **_flags("--device", "", note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
+    **_flags("--useDLACore", "--use-dla", note="no engines for DLA are built"),
+    **_flags(
+        "--versionCompatible", "--version-compatible", note="an engine is for the TensorRT that built it"
     ),
-    "--staticPlugins": Other(
-        TRTEXEC, (OurWay("--plugins VALUE", (*_BUILDERS, "run", "bench", "verify")),), value="LIB"
+    **_flags(
+        "--skipInference --buildOnly", "", note="`trtsmith convert` times nothing; `trtsmith bench` does"
     ),
-    "--dynamicPlugins": Other(
-        TRTEXEC, (OurWay("--plugins VALUE", ("run", "bench", "verify", "convert")),), _LOADED, "LIB"
+    **_flags(
+        "--loadInputs",
+        "",
+        ("--inputs VALUE", "run bench verify convert locate"),
+        note="one .npz file with an array for each input, by its name",
+        value="NPZ",
+        take=_OURS,
     ),
-    "--setPluginsToSerialize": Other(TRTEXEC, (OurWay("--embed-plugins", _CONVERT),)),
-    "--computeCapabilities": Other(TRTEXEC, (OurWay("--target sm86,sm89", _BUILDERS),)),
-    "--hardwareCompatibilityLevel": Other(
-        TRTEXEC, (OurWay("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
+    **_flags("", "--load-inputs", ("--load-inputs VALUE", "verify"), note="or --inputs NPZ", value="JSON"),
+    **_flags(
+        "", "--load-outputs", ("--load-outputs VALUE", "verify"), note="or --expected NPZ", value="JSON"
     ),
-    "--hardware-compatibility-level": Other(
-        POLYGRAPHY, (OurWay("--target sm80,sm90", _BUILDERS),), "the GPUs are named"
+    **_flags("", "--save-inputs", ("--save-inputs VALUE", "verify"), value="JSON"),
+    **_flags("", "--save-outputs", ("--save-outputs VALUE", "verify"), value="JSON"),
+    **_flags("--exportOutput --dumpOutput", "", ("-o NPZ", "run"), note="an .npz file"),
+    **_flags("--warmUp", "", ("--warmup-ms VALUE", "bench"), value="200"),
+    **_flags(
+        "",
+        "--warm-up",
+        ("--warmup-ms VALUE", "bench"),
+        note="a time, and not a number of runs",
+        value="200",
+        take=_OURS,
     ),
-    "--inputIOFormats": Other(
-        TRTEXEC, (OurWay("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
+    **_flags("--duration", "", ("--duration-s VALUE", "bench"), value="3"),
+    **_flags("--iterations", "--iterations --iters", ("--iterations VALUE", "bench"), value="10"),
+    **_flags("--infStreams --streams", "", ("--streams VALUE", "bench"), value="2"),
+    **_flags("--useCudaGraph", "", ("--cuda-graph", "run"), ("--cuda-graph on", "bench")),
+    **_flags("--noDataTransfers", "", ("--no-transfers", "bench")),
+    **_flags("--dumpProfile --separateProfileRun --dumpLayerInfo", "", ("--layers 10", "bench")),
+    **_flags("--exportProfile --exportTimes --exportLayerInfo", "", ("--json FILE", "bench")),
+    **_flags("--useProfile", "--optimization-profile", ("--profile VALUE", "run"), value="N"),
+    **_flags("--runtimeCacheFile", "", ("--runtime-cache VALUE", "run")),
+    **_flags(
+        "", "--trt --onnxrt", ("MODEL ENGINE", "verify"), note="it compares the engine with onnxruntime"
     ),
-    "--outputIOFormats": Other(
-        TRTEXEC, (OurWay("--io-precision", ("convert", "rewrite")),), "types; layouts stay linear"
-    ),
-    "--device": Other(TRTEXEC, note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
-    "--useDLACore": Other(TRTEXEC, note="no engines for DLA are built"),
-    "--use-dla": Other(POLYGRAPHY, note="no engines for DLA are built"),
-    "--versionCompatible": Other(TRTEXEC, note="an engine is for the TensorRT that built it"),
-    "--version-compatible": Other(POLYGRAPHY, note="an engine is for the TensorRT that built it"),
-    "--skipInference": Other(TRTEXEC, note="`trtsmith convert` times nothing; `trtsmith bench` does"),
-    "--buildOnly": Other(TRTEXEC, note="`trtsmith convert` times nothing; `trtsmith bench` does"),
-    "--loadInputs": Other(
-        TRTEXEC, _INPUTS, "one .npz file with an array for each input, by its name", "NPZ", r"(?!)()"
-    ),
-    "--load-inputs": Other(
-        POLYGRAPHY, (OurWay("--load-inputs VALUE", ("verify",)),), "or --inputs NPZ", "JSON"
-    ),
-    "--load-outputs": Other(
-        POLYGRAPHY, (OurWay("--load-outputs VALUE", ("verify",)),), "or --expected NPZ", "JSON"
-    ),
-    "--save-inputs": Other(POLYGRAPHY, (OurWay("--save-inputs VALUE", ("verify",)),), value="JSON"),
-    "--save-outputs": Other(POLYGRAPHY, (OurWay("--save-outputs VALUE", ("verify",)),), value="JSON"),
-    "--exportOutput": Other(TRTEXEC, (OurWay("-o NPZ", ("run",)),), "an .npz file"),
-    "--dumpOutput": Other(TRTEXEC, (OurWay("-o NPZ", ("run",)),), "an .npz file"),
-    "--warmUp": Other(TRTEXEC, (OurWay("--warmup-ms VALUE", ("bench",)),), value="200"),
-    "--warm-up": Other(
-        POLYGRAPHY,
-        (OurWay("--warmup-ms VALUE", ("bench",)),),
-        "a time, and not a number of runs",
-        "200",
-        r"(?!)()",
-    ),
-    "--duration": Other(TRTEXEC, (OurWay("--duration-s VALUE", ("bench",)),), value="3"),
-    "--iterations": Other(BOTH, (OurWay("--iterations VALUE", ("bench",)),), value="10"),
-    "--iters": Other(POLYGRAPHY, (OurWay("--iterations VALUE", ("bench",)),), value="10"),
-    "--infStreams": Other(TRTEXEC, (OurWay("--streams VALUE", ("bench",)),), value="2"),
-    "--streams": Other(TRTEXEC, (OurWay("--streams VALUE", ("bench",)),), value="2"),
-    "--useCudaGraph": Other(
-        TRTEXEC, (OurWay("--cuda-graph", ("run",)), OurWay("--cuda-graph on", ("bench",)))
-    ),
-    "--noDataTransfers": Other(TRTEXEC, (OurWay("--no-transfers", ("bench",)),)),
-    "--dumpProfile": _LAYERS,
-    "--separateProfileRun": _LAYERS,
-    "--dumpLayerInfo": _LAYERS,
-    "--exportProfile": Other(TRTEXEC, (OurWay("--json FILE", ("bench",)),)),
-    "--exportTimes": Other(TRTEXEC, (OurWay("--json FILE", ("bench",)),)),
-    "--exportLayerInfo": Other(TRTEXEC, (OurWay("--json FILE", ("bench",)),)),
-    "--optimization-profile": Other(POLYGRAPHY, (OurWay("--profile VALUE", ("run",)),), value="N"),
-    "--useProfile": Other(TRTEXEC, (OurWay("--profile VALUE", ("run",)),), value="N"),
-    "--runtimeCacheFile": Other(TRTEXEC, (OurWay("--runtime-cache VALUE", ("run",)),)),
-    "--trt": Other(
-        POLYGRAPHY, (OurWay("MODEL ENGINE", ("verify",)),), "it compares the engine with onnxruntime"
-    ),
-    "--onnxrt": Other(
-        POLYGRAPHY, (OurWay("MODEL ENGINE", ("verify",)),), "it compares the engine with onnxruntime"
-    ),
-    "--validate": Other(POLYGRAPHY, (OurWay("MODEL ENGINE", ("verify",)),), "NaN and Inf are faults always"),
-    "--trt-outputs": Other(POLYGRAPHY, (OurWay("MODEL", ("locate",)),), "it finds the node that is wrong"),
-    "--onnx-outputs": Other(POLYGRAPHY, (OurWay("MODEL", ("locate",)),), "it finds the node that is wrong"),
-    "--convert-to": Other(
-        POLYGRAPHY, note="`trtsmith convert` writes engines, `trtsmith rewrite` ONNX models"
-    ),
-    "--output": Other(POLYGRAPHY, (OurWay("-o VALUE", ("convert", "rewrite", "run")),)),
-    "--verbosity": Other(POLYGRAPHY, (OurWay("-v", ("convert", "check", "run", "verify", "bench")),)),
+    **_flags("", "--validate", ("MODEL ENGINE", "verify"), note="NaN and Inf are faults always"),
+    **_flags("", "--trt-outputs --onnx-outputs", ("MODEL", "locate"), note="it finds the node that is wrong"),
+    **_flags("", "--convert-to", note="`trtsmith convert` writes engines, `trtsmith rewrite` ONNX models"),
+    **_flags("", "--output", ("-o VALUE", "convert rewrite run")),
+    **_flags("", "--verbosity", ("-v", "convert check run verify bench")),
 }
 """By the flag, as it is typed."""

@@ -1,10 +1,13 @@
-"""Lists the commands in groups, for `trtsmith` alone, and gives their help to the parser, before any is imported."""
+"""Lists the commands in groups, and gives their help to the parser, before any is imported."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
 from typing import Any
+
+from trtsmith.converter.cli.parsing.command_parser import CommandParser
+from trtsmith.converter.cli.parsing.help_text import MOST_COLUMNS, filled
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "convert": ("convert", "ONNX model or PyTorch program in, TensorRT engine out"),
@@ -34,21 +37,19 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # no gene
         return super().add_parser(name, help=COMMANDS[name][1], **options)
 
 
-def overview() -> str:
-    """The commands of `trtsmith`, a line each, in their groups."""
-    width = max(map(len, COMMANDS))
-    lines = []
-    for title in dict.fromkeys(group for group, _ in COMMANDS.values()):
-        lines.append(f"{title}:")
-        lines += [
-            f"  {name.ljust(width)}  {said}" for name, (group, said) in COMMANDS.items() if group == title
-        ]
-    return "\n".join(lines)
+class OverviewParser(CommandParser):
+    """The parser of `trtsmith` itself, whose help has the commands in their groups."""
 
-
-def short_help(parser: argparse.ArgumentParser) -> str:
-    """What `trtsmith` alone says."""
-    return (
-        f"{parser.description}\n\nusage: {parser.prog} COMMAND ...\n\n{overview()}\n\n"
-        f"{parser.prog} COMMAND --help tells of its flags; {parser.prog} check MODEL is a good first step."
-    )
+    def format_help(self) -> str:
+        flags = [(", ".join(a.option_strings), str(a.help)) for a in self._actions if a.option_strings]
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title, _ in COMMANDS.values()}
+        for name, (title, said) in COMMANDS.items():
+            groups[title].append((name, said))
+        width = max(map(len, COMMANDS))
+        lines = [f"{self.description}", "", f"usage: {self.prog} COMMAND ...", ""]
+        for title, rows in (*groups.items(), ("options", flags)):
+            lines += [f"{title}:", *(f"  {name.ljust(width)}  {said}" for name, said in rows)]
+        notes = (
+            f"{self.prog} COMMAND --help tells of its flags; {self.prog} check MODEL is a good first step."
+        )
+        return "\n".join([*lines, "", notes, "", filled(self.epilog or "", MOST_COLUMNS)])

@@ -74,7 +74,7 @@ def quantize(
             tuple({node.op_type for node in bodied.proto.graph.node if node.name in plugins}),
         )
         try:
-            run_child("trtsmith.converter.convert.quantize.quantize_worker", request.to_json(), "")
+            run_child("trtsmith.converter.convert.quantize.quantize_worker", request.to_text(), "")
         except ChildDied as death:
             raise ConversionError(_failed(model, mode, death.how)) from death
         except ConversionError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+
+from trtsmith.converter.model.process.plain_data import PlainData
 
 
 @dataclass(frozen=True)
-class QuantizeRequest:
+class QuantizeRequest(PlainData):
     """One calibration.
 
     mode:     "int8" or "fp8".
@@ -22,18 +23,3 @@ class QuantizeRequest:
     samples: tuple[Path, ...]
     exclude: tuple[str, ...] = ()
     exclude_types: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str)
-
-    @staticmethod
-    def from_json(text: str) -> QuantizeRequest:
-        data = json.loads(text)
-        return QuantizeRequest(
-            Path(data["model"]),
-            Path(data["output"]),
-            data["mode"],
-            tuple(map(Path, data["samples"])),
-            tuple(data["exclude"]),
-            tuple(data["exclude_types"]),
-        )

@@ -50,7 +50,7 @@ def build(
     unfinished = request.engine_path.with_name(f".{request.engine_path.name}.{os.getpid()}.tmp")
     child_request = replace(request, engine_path=unfinished)
     try:
-        asked, limit_s, log = child_request.to_json(), request.timeout_s, request.log_path
+        asked, limit_s, log = child_request.to_text(), request.timeout_s, request.log_path
         if pool is not None:
             payload = pool.ask(asked, limit_s, on_progress, log)
         else:

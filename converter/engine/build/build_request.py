@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.importers.fields import FieldValue
 
 OPTIMIZATION_LEVELS = range(6)
@@ -48,7 +47,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class BuildRequest:
+class BuildRequest(PlainData):
     """One engine to build.
 
     profiles: per optimization profile, the sizes by input name; () for a model whose inputs are all fixed.
@@ -75,28 +74,6 @@ class BuildRequest:
     log_path: Path | None = None
     keep: bool = True
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), default=str)
-
-    @staticmethod
-    def from_json(text: str) -> BuildRequest:
-        data: dict[str, Any] = json.loads(text)
-        data["onnx_path"] = Path(data["onnx_path"])
-        data["engine_path"] = Path(data["engine_path"])
-        data["plugin_libraries"] = tuple(Path(path) for path in data["plugin_libraries"])
-        data["plugins"] = tuple(_plugin_use(use) for use in data["plugins"])
-        data["profiles"] = tuple(
-            {
-                name: Profile(tuple(sizes["min"]), tuple(sizes["opt"]), tuple(sizes["max"]), sizes["values"])
-                for name, sizes in profile.items()
-            }
-            for profile in data["profiles"]
-        )
-        data["targets"] = tuple(data["targets"])
-        for name in ("timing_cache", "log_path"):
-            data[name] = None if data[name] is None else Path(data[name])
-        return BuildRequest(**data)
-
 
 @dataclass(frozen=True)
 class EngineTensor:
@@ -110,7 +87,7 @@ class EngineTensor:
 
 
 @dataclass(frozen=True)
-class BuildResult:
+class BuildResult(PlainData):
     """An engine that was built. size in bytes, seconds of the whole build, layers of the parsed network."""
 
     engine_path: Path
@@ -124,30 +101,3 @@ class BuildResult:
     layers: int
     plugin_layers: tuple[str, ...]
     warnings: tuple[str, ...] = field(default=())
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "engine_path": str(self.engine_path)}
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> BuildResult:
-        values = dict(data)
-        values["engine_path"] = Path(values["engine_path"])
-        for name in ("targets", "plugin_layers", "warnings"):
-            values[name] = tuple(values[name])
-        for name in ("inputs", "outputs"):
-            values[name] = tuple(
-                EngineTensor(**{**item, "shape": tuple(item["shape"])}) for item in values[name]
-            )
-        return BuildResult(**values)
-
-
-def _plugin_use(data: dict[str, Any]) -> PluginUse:
-    fields = tuple(
-        FieldValue(
-            item["name"], item["kind"], item["values"] if item["kind"] == "string" else tuple(item["values"])
-        )
-        for item in data["fields"]
-    )
-    return PluginUse(
-        data["node"], data["name"], data["version"], data["namespace"], fields, data.get("partial", False)
-    )

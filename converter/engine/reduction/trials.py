@@ -165,4 +165,4 @@ class Trials:
             plugins=tuple(use for use in self.request.plugins if use.node in names),
             profiles=tuple(p for p in part.profiles if p),
         )
-        return wanted.to_json()
+        return wanted.to_text()

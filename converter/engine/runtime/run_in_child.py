@@ -50,7 +50,7 @@ def run_engine(
         try:
             payload = run_child(
                 "trtsmith.converter.engine.runtime.run_worker",
-                order.to_json(),
+                order.to_text(),
                 request.flavour,
                 timeout_s=request.timeout_s,
                 on_progress=on_progress,

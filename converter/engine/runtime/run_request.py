@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
+from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.rewrite.types import IoType
 
 EAGER = "eager"
@@ -21,7 +19,7 @@ not depend on how far the compiler is, and some of TensorRT-RTX 1.6.1's kernels 
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class RunRequest(PlainData):
     """One engine, and how to run it. engine.bundle.run_from_bundle.request_for fills it from the engine's manifest.
 
     io_types:      inputs and outputs that have another type in the engine than in the model.
@@ -49,26 +47,9 @@ class RunRequest:
     built_version: str = ""
     targets: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        data = asdict(self)
-        data["engine_path"] = str(self.engine_path)
-        data["plugin_libraries"] = [str(path) for path in self.plugin_libraries]
-        data["runtime_cache"] = None if self.runtime_cache is None else str(self.runtime_cache)
-        return data
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> RunRequest:
-        values = dict(data)
-        values["engine_path"] = Path(data["engine_path"])
-        values["plugin_libraries"] = tuple(map(Path, data["plugin_libraries"]))
-        values["io_types"] = tuple(IoType(**item) for item in data["io_types"])
-        values["runtime_cache"] = None if data["runtime_cache"] is None else Path(data["runtime_cache"])
-        values["targets"] = tuple(data["targets"])
-        return RunRequest(**values)
-
 
 @dataclass(frozen=True)
-class ChildRequest:
+class ChildRequest(PlainData):
     """What the child process is told: the engine, and folders of arrays (converter/engine/runtime/exchange.py).
 
     inputs: one folder for each set of inputs; () to load and describe the engine only.
@@ -78,16 +59,6 @@ class ChildRequest:
     run: RunRequest
     inputs: tuple[Path, ...] = ()
     outputs: tuple[Path, ...] = ()
-
-    def to_json(self) -> str:
-        folders = {name: [str(path) for path in getattr(self, name)] for name in ("inputs", "outputs")}
-        return json.dumps({"run": self.run.to_json(), **folders})
-
-    @staticmethod
-    def from_json(text: str) -> ChildRequest:
-        data: dict[str, Any] = json.loads(text)
-        folders = (tuple(map(Path, data[name])) for name in ("inputs", "outputs"))
-        return ChildRequest(RunRequest.from_json(data["run"]), *folders)
 
 
 @dataclass(frozen=True)

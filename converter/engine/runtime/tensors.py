@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.model.process.plain_data import PlainData
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,9 @@ class TensorSpec:
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join('?' if size < 0 else str(size) for size in self.shape)}]"
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> TensorSpec:
-        profiles = tuple(
-            Profile(tuple(item["min"]), tuple(item["opt"]), tuple(item["max"]), item["values"])
-            for item in data["profiles"]
-        )
-        return TensorSpec(**{**data, "shape": tuple(data["shape"]), "profiles": profiles})
-
 
 @dataclass(frozen=True)
-class EngineInfo:
+class EngineInfo(PlainData):
     """An engine that is loaded.
 
     flavour, version:   of the TensorRT that loaded it: "tensorrt_rtx", "1.6.1.120".
@@ -56,13 +47,3 @@ class EngineInfo:
     outputs: tuple[TensorSpec, ...]
     profiles: int
     device_memory: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> EngineInfo:
-        values = dict(data)
-        for name in ("inputs", "outputs"):
-            values[name] = tuple(TensorSpec.from_json(item) for item in data[name])
-        return EngineInfo(**values)

@@ -178,7 +178,7 @@ def test_the_warm_up_is_not_counted(model: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(baseline_worker, "onnxruntime_baseline", lambda *_, **more: baseline)
     read_end, write_end = os.pipe()
     found = baseline_worker.work(
-        request("onnxruntime", model, tmp_path).to_json(), Events(write_end), tmp_path / "log"
+        request("onnxruntime", model, tmp_path).to_text(), Events(write_end), tmp_path / "log"
     )
     os.close(read_end)
     os.close(write_end)

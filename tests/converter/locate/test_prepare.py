@@ -20,7 +20,7 @@ from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
-from trtsmith.converter.locate.prepare import Asked, prepared
+from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.shapes import ShapeRange
 
@@ -59,7 +59,7 @@ def test_an_engine_is_run_in_its_own_types(tmp_path: Path) -> None:
         calls.append((request, feeds))
         return RunResult(INFO, ({"y": -feeds[0]["x"]},), 0.0)
 
-    with prepared(Asked(wide(tmp_path / "m.onnx"), plan, timeout_s=7.0), run) as ready:
+    with prepared(LocateOptions(wide(tmp_path / "m.onnx"), plan, timeout_s=7.0), run) as ready:
         assert ready.outputs is not None and ready.outputs["y"].dtype == np.float32
         assert ready.feeds["x"].dtype == np.float64
     ((request, (feed,)),) = calls
@@ -76,12 +76,12 @@ def test_the_engines_own_copy_of_our_library_is_used(tmp_path: Path) -> None:
     def run(request: RunRequest, feeds: Sequence[Arrays]) -> RunResult:
         return RunResult(INFO, (dict(feeds[0]),), 0.0)
 
-    with prepared(Asked(inverse(tmp_path / "m.onnx"), plan), run) as ready:
+    with prepared(LocateOptions(inverse(tmp_path / "m.onnx"), plan), run) as ready:
         assert isinstance(ready.executor, OnTensorRT) and ready.executor.libraries == (copy,)
         assert ready.executor.flavour == "tensorrt_rtx"
-    with prepared(Asked(tmp_path / "m.onnx", on="tensorrt"), run) as ready:
+    with prepared(LocateOptions(tmp_path / "m.onnx", on="tensorrt"), run) as ready:
         assert isinstance(ready.executor, OnTensorRT) and ready.executor.libraries == (plugin_library(),)
-    with prepared(Asked(tmp_path / "m.onnx", on="tensorrt", native=True), run) as ready:
+    with prepared(LocateOptions(tmp_path / "m.onnx", on="tensorrt", native=True), run) as ready:
         assert isinstance(ready.executor, OnTensorRT) and ready.executor.libraries == ()
         assert "MatrixInverse" not in {n.op_type for n in ready.rewritten.model.proto.graph.node}
 
@@ -92,9 +92,9 @@ def test_kernels_where_there_is_no_tensorrt(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(prepare, "choose_flavour", none)
     fake = FakeTensorRT()
-    with prepared(Asked(inverse(tmp_path / "i.onnx")), fake.run) as ready:
+    with prepared(LocateOptions(inverse(tmp_path / "i.onnx")), fake.run) as ready:
         assert isinstance(ready.executor, OnKernels)
-    with prepared(Asked(relu(tmp_path / "r.onnx")), fake.run) as ready:  # nothing else could run it
+    with prepared(LocateOptions(relu(tmp_path / "r.onnx")), fake.run) as ready:  # nothing else could run it
         assert isinstance(ready.executor, OnTensorRT)
 
 
@@ -102,12 +102,12 @@ def test_inputs_are_given_or_generated(tmp_path: Path) -> None:
     model = relu(tmp_path / "m.onnx", ("n", 3))
     fake = FakeTensorRT()
     ranges = {"x": ShapeRange((1, 3), (4, 3), (9, 3))}
-    with prepared(Asked(model, shapes=ranges), fake.run) as ready:
+    with prepared(LocateOptions(model, shapes=ranges), fake.run) as ready:
         assert ready.feeds["x"].shape == (4, 3) and ready.inputs == "made up"
         assert isinstance(ready.executor, OnTensorRT) and ready.executor.shapes == ranges
     given = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.savez(tmp_path / "in.npz", x=given)
-    with prepared(Asked(model, inputs=tmp_path / "in.npz"), fake.run) as ready:
+    with prepared(LocateOptions(model, inputs=tmp_path / "in.npz"), fake.run) as ready:
         assert np.array_equal(ready.feeds["x"], given) and ready.inputs == str(tmp_path / "in.npz")
 
 
@@ -118,5 +118,5 @@ def test_models_that_cannot_be_converted_are_refused(tmp_path: Path) -> None:
         [value("x", [1])],
         [value("y", [1])],
     )
-    with pytest.raises(ConversionError, match="Unheard"), prepared(Asked(model), FakeTensorRT().run):
+    with pytest.raises(ConversionError, match="Unheard"), prepared(LocateOptions(model), FakeTensorRT().run):
         pass

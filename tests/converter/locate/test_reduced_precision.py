@@ -25,12 +25,11 @@ from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.prepare import Asked, locate_asked, prepared
+from trtsmith.converter.locate.prepare import LocateOptions, locate_asked, prepared
 from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
-from trtsmith.converter.verify.tolerances import parse_tolerances
 
 Change = Callable[[onnx.GraphProto], None]
 ELEM = {"fp16": onnx.TensorProto.FLOAT16, "bf16": onnx.TensorProto.BFLOAT16}
@@ -94,7 +93,7 @@ def test_the_reference_is_rounded_as_the_graph_says(tmp_path: Path, flag: str) -
     assert {"fp16": 1e-5, "bf16": 1e-4}[flag] < off < {"fp16": 1e-2, "bf16": 1e-1}[flag]
 
 
-def engine(folder: Path, request: PrecisionRequest, feeds: Any = None, **changes: Any) -> Asked:
+def engine(folder: Path, request: PrecisionRequest, feeds: Any = None, **changes: Any) -> LocateOptions:
     """A manifest as convert writes it, beside a file that stands for an engine of the network in that precision."""
     reduced = in_precision(rewrite(network(folder / "m.onnx")), request, feeds)
     plan = folder / "m.plan"
@@ -109,7 +108,7 @@ def engine(folder: Path, request: PrecisionRequest, feeds: Any = None, **changes
     manifest_path(plan).write_text(json.dumps(manifest | changes))
     np.savez(folder / "in.npz", **x())
     onnx.save(reduced.model.proto, folder / "m.reduced.onnx")
-    return Asked(folder / "m.onnx", plan, folder / "in.npz")
+    return LocateOptions(folder / "m.onnx", plan, folder / "in.npz")
 
 
 class Engines(FakeTensorRT):
@@ -156,17 +155,17 @@ def test_an_engine_in_reduced_precision_is_searched(
     monkeypatch.setattr(prepare, "build", fake.build)
     monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
     asked = engine(tmp_path, PrecisionRequest(flag))
-    located = locate_asked(asked, None, parse_tolerances(), lambda text: None)
+    located = locate_asked(asked, lambda text: None)
     assert located.status == status and [n.name for n in located.nodes] == ["second"] * (status == "node")
 
 
 def test_without_an_engine_the_precision_is_the_user_s(tmp_path: Path) -> None:
     network(tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **x())
-    asked = Asked(tmp_path / "m.onnx", None, tmp_path / "in.npz", precision=PrecisionRequest("fp16"))
+    asked = LocateOptions(tmp_path / "m.onnx", None, tmp_path / "in.npz", precision=PrecisionRequest("fp16"))
     with prepared(asked, FakeTensorRT().run) as ready:
         assert made_in(ready.reduced.model)["second"] == onnx.TensorProto.FLOAT16
-    with prepared(Asked(tmp_path / "m.onnx", None, tmp_path / "in.npz"), FakeTensorRT().run) as ready:
+    with prepared(LocateOptions(tmp_path / "m.onnx", None, tmp_path / "in.npz"), FakeTensorRT().run) as ready:
         assert ready.reduced is ready.rewritten
 
 

@@ -20,7 +20,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.prepare import Asked, prepared
+from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.locate.reduced_precision import reduction_of
 from trtsmith.converter.locate.searched_graph import Rounding, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
@@ -193,7 +193,7 @@ def test_what_is_in_float32_already_stays_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("on", ["tensorrt", "kernels"])
 def test_a_graph_in_reduced_precision_may_differ_by_what_that_costs(tmp_path: Path, on: str) -> None:
     """Whatever runs it: the outputs' own type is float32, which would allow 1e-4."""
-    asked = Asked(inverse(tmp_path / "m.onnx"), on=on, precision=PrecisionRequest("fp16"))
+    asked = LocateOptions(inverse(tmp_path / "m.onnx"), on=on, precision=PrecisionRequest("fp16"))
     with prepared(asked, FakeTensorRT().run) as ready:
         assert ready.rounding is not None and ready.rounding.precision.startswith("fp16")
 
@@ -205,7 +205,9 @@ def test_graphs_that_are_tried_have_plugins_where_the_searched_has(tmp_path: Pat
         oh.make_node("MatMul", ["i", "x"], ["y"], name="product"),
     ]
     load(tmp_path / "m.onnx", nodes, [value("x", [1, 8, 8])], [value("y", [1, 8, 8])])
-    asked = Asked(tmp_path / "m.onnx", on="tensorrt", native=native, precision=PrecisionRequest("fp16"))
+    asked = LocateOptions(
+        tmp_path / "m.onnx", on="tensorrt", native=native, precision=PrecisionRequest("fp16")
+    )
     with prepared(asked, FakeTensorRT().run) as ready:
         assert ready.reduction is not None
         for graph in (ready.reduced, ready.reduction.again([])):

@@ -24,7 +24,7 @@ from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
-from trtsmith.converter.locate.prepare import Asked, prepared
+from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.plugin import calls
 from trtsmith.converter.plugin.calls import KernelCall, KernelsByPlugin
@@ -148,16 +148,19 @@ def test_locate_knows_the_library_of_each_plugin(plan: Path, model: Path, packag
 
     ours, theirs = plugin_library(), package / "lib" / LIBRARY
     with operators_in_force([str(package)], installed=False):
-        with prepared(Asked(model, on="tensorrt"), run) as ready:
+        with prepared(LocateOptions(model, on="tensorrt"), run) as ready:
             assert isinstance(ready.executor, OnTensorRT) and ready.executor.libraries == (ours, theirs)
-        with prepared(Asked(model, plan), run) as ready:
+        with prepared(LocateOptions(model, plan), run) as ready:
             assert isinstance(ready.executor, OnTensorRT)
             assert ready.executor.libraries == (plan.parent / ours.name, plan.parent / LIBRARY)
         shutil.copy(package / "__init__.py", model.parent / "bare.py")
     with operators_in_force([str(model.parent / "bare.py")], installed=False):
-        with prepared(Asked(model, on="tensorrt", native=True), run) as ready:
+        with prepared(LocateOptions(model, on="tensorrt", native=True), run) as ready:
             assert isinstance(ready.executor, OnTensorRT) and ready.executor.libraries == ()
-        with pytest.raises(trtsmith.ConversionError, match="no compiled plugin"), prepared(Asked(model), run):
+        with (
+            pytest.raises(trtsmith.ConversionError, match="no compiled plugin"),
+            prepared(LocateOptions(model), run),
+        ):
             pass
 
 

@@ -10,7 +10,7 @@ import pytest
 import trtsmith
 from tests.converter.models import inverse
 from trtsmith.converter.bench.subject import BenchOptions
-from trtsmith.converter.locate.prepare import Asked, PreparedSearch, prepared
+from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, prepared
 from trtsmith.converter.pages.contents import of_search, of_timing, of_verification
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
@@ -65,7 +65,7 @@ def test_with_a_manifest_that_cannot_be_read_the_network_has_no_routes(
 
 def test_of_a_search_there_are_the_errors_of_values(converted: Path) -> None:
     ready: list[PreparedSearch] = []
-    with prepared(Asked(converted / "model.onnx", on="kernels")) as one:
+    with prepared(LocateOptions(converted / "model.onnx", on="kernels")) as one:
         ready.append(one)
     values = [
         {"name": "n", "error": 1e-6, "reason": ""},

@@ -362,7 +362,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main.main(["--help"])
     listed = capsys.readouterr().out
-    assert set(re.findall(r"^    ([a-z-]+)\b", listed, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^  ([a-z][a-z-]*) ", listed, re.MULTILINE)) == set(COMMANDS)
 
 
 def test_of_an_older_record_only_what_a_newer_one_lacks_is_shown() -> None:

@@ -40,7 +40,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Any:
     real = prepare.prepared
 
     def install(fake: FakeTensorRT) -> FakeTensorRT:
-        def patched(asked: prepare.Asked) -> Any:
+        def patched(asked: prepare.LocateOptions) -> Any:
             return real(asked, fake.run)
 
         monkeypatch.setattr(prepare, "prepared", patched)

@@ -277,7 +277,7 @@ def test_child_ends_with_its_parent(
 ) -> None:
     """Ctrl-C ends the child and leaves no file; the parent's death leaves only its temporary folder."""
     wanted = request(tmp_path, [library], HANG)
-    (tmp_path / "request.json").write_text(wanted.to_json())
+    (tmp_path / "request.json").write_text(wanted.to_text())
     code = (
         "import sys; from pathlib import Path; from trtsmith.converter.engine.build.build import build; "
         "from trtsmith.converter.engine.build.build_request import BuildRequest; "

@@ -232,7 +232,7 @@ def test_children_end_with_their_parent(
 ) -> None:
     """Ctrl-C ends the trials and leaves no file."""
     request = plugin_request(tmp_path, library, HANG, timeout_s=3.0)
-    (tmp_path / "request.json").write_text(request.to_json())
+    (tmp_path / "request.json").write_text(request.to_text())
     code = """
 import sys
 from pathlib import Path

@@ -1,0 +1,99 @@
+"""`batch` of the public API, its options, and what they ask of a batch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict, Unpack
+
+from trtsmith.argument_types import checked_types
+from trtsmith.arguments import path_of, silent, texts_of
+from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
+from trtsmith.converter.batch.store import VARIABLE, default_folder
+from trtsmith.converter.batch.zoo.read_zoo import read_zoo
+from trtsmith.converter.cli.batch_options import zoo_commands
+from trtsmith.converter.cli.batch_progress import ProgressLines
+from trtsmith.options import Flag, Progress, StrPath, Texts, with_defaults
+
+
+class Tasks(TypedDict, total=False):
+    """which tasks"""
+
+    only: Annotated[
+        Texts,
+        Flag("tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
+        Flag("show the tasks and their command lines, and do nothing", "", "--list", action="store_true"),
+    ]
+    retry_failed: Annotated[bool, Flag("do again what was refused; what crashed or was lost is so anyway")]
+
+
+class Place(TypedDict, total=False):
+    """where they run"""
+
+    jobs: Annotated[int | None, Flag("tasks at a time (default: as many as there are cores for)", "N")]
+    on: Annotated[
+        str | None,
+        Flag(
+            "a Ray cluster (HOST:PORT), or local: a Ray that is started on this machine; needs the extra `fleet`",
+            "ADDRESS",
+        ),
+    ]
+
+
+class Cache(TypedDict, total=False):
+    """the cache"""
+
+    cache: Annotated[
+        StrPath | None, Flag(f"its folder (default: ${VARIABLE}, or one of the user's)", "DIR", alone="cache")
+    ]
+    no_cache: Annotated[bool, Flag("neither read nor write it", alone="cache")]
+
+
+class BatchOptions(Tasks, Place, Cache, total=False):
+    """The options of `trtsmith batch` for a zoo."""
+
+    progress: Progress | None
+
+
+def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
+    return BatchRequest(
+        tasks=read_zoo(zoo, zoo_commands()),
+        folder=folder,
+        title=zoo.name,
+        only=texts_of(given.only),
+        on=given.on,
+        jobs=given.jobs,
+        cache=None if given.no_cache else path_of(given.cache) or default_folder(os.environ, Path.home()),
+        retry_failed=given.retry_failed,
+    )
+
+
+@checked_types
+def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> BatchResult:
+    """Convert all models of a zoo into a folder; what it holds already is kept.
+
+    zoo:          the file that lists them, which docs/reference/zoo-files.md describes.
+    output:       the folder: of each task one with its engine and record.json; results.json, junit.xml and index.html.
+    only:         patterns; tasks whose name or model matches one.
+    on:           the address of a Ray cluster; "local" for a Ray that is started here; None: processes of this machine.
+    jobs:         tasks at a time, of these; None: as many as there are cores for.
+    cache:        the folder of the cache; None: the user's.
+    no_cache:     neither read nor write it.
+    retry_failed: do again what was refused, too.
+    progress:     gets a line for each task that has ended, and each warning.
+
+    A task that fails raises nothing: `passed`, `statuses` and `records()` of the result say what came of it. Ctrl-C ends
+    it in order, and `signal` says so.
+
+    >>> import trtsmith
+    >>> done = trtsmith.batch("zoo.toml", "results", jobs=1, no_cache=True)
+    >>> done.passed, dict(done.statuses)
+    (True, {'model': <TaskStatus.AGREE: 'agree'>})
+
+    Raises UsageError: the zoo, the folder or the cluster cannot be used.
+    """
+    given = with_defaults(BatchOptions, options)
+    lines = ProgressLines(given.progress or silent)
+    return run_batch(batch_of(Path(zoo), Path(output), given), lines, lines.warn)

@@ -1,0 +1,150 @@
+"""`bench` of the public API, its options, and what they ask of the stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict, Unpack
+
+from trtsmith import written
+from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
+from trtsmith.converter.bench.baselines import BASELINES
+from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
+from trtsmith.converter.bench.engine_bench import bench as timed
+from trtsmith.converter.bench.points import check_points
+from trtsmith.converter.bench.subject import BenchOptions
+from trtsmith.flags import commas, not_negative
+from trtsmith.model_options import Page, Running
+from trtsmith.options import Arrays, Flag, Operators, Ranges, StrPath, Telling, Texts, with_defaults
+
+
+class Inputs(TypedDict, total=False):
+    """inputs"""
+
+    shapes: Annotated[
+        Ranges | None,
+        Flag(
+            "of an engine: the shape to time at, as images=1x3x640x640; of a model: the profile, as for `convert`",
+            "NAME=SHAPE",
+        ),
+    ]
+    at: Annotated[
+        Texts,
+        Flag(
+            "points of the profile to time at: min, opt, max (opt)",
+            "POINT,...",
+            default=("opt",),
+            type=commas,
+        ),
+    ]
+    inputs: Annotated[Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ")]
+    freeze: Annotated[Texts, Flag("of a model: as for `convert`", "NAME=VALUE")]
+
+
+class Timing(TypedDict, total=False):
+    """timing"""
+
+    warmup_ms: Annotated[float, Flag("not counted (200)", "MS", default=200.0, type=not_negative)]
+    duration_s: Annotated[float, Flag("of each run (3)", "S", default=3.0, type=not_negative)]
+    iterations: Annotated[int, Flag("at least so many inferences (10)", "N", default=10)]
+    streams: Annotated[int, Flag("contexts at the same time (1)", "N", default=1)]
+    transfers: Annotated[
+        bool,
+        Flag(
+            "inputs and outputs stay on the GPU: nothing is copied",
+            "",
+            "--no-transfers",
+            default=True,
+            action="store_false",
+        ),
+    ]
+    cuda_graph: Annotated[
+        str, Flag("a run with, a run without, or both (both)", default="both", choices=tuple(GRAPHS))
+    ]
+    layers: Annotated[
+        int,
+        Flag(
+            "show the N layers that take longest, and the shares of operators and plugins; 0: no profile (10)",
+            "N",
+            default=10,
+            type=int,
+        ),
+    ]
+
+
+class Comparison(TypedDict, total=False):
+    """comparison, of a model"""
+
+    against: Annotated[
+        Texts, Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas)
+    ]
+    torch: Annotated[
+        str,
+        Flag(
+            "gets the inputs by name as tensors, returns a callable without arguments that returns the outputs",
+            "MODULE:FUNCTION",
+        ),
+    ]
+    plugin_vs_native: Annotated[
+        bool,
+        Flag("build the model with plugins and with their expansions into standard operators, and time both"),
+    ]
+
+
+class TimedEngine(Running, total=False):
+    """the engine"""
+
+
+class TimedOptions(Inputs, Timing, Comparison, TimedEngine, Page, Operators, Telling, total=False):
+    """The options of `trtsmith bench`."""
+
+
+def timing_of(target: Path, given: Any) -> BenchOptions:
+    timing = stage_options(
+        TimingOptions, TimedOptions, given, warmup_s=given.warmup_ms / 1e3, graphs=graphs_of(given.cuda_graph)
+    )
+    return stage_options(
+        BenchOptions,
+        TimedOptions,
+        given,
+        target=target,
+        at=check_points(texts_of(given.at)),
+        timing=timing,
+        layers=max(given.layers, 0),
+        timeout_s=given.timeout,
+    )
+
+
+@with_operators
+def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
+    """The times of an engine on this machine's GPU, in trtexec's terms; by layer, and against other runtimes.
+
+    target:    an engine; or a file whose name ends in .onnx, which is built first.
+    shapes:    of an engine, the shape to time at; of a model, the profile, as for `convert`.
+    at:        points of the profile: "min", "opt", "max".
+    inputs:    an .npz file, or arrays by name; None: generated.
+    freeze:    of a model, as for `convert`.
+    warmup_ms: not counted. duration_s: of each run. iterations: at least so many inferences.
+    streams:   contexts at the same time. transfers: whether inputs and outputs are copied from and to the host.
+    cuda_graph: "on": a run with a CUDA graph; "off": one without; "both".
+    layers:    how many of the slowest layers; 0: no profile by layer.
+    against:   names of other runtimes, of a model. torch: "module:function" of a PyTorch model, as the command takes it.
+    plugin_vs_native: build the model with plugins and without, and time both.
+    timeout:   for the build, and for each engine's timing, in seconds.
+    html:      a file for a page with the times, by layer and, of a model, by node.
+
+    Other arguments are those of `convert`. The record is described in converter/bench/bench_record.py.
+
+    >>> import trtsmith
+    >>> record = trtsmith.bench("model.plan")  # doctest: +SKIP
+    >>> record["runs"][0]["gpu_ms"]["median"]  # doctest: +SKIP
+    0.0131
+
+    Raises UsageError: no GPU, options that contradict each other; ConversionError for a model that cannot be built.
+    """
+    given = with_defaults(TimedOptions, options)
+    asked = timing_of(Path(target), given)
+    return written.timing(
+        written.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
+    )

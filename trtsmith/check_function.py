@@ -1,0 +1,134 @@
+"""`check` of the public API, its options, and what they ask of the stages.
+
+The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict, Unpack
+
+from trtsmith.arguments import (
+    Example,
+    ModelLike,
+    model_of,
+    precision_of,
+    refusals_of,
+    silent,
+    stage_options,
+    targets_of,
+    with_operators,
+)
+from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.trial_build import check_model
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.importers.problem import Problem
+from trtsmith.model_options import (
+    FLAVOUR,
+    LEVEL,
+    PLUGINS,
+    PREFER_STOCK,
+    TARGET,
+    TIMEOUT,
+    Freezing,
+    Precision,
+    Refused,
+    Shapes,
+    Torch,
+)
+from trtsmith.options import Flag, Operators, Paths, Texts, with_defaults
+
+
+class LookedAt(TypedDict, total=False):
+    plugins: Annotated[Paths, PLUGINS]
+    flavour: Annotated[str, FLAVOUR]
+    prefer_stock: Annotated[bool, PREFER_STOCK]
+
+
+class Trial(TypedDict, total=False):
+    """a build"""
+
+    build: Annotated[
+        bool,
+        Flag(
+            "also build the engine, which takes longer and writes none: only that tells whether TensorRT takes the graph"
+        ),
+    ]
+    target: Annotated[Texts, TARGET]
+    optimization_level: Annotated[int | None, LEVEL]
+    timeout: Annotated[float | None, TIMEOUT]
+
+
+class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused, Operators, total=False):
+    """The options of `trtsmith check`."""
+
+
+def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
+    """How a model is looked at that `check`, or `convert --dry-run`, is given. build: what an engine would be built with."""
+    return stage_options(
+        ConvertOptions,
+        CheckOptions,
+        given,
+        model=model,
+        output=None,
+        precision=precision_of(given),
+        verify=None,
+        keep=False,
+        **build,
+    )
+
+
+def build_of(given: Any) -> dict[str, Any]:
+    """Of the options of `check`, those that are for a build. UsageError for one where none was asked for."""
+    of_build = {
+        "--target": given.target,
+        "--optimization-level": given.optimization_level is not None,
+        "--timeout": given.timeout,
+        "--refused": given.refused,
+        "--mend-with": given.mend_with,
+    }
+    wrong = [flag for flag, value in of_build.items() if value]
+    if wrong and not given.build:
+        what = f"{wrong[0]} is for a build, and none was asked for"
+        raise UsageError(Problem(what, wrong[0], "check with --build", "add --build, or remove the flag"))
+    return {
+        "targets": targets_of(given.target),
+        "timeout_s": given.timeout,
+        "refusals": refusals_of(given, None),
+        "verbose": getattr(given, "verbose", False),  # more lines of the command line
+    }
+
+
+@with_operators
+def check(
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
+    **options: Unpack[CheckOptions],
+) -> Analysis:
+    """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
+
+    build: whether an engine is built, too, and thrown away, for which TensorRT is needed. Only that tells whether TensorRT
+        takes the graph: without it `convertible` says that every node has a route.
+
+    Other arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then. That a model
+    cannot be converted is a result and no error.
+
+    >>> import trtsmith
+    >>> analysis = trtsmith.check("model.onnx")
+    >>> analysis.convertible, analysis.problems
+    (True, ())
+    >>> for node in analysis.plan.nodes:
+    ...     print(node.op_type, node.route.value)
+    Neg native
+    com.microsoft::Inverse plugin
+
+    Raises InvalidModelError for what is no sound model, and UsageError.
+    """
+    given = with_defaults(CheckOptions, options)
+    source, trial = model_of(model, args, kwargs, given), build_of(given)
+    return check_model(looked_at(source, given, **trial), silent, build=given.build)

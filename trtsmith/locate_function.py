@@ -1,0 +1,110 @@
+"""`locate` of the public API, its options, and what they ask of the stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from onnx import ModelProto
+from typing_extensions import TypedDict, Unpack
+
+from trtsmith import written
+from trtsmith.arguments import (
+    onnx_of,
+    path_of,
+    precision_of,
+    silent,
+    stage_options,
+    tolerances_of,
+    with_operators,
+)
+from trtsmith.converter.locate.found import Located
+from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, LocateOptions, locate_asked
+from trtsmith.converter.locate.searched_graph import MEMORY
+from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
+from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_defaults
+
+
+class Search(TypedDict, total=False):
+    output: Annotated[
+        StrPath | None, Flag("where the node is saved (MODEL's name with .located)", "DIR", "-o", "--output")
+    ]
+    data_folder: StrPath | None
+    on: Annotated[
+        str,
+        Flag(
+            "kernels: plugin nodes through the plugin host and the others in onnxruntime; needs no TensorRT. auto: tensorrt "
+            "where it is there",
+            default="auto",
+            choices=("auto", TENSORRT, KERNELS),
+        ),
+    ]
+    native: Annotated[bool, Flag("build plugin nodes as standard operators, without the plugins")]
+    all: Annotated[bool, Flag("go on after the first node that is wrong")]
+    memory: Annotated[
+        int,
+        Flag(
+            f"of values between nodes at a time ({MEMORY >> 20}): twice so much on the host, once on the device",
+            "MIB",
+            default=MEMORY >> 20,
+        ),
+    ]
+    shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
+    values: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
+
+
+class SearchedOptions(Search, Freezing, Precision, Tolerances, Running, Page, Operators, total=False):
+    """The options of `trtsmith locate`."""
+
+    progress: Progress | None
+
+
+def search_of(model: ModelSource, engine: Path | None, folder: Path | None, given: Any) -> LocateOptions:
+    """folder: where the node is saved; None: nowhere."""
+    return stage_options(
+        LocateOptions,
+        SearchedOptions,
+        given,
+        model=model,
+        engine=engine,
+        folder=folder,
+        timeout_s=given.timeout,
+        precision=precision_of(given),
+        memory=given.memory << 20,
+        everything=given.all,
+        tolerances=tolerances_of(given.rtol, given.atol),
+    )
+
+
+@with_operators
+def locate(
+    model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[SearchedOptions]
+) -> Located:
+    """The node that makes an engine's numbers differ from onnxruntime's.
+
+    model:   the ONNX model: a path, an onnx.ModelProto or the bytes of one.
+    engine:  an engine of it; None: one that is built now.
+    output:  a folder in which the node is saved with its tensors, as a model of its own; None: nowhere.
+    data_folder: that of the external data of a ModelProto or bytes.
+    on:      "tensorrt"; "kernels": plugin nodes through the plugin host, the others in onnxruntime; "auto": tensorrt where
+        it is there.
+    native:  build plugin nodes as standard operators, without the plugins.
+    all:     go on after the first node that is wrong.
+    memory:  of values between nodes at a time, in MiB.
+    timeout: for each build and each run, in seconds.
+    html:    a file for a page with the network and the errors of its values.
+
+    Other arguments are those of `convert`.
+
+    >>> import trtsmith
+    >>> found = trtsmith.locate("model.onnx", shapes={"x": (2, 4, 4)})  # doctest: +SKIP
+    >>> found.status, found.nodes  # doctest: +SKIP
+    ('agree', ())
+
+    Raises ConversionError, InvalidModelError, and UsageError: no GPU for what was asked for.
+    """
+    given = with_defaults(SearchedOptions, options)
+    asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
+    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
+    return written.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

@@ -1,0 +1,170 @@
+"""Declares options, each once: its type for Python, and its flag, help, default and choices for the command line.
+
+A block is a TypedDict whose values are of a type, or Annotated with that and a Flag. A docstring without a full stop is the
+title of its flags in a command's help. The options of a command are a TypedDict of blocks, in the order in which its help
+has them: argparse's flags, the keywords of the API's function, the keys of a zoo, and the pages of both references come from
+it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter, Signature, signature, unwrap
+from types import SimpleNamespace
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict
+
+from trtsmith.converter.operators.sources import GROUP, LEAVE_OUT, VARIABLE
+
+StrPath = str | os.PathLike[str]
+Paths = StrPath | Sequence[StrPath]
+Arrays = StrPath | Mapping[str, Any]
+"""An .npz file, or by name arrays, or what numpy makes arrays of."""
+
+Samples = Arrays | Sequence[Arrays]
+Texts = str | Sequence[str]
+Progress = Callable[[str], None]
+Freeze = Sequence[str] | Mapping[str, Any]
+Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]]]
+"""Texts as --shapes and --values take them; or by name a range, or its text."""
+
+Tolerance = float | Texts | Mapping[str, float]
+References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
+
+_DEFAULTS = {"bool": False, "str": "", "Texts": (), "Paths": (), "Samples": (), "Freeze": ()}
+"""By type, the value of an option that is not given and says no other; None of the others."""
+
+
+class Flag:
+    """How the command line writes an option: what does not follow from its type.
+
+    help:    {} in it is what the command says of the option.
+    default: None: that of the type.
+    alone:   a name that flags share of which a command line may have one.
+    more:    arguments of argparse's add_argument, in the place of those that the type asks for.
+    """
+
+    def __init__(
+        self, help: str, metavar: str = "", *names: str, default: Any = None, alone: str = "", **more: Any
+    ) -> None:
+        self.names, self.default, self.alone = names, default, alone
+        self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a block. type: as it is written there. flags: its own, and others that only the terminal has."""
+
+    name: str
+    type: str
+    flags: tuple[Flag, ...]
+
+    @property
+    def default(self) -> Any:
+        given = self.flags[0].default if self.flags else None
+        return _DEFAULTS.get(self.type) if given is None else given
+
+
+def title_of(block: type) -> str:
+    """The title of the flags of a block: its docstring, where that is no sentence."""
+    said = (block.__doc__ or "").strip()
+    return "" if said.endswith(".") else said
+
+
+def _bases(block: type) -> tuple[type, ...]:
+    return tuple(base for base in getattr(block, "__orig_bases__", ()) if base is not TypedDict)
+
+
+def blocks_of(options: type) -> Iterator[type]:
+    """The blocks of which the options of a command are made, in order, and itself; one with a title is whole."""
+    for base in () if title_of(options) else _bases(options):
+        yield from blocks_of(base)
+    yield options
+
+
+@cache
+def options_of(block: type) -> tuple[Option, ...]:
+    """The options of a block, with those of the blocks that it is made of."""
+    found = {option.name: option for base in _bases(block) for option in options_of(base)}
+    names = vars(sys.modules[block.__module__])
+    for name, hint in block.__annotations__.items():
+        if name not in found:
+            tree = ast.parse(hint.__forward_arg__, mode="eval")
+            flags = getattr(eval(compile(tree, name, "eval"), names), "__metadata__", ())
+            written = tree.body.slice.elts[0] if flags else tree.body
+            found[name] = Option(name, ast.unparse(written), flags)
+    return tuple(found.values())
+
+
+def with_defaults(options: type, values: Mapping[str, Any]) -> SimpleNamespace:
+    """All options of a command, as the command line has them: those of `values`, and the defaults of the others."""
+    return SimpleNamespace(**{option.name: option.default for option in options_of(options)} | dict(values))
+
+
+def keywords(options: type, values: object) -> dict[str, Any]:
+    """The options of a command out of all that its command line says."""
+    return {option.name: getattr(values, option.name) for option in options_of(options)}
+
+
+def spelled_out(function: Callable[..., Any]) -> Signature:
+    """The signature of a function, with `**options: Unpack[X]` as the keywords that X declares."""
+    found, names = signature(function), unwrap(function).__globals__
+    parameters: list[Parameter] = []
+    for parameter in found.parameters.values():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            parameters.append(parameter)
+            continue
+        declared = names[parameter.annotation.removeprefix("Unpack[").removesuffix("]")]
+        parameters += [
+            Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
+            for option in options_of(declared)
+        ]
+    return found.replace(parameters=parameters)
+
+
+REFERENCE = Flag(
+    "a function of yours, in numpy or PyTorch, that computes the nodes of an operator in onnxruntime's place, or the whole "
+    "model; may be repeated",
+    "[OP_TYPE=]MODULE:FUNCTION",
+)
+
+
+class Operators(TypedDict, total=False):
+    """operators from outside"""
+
+    ops: Annotated[
+        Paths,
+        Flag(
+            "definitions of operators of your own: FILE.py, a FOLDER or a dotted MODULE with OPERATORS, which is imported "
+            f"and so runs; may be repeated. {VARIABLE} names more",
+            "SPEC",
+            type=str,
+        ),
+    ]
+    plugins_from_packages: Annotated[
+        bool,
+        Flag(
+            f"leave out operators of installed packages, which the entry points {GROUP} name",
+            "",
+            LEAVE_OUT,
+            default=True,
+            action="store_false",
+        ),
+    ]
+
+
+def operator_words(options: Any) -> list[str]:
+    """Those options as they were given: of the command that a record keeps."""
+    words = [word for spec in options.ops for word in ("--ops", spec)]
+    return words if options.plugins_from_packages else [*words, LEAVE_OUT]
+
+
+class Telling(TypedDict, total=False):
+    verbose: bool  # of which every command has the flag
+    progress: Progress | None

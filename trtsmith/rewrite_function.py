@@ -1,0 +1,91 @@
+"""`rewrite` of the public API, its options, and what they ask of the stages.
+
+The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict, Unpack
+
+from trtsmith.arguments import (
+    Example,
+    ModelLike,
+    model_of,
+    output_of,
+    precision_of,
+    stage_options,
+    with_operators,
+)
+from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.rewriting import rewrite_model
+from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
+from trtsmith.options import Flag, Operators, StrPath, with_defaults
+
+
+class GraphFile(TypedDict, total=False):
+    output: Annotated[
+        StrPath | None,
+        Flag(
+            "the .onnx file to write; default: the model's name with .rewritten.onnx (.expanded.onnx, .plugin-v2.onnx), in "
+            "the current folder",
+            "OUT",
+            "-o",
+            "--output",
+        ),
+    ]
+    flavour: Annotated[str, FLAVOUR]
+
+
+class GraphForm(TypedDict, total=False):
+    expand: Annotated[
+        bool, Flag("write custom operators as standard ones, for plain onnxruntime", alone="form")
+    ]
+    plugin_v2: Annotated[
+        bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form")
+    ]
+
+
+class GraphOptions(Torch, GraphFile, Shapes, Freezing, Precision, GraphForm, Operators, total=False):
+    """The options of `trtsmith rewrite`."""
+
+
+def rewriting_of(model: GivenModel, output: Path | None, given: Any) -> ConvertOptions:
+    precision = precision_of(given)
+    return stage_options(ConvertOptions, GraphOptions, given, model=model, output=output, precision=precision)
+
+
+@with_operators
+def rewrite(
+    model: ModelLike,
+    args: Example = None,
+    kwargs: Mapping[str, Any] | None = None,
+    **options: Unpack[GraphOptions],
+) -> Analysis:
+    """The graph that TensorRT gets, with plugin nodes; it is written to a file if `output` names one.
+
+    expand:    whether custom operators become standard ones, for plain onnxruntime.
+    plugin_v2: whether plugin nodes are those of V2 plugins, for TensorRT 8.6 to 10.
+
+    Other arguments are those of `convert`; with `shapes` the graph holds for these only. `rewritten.rewrites`
+    of the result says what was done, and `graph.proto` is the
+    graph, whose weights stay in the model's files.
+
+    >>> import trtsmith
+    >>> analysis = trtsmith.rewrite("model.onnx", "rewritten.onnx")
+    >>> [node.domain for node in analysis.graph.proto.graph.node]
+    ['', 'trtsmith']
+    >>> trtsmith.rewrite("model.onnx", "expanded.onnx", expand=True).graph.proto.graph.node[1].domain
+    ''
+
+    Raises ConversionError for nodes that cannot be rewritten, InvalidModelError and UsageError.
+    """
+    given = with_defaults(GraphOptions, options)
+    source, output = model_of(model, args, kwargs, given), output_of(given.output, args)
+    asked = rewriting_of(source, output, given)
+    return rewrite_model(asked, expand=given.expand, plugin_v2=given.plugin_v2)

@@ -1,0 +1,88 @@
+"""`run` of the public API, its options, and what they ask of the runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from typing_extensions import TypedDict, Unpack
+
+from trtsmith.argument_types import checked_types
+from trtsmith.arguments import feeds_of, path_of, paths_of, silent
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
+from trtsmith.model_options import Running
+from trtsmith.options import Arrays, Flag, StrPath, Telling, with_defaults
+
+
+class Run(TypedDict, total=False):
+    embedded_plugins: Annotated[
+        bool,
+        Flag(
+            "load the plugin libraries inside the engine although no manifest speaks of them; they run code of their own"
+        ),
+    ]
+    profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, type=int)]
+    runtime_cache: Annotated[
+        StrPath | None,
+        Flag(
+            "TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
+            "FILE",
+        ),
+    ]
+    specialization: Annotated[
+        str,
+        Flag(
+            "TensorRT-RTX: compile kernels for new shapes before they run (eager), meanwhile (lazy) or never (none)",
+            default=EAGER,
+            choices=SPECIALIZATIONS,
+        ),
+    ]
+    cuda_graph: Annotated[bool, Flag("run the engine as a CUDA graph")]
+
+
+class RunOptions(Running, Run, Telling, total=False):
+    """The options of `trtsmith run`."""
+
+
+def run_of(engine: Path, given: Any) -> RunRequest:
+    return request_for(
+        engine,
+        paths_of(given.plugins),
+        given.flavour,
+        runtime_cache=path_of(given.runtime_cache),
+        cuda_graph=given.cuda_graph,
+        specialization=given.specialization,
+        profile=given.profile,
+        embedded_plugins=given.embedded_plugins,
+        verbose=given.verbose,
+        timeout_s=given.timeout,
+    )
+
+
+@checked_types
+def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
+    """An engine's outputs by name. It runs in a process of its own: a fault in a kernel ends that one only.
+
+    engine:    its file, with the manifest beside it.
+    inputs:    an .npz file, or arrays by name, in the model's types.
+    embedded_plugins: load the libraries inside the engine although no manifest speaks of them; they run code of their own.
+    profile:   the optimization profile.
+    runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
+    specialization: TensorRT-RTX: when kernels for new shapes are compiled: "eager", "lazy" or "none".
+    cuda_graph: whether the engine runs as a CUDA graph.
+    timeout:   of the run, in seconds.
+
+    Other arguments are those of `convert`. `trtsmith.Runner` and `trtsmith.load` run engines in this process, many times.
+
+    >>> import trtsmith
+    >>> outputs = trtsmith.run("model.plan", {"x": x})  # doctest: +SKIP
+    >>> outputs["y"].shape  # doctest: +SKIP
+    (2, 4, 4)
+
+    Raises UsageError for an engine that cannot be run here, and for inputs that do not fit it.
+    """
+    given = with_defaults(RunOptions, options)
+    return run_engine(run_of(Path(engine), given), [feeds_of(inputs)], given.progress or silent).outputs[0]

@@ -1,0 +1,149 @@
+"""Writes the files about a call when it has ended, whichever way: a report, a page, overlays for Model Explorer."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from trtsmith.converter.convert import reports
+from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.output_file import check_report, write_report
+
+if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
+    from trtsmith.converter.bench.subject import BenchOptions
+    from trtsmith.converter.cli.console import Console
+    from trtsmith.converter.convert.conversion_options import ConvertOptions
+    from trtsmith.converter.convert.pipeline import Conversion
+    from trtsmith.converter.locate.found import Located
+    from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch
+    from trtsmith.converter.pages.conversion_document import PageContent
+    from trtsmith.converter.verify.verify_bundle import VerifiedBundle, VerifyOptions
+
+Content = Callable[[ModuleType], "PageContent"]
+"""Of trtsmith.converter.pages.contents, what is on the page."""
+
+
+def _silent(text: str) -> None:
+    del text
+
+
+@dataclass(frozen=True)
+class WrittenFiles:
+    """Which files are wanted. flag: that of the report. words: the command line. step, warn: hear of it."""
+
+    html: Path | None = None
+    overlays: Path | None = None
+    report: Path | None = None
+    flag: str = "--report"
+    words: Sequence[str] = ()
+    step: Callable[[str], None] = _silent
+    warn: Callable[[str], None] = _silent
+
+    @staticmethod
+    def of_command(options: Namespace, console: Console, flag: str = "--report") -> WrittenFiles:
+        report = getattr(options, flag[2:])
+        words = ("trtsmith", *getattr(options, "words", ()))
+        return WrittenFiles(
+            options.html, options.model_explorer, report, flag, words, console.progress, console.say
+        )
+
+    def check(self, others: Iterable[object]) -> None:
+        """UsageError for files that cannot be written, or would replace one of the others that are paths."""
+        others = tuple(others)
+        check_report(self.report, others, self.flag)
+        if self.html is not None or self.overlays is not None:
+            from trtsmith.converter.pages.writing import PageFiles
+
+            PageFiles(self.html, self.overlays).check((*others, self.report))
+
+    def write(self, report: dict[str, Any], content: Content) -> None:
+        write_report(self.report, report, self.flag)
+        if self.html is not None or self.overlays is not None:
+            from trtsmith.converter.pages import contents  # brings what verifies, searches and times
+            from trtsmith.converter.pages.writing import PageFiles
+
+            self.step("writing the page")
+            PageFiles(self.html, self.overlays).write(lambda: content(contents))
+
+    @contextmanager
+    def failure(
+        self, kind: str, content: Callable[[ModuleType, dict[str, Any]], PageContent]
+    ) -> Iterator[None]:
+        """Where the block fails, its problems are written. Nothing about the page may hide what it has to say."""
+        try:
+            yield
+        except TrtsmithError as error:
+            failed = reports.failure_report(kind, error)
+            write_report(self.report, failed, self.flag)
+            try:
+                replace(self, report=None).write({}, lambda pages: content(pages, failed))
+            except Exception as wrong:  # an error of ours, too
+                said = str(wrong).splitlines()[0] if str(wrong) else repr(wrong)
+                self.warn(f"warning: the page was not written: {said}")
+            raise
+
+    def failed_verification(self, model: object) -> AbstractContextManager[None]:
+        return self.failure(
+            "verify", lambda pages, failed: pages.of_problems("verify", self.words, model, failed)
+        )
+
+
+def conversion(files: WrittenFiles, asked: ConvertOptions, call: Callable[[], Conversion]) -> Conversion:
+    """What the call gives back. UsageError, before it is made, if a file cannot be written."""
+    manifest = None if asked.output is None else manifest_path(asked.output)
+    given = (asked.model, asked.output, manifest, asked.inputs, asked.expected)
+    files.check((*given, asked.timing_cache, *asked.plugins))
+    with files.failure(
+        "convert", lambda pages, failed: pages.of_conversion(files.words, asked, failed, None)
+    ):
+        done = call()
+    report = reports.conversion_report(asked, done)
+    files.write(report, lambda pages: pages.of_conversion(files.words, asked, report, done))
+    return done
+
+
+def verification(
+    files: WrittenFiles,
+    asked: VerifyOptions,
+    call: Callable[[Callable[[PreparedSearch], None]], tuple[VerifiedBundle, Located | None]],
+) -> tuple[VerifiedBundle, Located | None]:
+    """The verdict that the call gives, and the node that is wrong, likewise. It gets a function for what was prepared."""
+    files.check((*asked.files(), asked.save_inputs, asked.save_outputs))
+    prepared: list[PreparedSearch] = []
+    with files.failed_verification(asked.model):
+        compared, found = call(prepared.append)
+    located = None if found is None else found.to_json()
+    report = reports.verify_report(asked, compared.verdict) | {"located": located}
+    ready = prepared[0] if prepared else None
+    files.write(
+        report,
+        lambda pages: pages.of_verification(files.words, asked, report, compared.frozen, ready, located),
+    )
+    return compared, found
+
+
+def search(
+    files: WrittenFiles, asked: LocateOptions, call: Callable[[Callable[[PreparedSearch], None]], Located]
+) -> Located:
+    """What the call finds, likewise."""
+    manifest = None if asked.engine is None else manifest_path(asked.engine)
+    files.check((asked.model, asked.engine, manifest, asked.inputs, *asked.plugins))
+    prepared: list[PreparedSearch] = []
+    found = call(prepared.append)
+    document, of = found.to_json(), (asked.model, asked.engine)
+    files.write(document, lambda pages: pages.of_search(files.words, *of, prepared[0], document))
+    return found
+
+
+def timing(files: WrittenFiles, asked: BenchOptions, call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The record that the call makes, likewise."""
+    files.check((asked.target, manifest_path(asked.target), asked.inputs, *asked.plugins))
+    record = call()
+    files.write(record, lambda pages: pages.of_timing(files.words, asked, record))
+    return record
