@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from trtsmith.converter.verify.meaning.matched_rows import (
 )
 from trtsmith.converter.verify.meaning.selections import Selection, find_selections
 from trtsmith.converter.verify.meaning.ties import Aligned, Scores, decided, in_both
-from trtsmith.converter.verify.noise import Noise, ScaledOutput, bounds
+from trtsmith.converter.verify.noise import OWN, Noise, ScaledOutput, bounds
 from trtsmith.converter.verify.tolerances import Tolerances
 
 _HALF = 0.5
@@ -67,7 +67,8 @@ def compared(
     small = None if rounded is None else {n: v for n, v in rounded.arrays.items() if n in own}
     measured = allowance(own, small, precision, model.proto, at_least, changes)
     found = places.of(actual, measured.noise)
-    alike = {} if narrow is None else places.of(narrow, measured.noise).told
+    rounding = _Placed({}) if narrow is None else places.of(narrow, measured.noise)
+    alike = rounding.told
     doubtful, ill_conditioned = dict(measured.doubtful), dict(measured.ill_conditioned)
     for names in places.rows():
         one = alike.get(names[0])
@@ -77,14 +78,35 @@ def compared(
     for name, one in found.told.items():
         if not one.wrong and one.matched < _HALF * one.of:
             doubtful[name] = f"output {name!r} is not comparable: {one.told}"
-        elif one.wrong and name in alike and alike[name].wrong:
+        elif one.wrong and name in alike and alike[name].wrong and one.apart <= OWN * alike[name].apart:
             doubtful[name] = (
                 f"output {name!r} is not comparable: {one.wrong}; rounding alone does the like: {alike[name].wrong}"
             )
             found.told[name] = replace(one, wrong="")
     comparisons = compare(wanted, found.arrays, tolerances, measured.allowed, at, measured.noise)
+    placed = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
+    by_rounding = compare(placed, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
+    comparisons = tuple(_as_rounding_does(comparisons, by_rounding, doubtful))
     measured = replace(measured, doubtful=doubtful, ill_conditioned=ill_conditioned)
     return measured, tuple(_with_told(c, found.told.get(c.output)) for c in comparisons)
+
+
+def _as_rounding_does(
+    comparisons: Sequence[Comparison], by_rounding: Sequence[Comparison], doubtful: dict[str, str]
+) -> Iterator[Comparison]:
+    """The comparisons, without disagreement where rounding alone is beyond the same bounds, at half as many elements.
+
+    Such rows are other candidates, chosen for another class than in the reference; `doubtful` gets these outputs.
+    """
+    known = {one.output: one for one in by_rounding if one.beyond}
+    for one in comparisons:
+        alike = known.get(one.output)
+        if alike is None or not 0 < one.beyond <= OWN * alike.beyond or one.relative > OWN * alike.relative:
+            yield one
+            continue
+        why = f"is not comparable: {one.reason}; rounding alone does the like: {alike.reason}"
+        doubtful.setdefault(one.output, f"output {one.output!r} {why}")
+        yield replace(one, agrees=True, reason="")
 
 
 def _bound(value: np.ndarray, noise: Noise | None) -> np.ndarray:

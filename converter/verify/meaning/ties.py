@@ -32,6 +32,11 @@ class Aligned:
     matched: int = 0
     of: int = 0
 
+    @property
+    def apart(self) -> int:
+        """How many are not the same."""
+        return self.of - self.matched
+
 
 def decided(one: Selection, expected: np.ndarray, actual: np.ndarray, scores: Scores | None) -> Aligned:
     """Indices into scores: classes, or places of the best. Of equal shapes."""
