@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ WHEELS = (
     "cuda-bindings==13.5.0",
     "cuda-pathfinder==1.9.0",
     "polygraphy==0.53.6",
+    "msgspec==0.22.0",
 )
 """What the GPU machine is not expected to have beside PyTorch, onnx and onnxruntime."""
 
@@ -89,7 +91,9 @@ def _references(files: Mapping[str, Path], folder: Path) -> Iterator[Path]:
         if path.startswith(f"{MODEL_FOLDER}/"):
             (folder / file.name).symlink_to(file)
     for name in NAMES:
+        began = time.monotonic()
         yield write_references(name, folder)
+        print(f"{name}: references computed ({time.monotonic() - began:.0f} s)", file=sys.stderr)
 
 
 def _planted_models(folder: Path) -> Iterator[Path]:
