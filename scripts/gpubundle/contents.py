@@ -7,11 +7,15 @@ machine makes for itself.
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
 from pathlib import Path
 
 from envsetup import ROOT
@@ -27,6 +31,7 @@ from gpubundle.unpack import (
 )
 from realmodels.model_download import extract
 from realmodels.model_list import PUBLISHED
+from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.importers.problem import Problem
 
 PYTHON = "3.12"
@@ -82,7 +87,10 @@ def _parser_library(wheel_folders: Sequence[Path], work: Path) -> Path:
 
 
 def _references(files: Mapping[str, Path], folder: Path) -> Iterator[Path]:
-    """What the outputs of the networks are judged by, computed here so that the GPU machine runs engines only."""
+    """What the outputs of the networks are judged by, computed here so that the GPU machine runs engines only.
+
+    In a child process that gets no more memory than there is: what does not fit is left to the GPU machine.
+    """
     from gpucheck.network_list import NAMES
     from gpucheck.networks import write_references
 
@@ -92,8 +100,18 @@ def _references(files: Mapping[str, Path], folder: Path) -> Iterator[Path]:
             (folder / file.name).symlink_to(file)
     for name in NAMES:
         began = time.monotonic()
-        yield write_references(name, folder)
-        print(f"{name}: references computed ({time.monotonic() - began:.0f} s)", file=sys.stderr)
+        with ProcessPoolExecutor(1, get_context("spawn"), _limit_memory) as child:
+            try:
+                yield child.submit(write_references, name, folder).result()
+                told = "references computed"
+            except (TrtsmithError, MemoryError, BrokenProcessPool) as error:
+                told = f"no references: {str(error).splitlines()[0]}"
+        print(f"{name}: {told} ({time.monotonic() - began:.0f} s)", file=sys.stderr)
+
+
+def _limit_memory() -> None:
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    resource.setrlimit(resource.RLIMIT_DATA, (most * 7 // 8, most * 7 // 8))
 
 
 def _planted_models(folder: Path) -> Iterator[Path]:

@@ -113,7 +113,8 @@ def work(job: str, folder: Path, bundle: str, kept: str) -> dict[str, Any]:
     """Runs the engines of one network, by name, in a worker, keeps their outputs, and judges these."""
     from gpucheck.network_list import network
 
-    one, references = network(job, Path(bundle)), dict(np.load(Path(bundle) / f"{job}{REFERENCES}"))
+    one, known = network(job, Path(bundle)), Path(bundle) / f"{job}{REFERENCES}"
+    references = dict(np.load(known if known.is_file() else write_references(job, Path(bundle))))
     outputs = run_network(one, references, folder, open_engine)
     np.savez_compressed(Path(kept) / f"{job}.npz", **outputs)  # type: ignore[arg-type]
     return {"rows": list(judged(job, load_model(one.write(folder)), references, outputs))}
