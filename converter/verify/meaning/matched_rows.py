@@ -263,16 +263,14 @@ class RowsExplained:
         return wrong + list(self._out_of_order(found)), highest
 
     def without_swapped(self, actual: RowTable, found: Matching) -> Matching:
-        """Without pairs of which a box is another that was chosen in its place, as rounding of their scores decides."""
-        columns = self.expected.columns
-        if columns is None or self.candidates is None:
+        """Without pairs of which a row is another that was chosen in its place, as rounding of their scores decides."""
+        if self.order is None and (self.expected.columns is None or self.candidates is None):
             return found
         pairs: list[tuple[int, int, int]] = []
         kept = Matching(pairs, list(found.lost), list(found.extra))
-        box = slice(columns.box, columns.box + 4)
         for image, want, have in found.pairs:
-            off = np.abs(actual.values[image, have, box] - self.expected.values[image, want, box])
-            swapped = bool((off > self.bound[image, want, box]).any())
+            off = np.abs(actual.values[image, have] - self.expected.values[image, want])
+            swapped = bool((off > self.bound[image, want]).any())
             if (
                 swapped
                 and self._may_go(actual, image, want, [have])

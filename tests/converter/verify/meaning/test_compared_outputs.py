@@ -190,10 +190,13 @@ def test_an_error_in_detections_is_found(
     assert not found.agrees and words in found.reason, found.reason
 
 
-def test_a_tie_at_the_cut_may_bring_another_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [1.0, 0.1])
+def test_a_tie_at_the_cut_may_bring_another_row(tmp_path: Path, apart: float) -> None:
+    """apart: of the two rows; rows that are nearly alike are two all the same."""
     scores = np.linspace(1, 0, 50)[None].copy()
     scores[0, 8] = scores[0, 7] - 1e-5
     features = RNG.standard_normal((1, 50, 20))
+    features[0, 8] = features[0, 7] + apart * RNG.standard_normal(20)
     judged = Judged(tmp_path, TOP, scores=scores, features=features)
     scores[0, [7, 8]] = scores[0, [8, 7]]
     scores[0, [2, 3]] = scores[0, [3, 2]]  # no tie
