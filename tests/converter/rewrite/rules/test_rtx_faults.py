@@ -12,6 +12,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules.bits.byte_casts import BYTE_CASTS
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
+from trtsmith.converter.rewrite.rules.matrices.gated_bias import GATED_BIAS
 from trtsmith.converter.rewrite.rules.pointwise.constant_logic import CONSTANT_LOGIC
 from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
 from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
@@ -26,6 +27,8 @@ CONSTANTS = {
     "rows": np.array([1, 2]),
     "w": np.ones((6, 4), np.float32),
     "g6": np.ones(6, np.float32),
+    "g1": np.ones(1, np.float32),
+    "square": np.ones((6, 6), np.float32),
     "yes": np.array(True),
     "no": np.array(False),
     "wide_yes": np.ones((1, 1, 1), bool),
@@ -290,3 +293,20 @@ PADS5, PADS3 = "pads = [2, 2, 2, 2]", "pads = [1, 1, 1, 1]"
 )
 def test_depthwise_filters(signature: str, body: str, times: int, tmp_path: Path) -> None:
     assert fired(DEPTHWISE_FILTERS, signature, body, tmp_path) == times
+
+
+@pytest.mark.parametrize(
+    ("body", "times"),
+    [
+        ("m = MatMul (x, square) p = Add (m, g6) a = Relu (p) y = Mul (z, a)", 1),
+        ("p = Gemm (x, square, g6) c = Cast <to = 1> (p) a = Gelu (c) y = Mul (a, z)", 1),
+        # no bias, a sum that is no bias, another gate, a scale, no product of matrices
+        ("p = MatMul (x, square) a = Relu (p) y = Mul (z, a)", 0),
+        ("m = MatMul (x, square) p = Add (m, z) a = Relu (p) y = Mul (z, a)", 0),
+        ("m = MatMul (x, square) p = Add (m, g6) a = Sigmoid (p) y = Mul (z, a)", 0),
+        ("m = MatMul (x, square) p = Add (m, g6) a = Gelu (p) y = Mul (a, g1)", 0),
+        ("p = Add (z, g6) a = Relu (p) y = Mul (z, a)", 0),
+    ],
+)
+def test_gated_bias(body: str, times: int, tmp_path: Path) -> None:
+    assert fired(GATED_BIAS, "(float[5, 6] x, float[5, 6] z) => (float[5, 6] y)", body, tmp_path, 20) == times

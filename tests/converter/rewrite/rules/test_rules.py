@@ -142,6 +142,7 @@ def test_tensorrt_builds_the_rewritten_graph(rule: NodeRule, example: Example, t
 def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path) -> None:
     rtx_only = [rule for rule in RULES if not rule.concerns(TENSORRT)]
     assert {rule.name for rule in rtx_only} == {
+        "gated-bias",
         "guarded-softmax",
         "half-gates",
         "image-convolution",

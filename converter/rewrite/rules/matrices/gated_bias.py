@@ -1,0 +1,150 @@
+"""Writes products with a GELU or a Relu of a biased matrix product in a form whose bias TensorRT-RTX keeps.
+
+TensorRT-RTX 1.6.1 fuses h * gelu(x W + b) and h * relu(x W + b) with the product of matrices and leaves the bias out; where
+h is the other half of the same product, in float32 that of h, too. So are the feed-forward layers of diffusers' UNets
+(GEGLU) off by 3e-2. Seen on an H200 in float32, float16 and bfloat16, for GELU with Erf, with Tanh and as an operator; gates
+with Sigmoid, Swish, Mish, Tanh, LeakyRelu and HardSwish are right, and so are those without a bias or of convolutions. The
+same numbers come out right as ((h * g) * 0.5) * (1 + erf) and as h * Max(g, 0), for which it has no such kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.target import Fault
+
+_FAULT = Fault(
+    "tensorrt_rtx",
+    ("1.6.1",),
+    "leaves out the bias of a product of matrices whose GELU or Relu is multiplied",
+    "engines of single layers run on an H200",
+)
+
+_MOVES = (
+    "Cast",
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
+
+
+def _rewrite(node: NodeView) -> Replacement | None:
+    for index in (0, 1):
+        gate, other = node.maker(index), node.constant(1 - index)
+        while gate is not None and gate.is_a("Cast"):
+            gate = gate.maker(0)
+        if gate is None or (other is not None and other.size == 1):
+            continue
+        w = Writer(node)
+        if gate.is_a("Relu") and _biased(gate.maker(0)):
+            zero = w.number(0, gate.dtype(0) or "float32")
+            product = w.do("Max", w.value(gate.input(0)), zero)
+            w.do("Mul", f"x{1 - index}", _as(w, product, gate, node), result="y0")
+        elif gate.is_a("Gelu") and _biased(gate.maker(0)):
+            g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
+            half = _as(w, w.do("Mul", g, w.number(0.5, dtype)), gate, node)
+            w.do(
+                "Mul", w.do("Mul", half, f"x{1 - index}"), _as(w, _step(w, g, gate), gate, node), result="y0"
+            )
+        elif gate.is_a("Mul"):
+            factors = list(_factors(gate))
+            steps = [one for one in factors if _is_step(gate, one)]
+            left = [one for one in factors if one not in steps]
+            if len(steps) != 1 or not any(_biased(gate.maker_of(one)) for one in left):
+                continue
+            value = w.value(left[0])
+            for one in left[1:]:
+                value = w.do("Mul", value, w.value(one))
+            value = w.do("Mul", _as(w, value, gate, node), f"x{1 - index}")
+            w.do("Mul", value, _as(w, w.value(steps[0]), gate, node), result="y0")
+        else:
+            continue
+        return Replacement(
+            w.nodes(),
+            "the gate's factors in another order",
+            notes=(node.because((_FAULT,), "the product is written in another form"),),
+        )
+    return None
+
+
+def _as(w: Writer, value: str, gate: NodeView, node: NodeView) -> str:
+    """A value of the gate's type in the node's."""
+    dtype = node.dtype(0)
+    return value if dtype is None or gate.dtype(0) == dtype else w.cast(value, dtype)
+
+
+def _step(w: Writer, g: str, gelu: NodeView) -> str:
+    """1 + erf(g / sqrt 2), or with Tanh as the operator Gelu has it."""
+    dtype = gelu.dtype(0) or "float32"
+    if gelu.attributes.get("approximate") == "tanh":
+        cube = w.do("Mul", w.do("Mul", w.do("Mul", g, g), g), w.number(0.044715, dtype))
+        bend = w.do("Tanh", w.do("Mul", w.do("Add", g, cube), w.number(math.sqrt(2 / math.pi), dtype)))
+    else:
+        bend = w.do("Erf", w.do("Mul", g, w.number(math.sqrt(0.5), dtype)))
+    return w.do("Add", bend, w.number(1, dtype))
+
+
+def _factors(product: NodeView) -> Iterator[str]:
+    """The values whose product this is."""
+    for index in (0, 1):
+        maker = product.maker(index)
+        if maker is not None and maker.is_a("Mul"):
+            yield from _factors(maker)
+        else:
+            yield product.input(index)
+
+
+def _is_step(node: NodeView, name: str) -> bool:
+    """Whether the value is 1 + erf or 1 + tanh, perhaps in another type."""
+    maker = node.maker_of(name)
+    while maker is not None and maker.is_a("Cast"):
+        maker = maker.maker(0)
+    if maker is None or not maker.is_a("Add"):
+        return False
+    for index in (0, 1):
+        bend, one = maker.maker(index), maker.constant(1 - index)
+        while bend is not None and bend.is_a("Cast"):
+            bend = bend.maker(0)
+        if (
+            bend is not None
+            and bend.is_a("Erf", "Tanh")
+            and one is not None
+            and one.size == 1
+            and one.item() == 1
+        ):
+            return True
+    return False
+
+
+def _biased(maker: NodeView | None) -> bool:
+    """Whether a value is a product of matrices with a bias, or a part of it."""
+    while maker is not None and maker.is_a(*_MOVES):
+        maker = maker.maker(0)
+    if maker is None or maker.is_a("Gemm"):
+        return maker is not None and bool(maker.input(2))
+    if not maker.is_a("Add", "Sub"):
+        return False
+    for index in (0, 1):
+        product = maker.maker(index)
+        while product is not None and product.is_a(*_MOVES):
+            product = product.maker(0)
+        if product is not None and product.is_a("MatMul", "Gemm") and maker.is_constant(1 - index):
+            return True
+    return False
+
+
+GATED_BIAS = NodeRule(
+    "gated-bias",
+    "products with a GELU or a Relu of a product of matrices with a bias",
+    ("Mul",),
+    _rewrite,
+    faults=(_FAULT,),
+)
