@@ -123,6 +123,8 @@ def work(job: str, folder: Path, bundle: str, kept: str) -> dict[str, Any]:
 def write_references(name: str, bundle: Path) -> Path:
     """Computes what the judge needs of a network whose file is in the folder, and puts it there. No GPU is needed.
 
+    MemoryError: it does not run with rounded values; the models all do, given the memory.
+
     Images are run one by one, so that a batch takes no more memory than an image, and once for all batches that have them.
     """
     from gpucheck.network_list import network
@@ -133,7 +135,7 @@ def write_references(name: str, bundle: Path) -> Path:
     ]
     images = {_digest(image): image for _, _, batch in batches for image in _images(batch)}
     sets = [InputSet("", image) for image in images.values()]
-    plain, known = None, dict[tuple[str, frozenset[str]], Sequence[Arrays] | None]()
+    plain, known = None, dict[tuple[str, frozenset[str]], Sequence[Arrays]]()
     with tempfile.TemporaryDirectory() as folder:
         model = load_model(one.write(Path(folder)))
         result = rewrite(model, RTX, passes=PASSES if one.plugins else ())
@@ -141,9 +143,10 @@ def write_references(name: str, bundle: Path) -> Path:
             report = in_form(result, form, one.feeds(0)[0]).precision
             wide = frozenset(node.node for node in report.kept) if report is not None else frozenset()
             if (precision, wide) not in known:
-                plain, known[precision, wide] = onnxruntime_outputs(
-                    model, sets, precision, lambda text: None, plain, wide
-                )
+                plain, narrow = onnxruntime_outputs(model, sets, precision, lambda text: None, plain, wide)
+                if narrow is None:
+                    raise MemoryError(f"{name} does not run with values rounded to {precision}")
+                known[precision, wide] = narrow
             for run, outputs in (("plain", plain), (form, known[precision, wide])):
                 of_image = dict(zip(images, outputs or (), strict=False))
                 for size, index, batch in batches if outputs else ():
