@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Annotated, Any
 
 from typing_extensions import TypedDict
@@ -74,7 +74,7 @@ def _text(analysis: Analysis, *, every_node: bool) -> str:
         counts = Counter((node.op_type, node.route.value, node.how) for node in planned.nodes)
         rows = [(str(n), op_type, route, how) for (op_type, route, how), n in sorted(counts.items())]
         header = ("nodes", "operator", "route", "how")
-    notes = [f"note: {record.node}: {note}" for record in rewritten.rewrites for note in record.notes]
+    notes = note_lines(rewritten, every_node=every_node)
     notes += [f"warning: {warning}" for warning in (*rewritten.warnings(), *planned.warnings)]
     left = [
         f"left as it is: {record.node} ({record.op_type}): {record.refusal.reason}"
@@ -100,6 +100,18 @@ def _outcome(analysis: Analysis) -> str:
         return "every node has a route; building was not tried (--build)"
     where = ", ".join(built.targets)
     return f"convertible: {built.flavour} {built.version} builds it for {where}, in {built.seconds:.1f} s"
+
+
+def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
+    """What rules say of nodes: a line for each note, or with every_node for each note of each node."""
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for record in rewritten.rewrites:
+        for note in record.notes:
+            nodes[note].append(record.node)
+    if every_node:
+        return [f"note: {name}: {note}" for note, names in nodes.items() for name in names]
+    more = {note: f" and {len(names) - 1} more" if names[1:] else "" for note, names in nodes.items()}
+    return [f"note: {names[0]}{more[note]}: {note}" for note, names in nodes.items()]
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from trtsmith.converter.cli.arguments import add_model, model_of
-from trtsmith.converter.cli.commands.check import FROZEN, precision_lines
+from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_lines
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import default_graph
 from trtsmith.converter.cli.problem_groups import grouped
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     rewritten = analysis.rewritten
     for record in rewritten.rewrites:
         console.note(f"{record.node} ({record.op_type}): {record.what}")
-        for note in record.notes:
-            console.say(f"note: {record.node}: {note}")
+    for line in note_lines(rewritten, every_node=console.verbose):
+        console.say(line)
     for warning in (*rewritten.warnings(), *rewritten.of_profile()):
         console.say(f"warning: {warning}")
     for line in precision_lines(rewritten, every_node=console.verbose):

@@ -521,3 +521,19 @@ def test_signals_during_a_build_leave_nothing(
     after = snapshot(folder)
     after.pop("tmp/.ses", None)  # onnxruntime's own
     assert after == before
+
+
+@pytest.mark.parametrize("command", ["check", "rewrite"])
+def test_a_note_of_many_nodes_is_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    layer = "m{0} = MatMul (x{0}, w) p{0} = Add (m{0}, b) a{0} = Relu (p{0}) x{1} = Mul (x{0}, a{0})"
+    body = " ".join(layer.format(i, i + 1) for i in range(3))
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x0) => (float[2,2] x3)
+        <float[2,2] w = {{1, 2, 3, 4}}, float[2] b = {{1, 2}}> {{ {body} }}"""
+    onnx.save(onnx.parser.parse_model(text), "m.onnx")
+    output = ["-o", "out.onnx"] if command == "rewrite" else []
+    counts = []
+    for flags in ([], ["-v"]):
+        ran = trtsmith(capsys, command, "m.onnx", *output, *flags)
+        told = ran.out + ran.err
+        counts.append((ran.code, told.count(" and 2 more: TensorRT"), told.count("note: ")))
+    assert counts == [(0, 1, 1), (0, 0, 3)]
