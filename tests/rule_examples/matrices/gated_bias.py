@@ -46,16 +46,17 @@ _CONSTANTS = ", ".join(
     ]
 )
 
+
+def _example(name: str, body: str, opset: int = 20) -> Example:
+    off = 2e-3 if "float16" in name else 1e-5
+    text = f"""<ir_version: 9, opset_import: ["" : {opset}]>
+        g (float[2,16,32] x) => (float[2,16,32] y) <{_CONSTANTS}> {{ {body} }}"""
+    return Example(name, text, feeds={"x": _X}, rtol=off, atol=off)
+
+
 EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "gated-bias": tuple(
-        Example(
-            name,
-            f"""<ir_version: 9, opset_import: ["" : 20]>
-            g (float[2,16,32] x) => (float[2,16,32] y) <{_CONSTANTS}> {{ {body} }}""",
-            feeds={"x": _X},
-            rtol=2e-3 if "float16" in name else 1e-5,
-            atol=2e-3 if "float16" in name else 1e-5,
-        )
-        for name, body in _FORMS.items()
+    "gated-bias": (
+        *(_example(name, body) for name, body in _FORMS.items()),
+        _example("two products of an early opset", _FORMS["two products"], 7),
     )
 }

@@ -38,15 +38,14 @@ _MOVES = (
 
 def _rewrite(node: NodeView) -> Replacement | None:
     for index in (0, 1):
-        gate, other = node.maker(index), node.constant(1 - index)
-        while gate is not None and gate.is_a("Cast"):
-            gate = gate.maker(0)
+        gate, other = _past(node.maker(index), "Cast"), node.constant(1 - index)
         if gate is None or (other is not None and other.size == 1):
             continue
         w = Writer(node)
         if gate.is_a("Relu") and _biased(gate.maker(0)):
-            zero = w.number(0, gate.dtype(0) or "float32")
-            product = w.do("Max", w.value(gate.input(0)), zero)
+            g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
+            early = node.opset < 8  # there Max takes tensors of one shape alone
+            product = w.clip(g, 0.0, None, dtype) if early else w.do("Max", g, w.number(0, dtype))
             w.do("Mul", f"x{1 - index}", _as(w, product, gate, node), result="y0")
         elif gate.is_a("Gelu") and _biased(gate.maker(0)):
             g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
@@ -104,41 +103,36 @@ def _factors(product: NodeView) -> Iterator[str]:
 
 def _is_step(node: NodeView, name: str) -> bool:
     """Whether the value is 1 + erf or 1 + tanh, perhaps in another type."""
-    maker = node.maker_of(name)
-    while maker is not None and maker.is_a("Cast"):
-        maker = maker.maker(0)
+    maker = _past(node.maker_of(name), "Cast")
     if maker is None or not maker.is_a("Add"):
         return False
     for index in (0, 1):
-        bend, one = maker.maker(index), maker.constant(1 - index)
-        while bend is not None and bend.is_a("Cast"):
-            bend = bend.maker(0)
-        if (
-            bend is not None
-            and bend.is_a("Erf", "Tanh")
-            and one is not None
-            and one.size == 1
-            and one.item() == 1
-        ):
+        bend, one = _past(maker.maker(index), "Cast"), maker.constant(1 - index)
+        is_one = one is not None and one.size == 1 and one.item() == 1
+        if is_one and bend is not None and bend.is_a("Erf", "Tanh"):
             return True
     return False
 
 
 def _biased(maker: NodeView | None) -> bool:
     """Whether a value is a product of matrices with a bias, or a part of it."""
-    while maker is not None and maker.is_a(*_MOVES):
-        maker = maker.maker(0)
+    maker = _past(maker, *_MOVES)
     if maker is None or maker.is_a("Gemm"):
         return maker is not None and bool(maker.input(2))
     if not maker.is_a("Add", "Sub"):
         return False
     for index in (0, 1):
-        product = maker.maker(index)
-        while product is not None and product.is_a(*_MOVES):
-            product = product.maker(0)
+        product = _past(maker.maker(index), *_MOVES)
         if product is not None and product.is_a("MatMul", "Gemm") and maker.is_constant(1 - index):
             return True
     return False
+
+
+def _past(maker: NodeView | None, *op_types: str) -> NodeView | None:
+    """What made a value before nodes of these types passed it on."""
+    while maker is not None and maker.is_a(*op_types):
+        maker = maker.maker(0)
+    return maker
 
 
 GATED_BIAS = NodeRule(
