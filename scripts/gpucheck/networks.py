@@ -34,7 +34,10 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
+from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.engine import judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.noise import OWN, UNITS, Noise
 from trtsmith.converter.verify.rounding import FP16_SUMS
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE
@@ -126,6 +129,7 @@ def write_references(name: str, bundle: Path) -> Path:
     MemoryError: it does not run with rounded values; the models all do, given the memory.
 
     Images are run one by one, so that a batch takes no more memory than an image, and once for all batches that have them.
+    The values by which selections decide are kept whole.
     """
     from gpucheck.network_list import network
 
@@ -138,12 +142,14 @@ def write_references(name: str, bundle: Path) -> Path:
     plain, known = None, dict[tuple[str, frozenset[str]], Sequence[Arrays]]()
     with tempfile.TemporaryDirectory() as folder:
         model = load_model(one.write(Path(folder)))
+        deciding = watched(model)
+        decides = {value.name for value in deciding.proto.graph.output[len(model.proto.graph.output) :]}
         result = rewrite(model, RTX, passes=PASSES if one.plugins else ())
         for form, precision in PRECISIONS.items():
             report = in_form(result, form, one.feeds(0)[0]).precision
             wide = frozenset(node.node for node in report.kept) if report is not None else frozenset()
             if (precision, wide) not in known:
-                plain, narrow = onnxruntime_outputs(model, sets, precision, lambda text: None, plain, wide)
+                plain, narrow = onnxruntime_outputs(deciding, sets, precision, lambda text: None, plain, wide)
                 if narrow is None:
                     raise MemoryError(f"{name} does not run with values rounded to {precision}")
                 known[precision, wide] = narrow
@@ -152,8 +158,11 @@ def write_references(name: str, bundle: Path) -> Path:
                 for size, index, batch in batches if outputs else ():
                     some = [of_image[_digest(image)] for image in _images(batch)]
                     for output in some[0]:
-                        array = np.concatenate([one[output] for one in some])
-                        if run == "plain":
+                        parts = [one[output] for one in some]
+                        if output in decides and {part.shape for part in parts} != {(1, *parts[0].shape[1:])}:
+                            continue  # what decides is not an image's own
+                        array = np.concatenate(parts)
+                        if run == "plain" and output not in decides:
                             for axis, at in enumerate(places(array)):
                                 found[f"at|{size}|{index}|{output}|{axis}"] = at
                         for part, values in part_of(found, size, index, output, array).items():
@@ -242,12 +251,12 @@ def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iter
             yield {**head, "passed": False, "status": DISAGREE, "reason": why, "said": why}
             continue
         for size in SIZES:
-            plain = _sets(references, f"plain|{size}")
-            narrow = _sets(references, f"{form}|{size}") or None
+            plain, ends = _without_extremes(_sets(references, f"plain|{size}"))
+            narrow, rounded_ends = _without_extremes(_sets(references, f"{form}|{size}"))
             sets = [InputSet(str(index), {}) for index in range(len(plain))]
-            actual = _sets(outputs, f"{form}|{size}")
+            actual, found_ends = _without_extremes(_sets(outputs, f"{form}|{size}"))
             actual += [{}] * (len(plain) - len(actual))
-            verdict = judge_outputs(model, sets, "", plain, plain, narrow, actual, precision)
+            verdict = judge_outputs(model, sets, "", plain, plain, narrow or None, actual, precision)
             why_not = {one.output: one.why for one in verdict.left_out}
             for output, status in verdict.outputs.items():
                 mine = [c for c in verdict.comparisons if c.output == output]
@@ -261,6 +270,49 @@ def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iter
                 }
                 said = why_not.get(output) or (worst.reason if worst is not None and not worst.agrees else "")
                 yield {**head, "size": size, "output": output, **row, **({"said": said} if said else {})}
+            for index, wanted in enumerate(ends if narrow else ()):
+                have = found_ends[index] if index < len(found_ends) else {}
+                for output, pair in wanted.items():
+                    name, kept = output + EXTREMES, (plain[index][output], narrow[index][output])
+                    known = allowance(
+                        {name: pair}, {name: rounded_ends[index][output]}, precision, model.proto
+                    )
+                    row = _reach(pair, have.get(output), known.noise.get(name), kept)
+                    yield {**head, "size": size, "output": name, **row}
+
+
+def _without_extremes(sets: list[Arrays]) -> tuple[list[Arrays], list[Arrays]]:
+    """The outputs of each set, and the largest and smallest element of those that are kept in part."""
+    kept = [{n: a for n, a in one.items() if not n.endswith(EXTREMES)} for one in sets]
+    ends = [{n.removesuffix(EXTREMES): a for n, a in one.items() if n.endswith(EXTREMES)} for one in sets]
+    return kept, ends
+
+
+def _reach(
+    wanted: np.ndarray, have: np.ndarray | None, noise: Noise | None, kept: tuple[np.ndarray, np.ndarray]
+) -> dict[str, Any]:
+    """Whether the smallest and the largest element are further off than any element may be: there is one that is not kept.
+
+    noise: of the two; None for whole numbers. kept: of the output, the original's values, and what rounding makes of them.
+    """
+    pairs = [np.stack(pair).astype(np.float64) for pair in ((wanted, wanted if have is None else have), kept)]
+    off, changed = (np.abs(pair[1] - pair[0]) for pair in pairs)
+    most = OWN * changed[np.isfinite(changed)].max(initial=0.0)
+    scale = np.abs(wanted[np.isfinite(wanted)].astype(np.float64)).max(initial=0.0)
+    if noise is not None:
+        own = 0.0 if noise.change is None else OWN * float(noise.change.max())
+        most = max(most, own, UNITS * noise.unit * scale, noise.quantum)
+    good = have is not None and bool((off <= most).all())
+    furthest = float(off.max()) if np.isfinite(off).all() else None
+    row = {
+        "engine": furthest / scale if furthest is not None and scale else None,
+        "used": furthest / most if furthest is not None and most else None,
+        "status": AGREE if good else DISAGREE,
+        "passed": good,
+    }
+    return (
+        row if good else row | {"said": f"{have} are the smallest and the largest element, expected {wanted}"}
+    )
 
 
 def _sets(arrays: Arrays, start: str) -> list[Arrays]:
