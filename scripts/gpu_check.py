@@ -64,6 +64,7 @@ ENGINE_STEPS = (
     Step("networks", 560, "networks at all ends of their shapes, judged by references of the bundle"),
     Step("operators", 560, "every operator's cases inside engines, by every route"),
     Step("engine-sanitizer", 560, "compute-sanitizer's memcheck on all small cases inside engines"),
+    Step("layers", 300, "layers that TensorRT fuses: a product with what stands behind it"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
@@ -292,6 +293,10 @@ def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[O
         from gpucheck.product_sums import check as check_sums
 
         check_sums(folder, limit_s, notes)
+    elif name == "layers":
+        from gpucheck.fused_layers import check as check_layers
+
+        check_layers(folder, limit_s, notes)
     elif name == "networks":
         from gpucheck.networks import check as check_networks
 
