@@ -64,7 +64,8 @@ class Layers(Builder):
     def conv(self, x: Value, *kernel: int, group: int = 1, **attributes: Any) -> Value:
         inside = CHANNELS // group
         weight = self.weight(CHANNELS, inside, *kernel, products=inside * math.prod(kernel))
-        return self.Conv(x, weight, self.bias(), group=group, **attributes)
+        made: Value = self.Conv(x, weight, self.bias(), group=group, **attributes)
+        return made
 
 
 _MATRIX, _IMAGE = (2, 24, CHANNELS), (2, CHANNELS, 12, 16)
