@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.bits.bit_digits import digitwise, masked, modulus
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
 
@@ -24,12 +24,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     legal = LEGAL_INTEGERS[dtype]
     w = Writer(node)
-    a = w.cast("x0", legal.dtype)
+    a = w.Cast(w.x[0], to=legal.dtype)
     if node.op_type == "BitwiseNot":
         ones = legal.constant(-1 if legal.signed else (1 << legal.width) - 1)
-        w.cast(w.do("Sub", ones, a), dtype, "y0")
-        return Replacement(w.nodes(), "the all-ones value less the operand")
-    values = (a, w.cast("x1", legal.dtype))
+        return Replacement(w.finish(w.Cast(w.Sub(ones, a), to=dtype)), "the all-ones value less the operand")
+    values = (a, w.Cast(w.x[1], to=legal.dtype))
     parts = [legal.magnitude(w, value) for value in values]
     masks = ((i, high, modulus(node.constant(i), legal, high)) for high in (False, True) for i in (0, 1))
     at, high, power = next((mask for mask in masks if mask[2] is not None), (0, False, None))
@@ -38,16 +37,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     else:
         both = masked(w, values[1 - at], parts[1 - at][0], power, high)
         how = "a remainder, as the mask is constant"
-    w.cast(_last_step(w, node.op_type, *values, both), dtype, "y0")
-    return Replacement(w.nodes(), f"integer arithmetic on {how}")
+    return Replacement(
+        w.finish(w.Cast(_last_step(w, node.op_type, *values, both), to=dtype)), f"integer arithmetic on {how}"
+    )
 
 
-def _last_step(w: Writer, op_type: str, a: str, b: str, both: str) -> str:
+def _last_step(w: Writer, op_type: str, a: Value, b: Value, both: Value) -> Value:
     """Writes the operator from a & b."""
     if op_type == "BitwiseAnd":
-        return w.do("Identity", both)
-    rest = w.do("Sub", b, both)
-    return w.do("Add", a if op_type == "BitwiseOr" else w.do("Sub", a, both), rest)
+        return both
+    return w.Add(a if op_type == "BitwiseOr" else w.Sub(a, both), w.Sub(b, both))
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
