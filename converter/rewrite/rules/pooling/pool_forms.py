@@ -10,7 +10,7 @@ average with count_include_pad it also counts what a window finds beyond all pad
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_counts import counts
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
 from trtsmith.converter.rewrite.target import Fault
@@ -72,9 +72,8 @@ def _without_ceil(node: NodeView) -> Replacement | None:
     }
     for name in ("ceil_mode", "auto_pad"):
         given.pop(name, None)
-    w.do(node.op_type, "x0", result="y0", **given)
     return Replacement(
-        w.nodes(),
+        w.finish(w.write(node.op_type, w.x[0], **given)),
         f"{node.op_type} without ceil_mode, padded to the same windows",
         (node.because(_CEIL_MODE),),
     )
@@ -102,15 +101,18 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
     if whole:
         # Whole numbers up to 255 are exact in float32, and so is the larger of two.
         given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-        w.cast(w.do("MaxPool", w.cast("x0", "float32"), **given), dtype, result="y0")
-        return Replacement(w.nodes(), "MaxPool of integers in float32, exact for them")
+        return Replacement(
+            w.finish(w.Cast(w.MaxPool(w.Cast(w.x[0], to="float32"), **given), to=dtype)),
+            "MaxPool of integers in float32, exact for them",
+        )
     wins = windows(node)
     if isinstance(wins, Refusal):
         return wins
-    data = padded(w, "x0", wins, rank, float("-inf"), dtype)
-    data = pooled(w, data, wins, lambda parts: w.do("Max", *parts))
-    w.do("Identity", clipped(w, data, "x0", wins), result="y0")
-    return Replacement(w.nodes(), "MaxPool as the maximum of strided slices", _told(node))
+    data = padded(w, w.x[0], wins, rank, float("-inf"), dtype)
+    data = pooled(w, data, wins, lambda parts: w.Max(*parts))
+    return Replacement(
+        w.finish(clipped(w, data, w.x[0], wins)), "MaxPool as the maximum of strided slices", _told(node)
+    )
 
 
 def _average(node: NodeView) -> Replacement | Refusal | None:
@@ -141,40 +143,36 @@ def _summed(node: NodeView, what: str) -> Replacement | Refusal:
     w = Writer(node)
     narrow = dtype in ("float16", "bfloat16")
     wide = "float32" if narrow else dtype
-    data = w.cast("x0", wide) if narrow else "x0"
+    data = w.Cast(w.x[0], to=wide) if narrow else w.x[0]
     p = float(node.attributes.get("p", 2)) if node.op_type == "LpPool" else 1.0
     if node.op_type == "LpPool":
         data = _power(w, data, p, wide)
     data = padded(w, data, wins, rank)
-    data = pooled(w, data, wins, lambda parts: w.do("Sum", *parts))
-    data = clipped(w, data, "x0", wins)
+    data = pooled(w, data, wins, lambda parts: w.Sum(*parts))
+    data = clipped(w, data, w.x[0], wins)
     if node.op_type == "LpPool":
         data = _root(w, data, p, wide)
     else:
         include = bool(node.attributes.get("count_include_pad"))
-        data = w.do("Div", data, counts(w, "x0", wins, rank, wide, include))
-    if narrow:
-        w.cast(data, dtype, result="y0")
-    else:
-        w.do("Identity", data, result="y0")
-    return Replacement(w.nodes(), what, _told(node))
+        data = w.Div(data, counts(w, w.x[0], wins, rank, wide, include))
+    return Replacement(w.finish(w.Cast(data, to=dtype) if narrow else data), what, _told(node))
 
 
 def _told(node: NodeView) -> tuple[str, ...]:
     return (node.because(_CEIL_MODE),) if _overrunning(node) else ()
 
 
-def _power(w: Writer, data: str, p: float, dtype: str) -> str:
+def _power(w: Writer, data: Value, p: float, dtype: str) -> Value:
     if p == 2:
-        return w.do("Mul", data, data)
-    size = w.do("Abs", data)
-    return size if p == 1 else w.do("Pow", size, w.number(p, dtype))
+        return w.Mul(data, data)
+    size = w.Abs(data)
+    return size if p == 1 else w.Pow(size, w.number(p, dtype))
 
 
-def _root(w: Writer, data: str, p: float, dtype: str) -> str:
+def _root(w: Writer, data: Value, p: float, dtype: str) -> Value:
     if p == 1:
         return data
-    return w.do("Sqrt", data) if p == 2 else w.do("Pow", data, w.number(1 / p, dtype))
+    return w.Sqrt(data) if p == 2 else w.Pow(data, w.number(1 / p, dtype))
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
