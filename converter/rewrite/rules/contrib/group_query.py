@@ -8,10 +8,8 @@ TensorRT-RTX does not have.
 
 from __future__ import annotations
 
-import numpy as np
-
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.cache_forms import Places, cached, places
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
@@ -77,9 +75,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return unknown(node, 7, "the last size")
     w = Writer(node)
     parts = (
-        w.split("x0", [queries * size, keys * size, keys * size], 2)
+        w.split(w.x[0], [queries * size, keys * size, keys * size], 2)
         if not node.input(1)
-        else ["x0", "x1", "x2"]
+        else [w.x[0], w.x[1], w.x[2]]
     )
     counts = (queries, keys, keys)
     query, key, value = (heads(w, part, count, size) for part, count in zip(parts, counts, strict=True))
@@ -87,15 +85,15 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if node.attributes.get("do_rotary") and half is not None:
         interleaved = bool(node.attributes.get("rotary_interleaved"))
         query, key = (
-            rotate(w, data, at.own, ("x7", "x8"), 2 * half, interleaved=interleaved, partial=2 * half != size)
+            rotate(
+                w, data, at.own, (w.x[7], w.x[8]), 2 * half, interleaved=interleaved, partial=2 * half != size
+            )
             for data in (query, key)
         )
     key, value = (cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
-    for index, name in ((1, key), (2, value)):
-        if node.used(index):
-            w.do("Identity", name, result=f"y{index}")
-    _write_attention(w, at, query, key, value, queries, keys, size, dtype)
-    return Replacement(w.nodes(), "a cache that is put together, two products and a Softmax", _notes(node))
+    result = _attention(w, at, query, key, value, queries, keys, size, dtype)
+    nodes = w.finish(result, key, value)
+    return Replacement(nodes, "a cache that is put together, two products and a Softmax", _notes(node))
 
 
 def _notes(node: NodeView) -> tuple[str, ...]:
@@ -107,34 +105,36 @@ def _notes(node: NodeView) -> tuple[str, ...]:
     )
 
 
-def _write_attention(
-    w: Writer, at: Places, query: str, key: str, value: str, queries: int, keys: int, size: int, dtype: str
-) -> None:
-    """Writes the attention with the queries of one key in a dimension of their own, over which keys and values broadcast."""
+def _attention(
+    w: Writer,
+    at: Places,
+    query: Value,
+    key: Value,
+    value: Value,
+    queries: int,
+    keys: int,
+    size: int,
+    dtype: str,
+) -> Value:
+    """The attention with the queries of one key in a dimension of their own, over which keys and values broadcast."""
     attributes = w.node.attributes
     scale = attributes.get("scale") or size**-0.5
     cap = attributes.get("softcap") or 0.0
     window = attributes.get("local_window_size", -1)
-    grouped = w.reshape(query, [0, keys, queries // keys, -1, size])
-    shared = w.unsqueeze(key, [2])
-    scores = w.do("MatMul", grouped, w.transpose(shared, [0, 1, 2, 4, 3]))
-    scores = w.do("Mul", scores, w.number(scale, dtype))
+    grouped = w.Reshape(query, shape=[0, keys, queries // keys, -1, size])
+    scores = w.MatMul(grouped, w.Transpose(w.Unsqueeze(key, axes=[2]), perm=[0, 1, 2, 4, 3]))
+    scores = w.Mul(scores, w.number(scale, dtype))
     if cap:
         most = w.number(cap, dtype)
-        scores = w.do("Mul", w.do("Tanh", w.do("Div", scores, most)), most)
-    else:
-        scores = w.do("Identity", scores)
-    own = w.unsqueeze(at.own, [1, 2, 4])
-    hidden = w.do("Greater", at.slots, own)
+        scores = w.Mul(w.Tanh(w.Div(scores, most)), most)
+    own = w.Unsqueeze(at.own, axes=[1, 2, 4])
+    hidden = w.Greater(at.slots, own)
     if window > 0:
-        after_oldest = w.do("Greater", at.slots, w.do("Sub", own, np.array(window)))
-        hidden = w.do("Or", hidden, w.do("Not", after_oldest))
-    else:
-        hidden = w.do("Identity", hidden)
+        hidden = w.Or(hidden, w.Not(w.Greater(at.slots, w.Sub(own, window))))
     lowest = w.number(-65504.0 if dtype == "float16" else -3.0e38, dtype)
-    weights = w.do("Softmax", w.do("Where", hidden, lowest, scores), axis=4)
-    attended = w.reshape(w.do("MatMul", weights, w.unsqueeze(value, [2])), [0, queries, -1, size])
-    w.reshape(w.transpose(attended, [0, 2, 1, 3]), [0, 0, queries * size], "y0")
+    weights = w.Softmax(w.Where(hidden, lowest, scores), axis=4)
+    attended = w.Reshape(w.MatMul(weights, w.Unsqueeze(value, axes=[2])), shape=[0, queries, -1, size])
+    return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, queries * size])
 
 
 CONTRIB_GROUP_QUERY = NodeRule(

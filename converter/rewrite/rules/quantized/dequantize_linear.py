@@ -16,7 +16,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Refusal,
     Replacement,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.dequantized_constants import computed, kept, output_type
 from trtsmith.converter.rewrite.rules.quantized.element_types import all_equal, quantized_type
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
@@ -33,12 +33,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     signed = _signed_pair(node) or kept(node, grain)
     if signed is not None:
         return signed
-    array = node.constant(0)
+    w, array = Writer(node), node.constant(0)
     if array is not None and node.is_constant(1) and (not node.input(2) or node.is_constant(2)):
-        w = Writer(node)
-        w.do("Identity", computed(node, array, grain), result="y0")
-        return Replacement(w.nodes(), f"{given} constants, dequantized")
-    return Replacement(_arithmetic(node, grain).nodes(), f"dequantized from {given} by arithmetic in float32")
+        return Replacement(w.finish(computed(node, array, grain)), f"{given} constants, dequantized")
+    return Replacement(w.finish(_arithmetic(w, grain)), f"dequantized from {given} by arithmetic in float32")
 
 
 def _signed_pair(node: NodeView) -> Replacement | None:
@@ -63,21 +61,20 @@ def _signed_pair(node: NodeView) -> Replacement | None:
     w = Writer(node)
     into, out = (view.own(*names) for view in (maker, node))
     into.pop("output_dtype", None)
-    inputs = (w.value(name) for name in maker.inputs[:2])
-    signed = w.do("QuantizeLinear", *inputs, np.zeros(more.shape, np.int8), **into)
-    w.do("DequantizeLinear", signed, "x1", np.zeros(zeros.shape, np.int8), result="y0", **out)
-    return Replacement(w.nodes(), "uint8 around 128 as int8 around 0, which TensorRT fuses")
+    signed = w.QuantizeLinear(*maker.inputs[:2], np.zeros(more.shape, np.int8), **into)
+    return Replacement(
+        w.finish(w.DequantizeLinear(signed, w.x[1], np.zeros(zeros.shape, np.int8), **out)),
+        "uint8 around 128 as int8 around 0, which TensorRT fuses",
+    )
 
 
-def _arithmetic(node: NodeView, grain: Granularity) -> Writer:
-    w = Writer(node)
-    steps = w.cast("x0", "float32")
+def _arithmetic(w: Writer, grain: Granularity) -> Value:
+    node = w.node
+    steps = w.Cast(w.x[0], to="float32")
     if node.input(2) and not all_equal(node.constant(2), 0):
-        steps = w.do("Sub", steps, spread(w, grain, 2))
-    product = w.do("Mul", steps, spread(w, grain, 1), result="y0" if output_type(node) == "float32" else "")
-    if output_type(node) != "float32":
-        w.cast(product, output_type(node), "y0")
-    return w
+        steps = w.Sub(steps, spread(w, grain, 2))
+    product = w.Mul(steps, spread(w, grain, 1))
+    return product if output_type(node) == "float32" else w.Cast(product, to=output_type(node))
 
 
 DEQUANTIZE_LINEAR = NodeRule(

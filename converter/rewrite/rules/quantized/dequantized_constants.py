@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES, all_equal
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantized
@@ -33,8 +33,10 @@ def kept(node: NodeView, grain: Granularity) -> Replacement | None:
         return None
     w = Writer(node)
     attributes = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-    w.do("DequantizeLinear", *found, result="y0", **attributes)
-    return Replacement(w.nodes(), f"{dtype} constants as {found[0].dtype} around zero")
+    return Replacement(
+        w.finish(w.DequantizeLinear(*found, **attributes)),
+        f"{dtype} constants as {found[0].dtype} around zero",
+    )
 
 
 def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.recurrent.quantized_gates import QuantizedWeights
 
 _ATTRIBUTES = (
@@ -24,13 +24,16 @@ _NUMERICS = "--float-lstm: its input and state are not rounded to 8 bits at each
 def in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights) -> Replacement:
     """An LSTM, which TensorRT runs as one layer."""
     w = Writer(node)
-    names = ["x0", w.const(_dequantized(inputs)), w.const(_dequantized(states))]
-    names += [f"x{i}" if node.input(i) else "" for i in range(3, 8)]
-    while not names[-1]:
-        names.pop()
-    results = [f"y{i}" if name else "" for i, name in enumerate(node.outputs)]
-    w.many("LSTM", names, results, **node.own(*_ATTRIBUTES))
-    return Replacement(w.nodes(), "an LSTM with dequantized weights", numerics=_NUMERICS)
+    end = max((index + 1 for index in range(3, 8) if node.input(index)), default=3)
+    results = w.LSTM(
+        w.x[0],
+        _dequantized(inputs),
+        _dequantized(states),
+        *w.x[3:end],
+        outputs=[bool(name) for name in node.outputs],
+        **node.own(*_ATTRIBUTES),
+    )
+    return Replacement(w.finish(*results), "an LSTM with dequantized weights", numerics=_NUMERICS)
 
 
 def _dequantized(weights: QuantizedWeights) -> np.ndarray:
