@@ -82,7 +82,8 @@ class Builder:
 
     A number of an operator that is known is written as an attribute, `g.Unsqueeze(x, axes=[1])`; where the opset has it
     as an input, it becomes a constant. A Python int is an int64, a float a float32; numpy's numbers and arrays keep
-    their type, and no numbers at all are int64. Equal constants are one value. `to="int64"` and `dtype=` take names of element types.
+    their type, and no numbers at all are int64. Equal constants are one value. `to="int64"` and `dtype=` take names of
+    element types.
     """
 
     def __init__(self, opset: int, names: Callable[[str], str] | None = None) -> None:

@@ -6,7 +6,6 @@ a seed makes a run of one runtime repeatable, and two runtimes never draw the sa
 
 from __future__ import annotations
 
-
 import numpy as np
 from onnx import numpy_helper
 
