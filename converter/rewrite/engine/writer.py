@@ -42,25 +42,22 @@ class Writer(Builder):
         A result that a node has made gets the output's name, unless other nodes read it, too: TensorRT-RTX may leave such
         outputs of an engine unwritten (separate_outputs.py), so that it gets an Identity, as inputs and constants do.
         """
-        wanted = [
-            (self.node.outputs[index], self._name(result))
-            for index, result in enumerate(results)
-            if result is not None and self.node.used(index)
-        ]
-        needed = {name for _, name in wanted}
+        wanted = [self._name(result) for result in results]
+        needed = {name for index, name in enumerate(wanted) if self.node.used(index)}
         read, kept = set[str](), []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
-                read.update(values_read(node))
-                needed |= read
+                reads = set(values_read(node))
+                read |= reads
+                needed |= reads
                 kept.append(node)
         kept.reverse()
         made = {name for node in kept if node.op_type != "Constant" for name in node.output if name} - read
         names: dict[str, str] = {}
-        for output, name in wanted:
-            if name in made and name not in names:
+        for index, (output, name) in enumerate(zip(self.node.outputs, wanted, strict=False)):
+            if output and name in made and name not in names:
                 names[name] = output
-            else:
+            elif name and self.node.used(index):
                 kept.append(onnx.helper.make_node("Identity", [name], [output]))
         for node in kept:
             _rename(node, names)
