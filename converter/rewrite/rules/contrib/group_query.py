@@ -8,12 +8,53 @@ TensorRT-RTX does not have.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old, uneven
-from trtsmith.converter.rewrite.rules.contrib.cache_forms import Places, cached, places
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Says where things are in the cache.
+
+    before, own: by row, the tokens that were there, and the positions of the new ones.
+    slots:       0, 1, ... of the cache; `count` of them. room: those of the past. new: the number of new tokens.
+    """
+
+    before: Value
+    own: Value
+    slots: Value
+    count: Value
+    room: Value
+    new: Value
+
+
+def _places(w: Writer, query: Value) -> _Places:
+    zero, new = w.constant(0), length(w, query, 2)
+    room = length(w, w.x[3], 2) if w.node.input(3) else zero
+    total = w.Reshape(w.Cast(w.x[6], to="int64"), shape=[])
+    count = w.Max(total, room)
+    slots, steps = counted(w, count), counted(w, new)
+    tokens = w.Add(w.Reshape(w.Cast(w.x[5], to="int64"), shape=[-1, 1]), 1)
+    before = w.Where(w.Equal(new, total), zero, w.Sub(tokens, new))
+    return _Places(before, w.Add(before, steps), slots, count, room, new)
+
+
+def _cached(w: Writer, at: _Places, new: Value, index: int, keys: int, size: int, dtype: str) -> Value:
+    """The past (input `index`), then the new values, then zeros, gathered from all three put in a row."""
+    batch = w.Gather(w.Shape(new), [0])
+    zeros = w.Expand(w.number(0.0, dtype), w.Concat(batch, [keys, 1, size], axis=0))
+    row = w.Concat(*([w.x[index]] if w.node.input(index) else []), new, zeros, axis=2)
+    moved = w.Add(at.slots, w.Sub(at.room, at.before))
+    behind = w.Where(w.Less(at.slots, w.Add(at.before, at.new)), moved, w.Add(at.room, at.new))
+    place = w.Where(w.Less(at.slots, at.before), at.slots, behind)
+    shape = w.vector(batch, keys, w.Unsqueeze(at.count, axes=[0]), size)
+    return w.GatherElements(row, w.Expand(w.Unsqueeze(place, axes=[1, 3]), shape), axis=2)
+
 
 _PLAIN = {
     "causal": (1, None),
@@ -81,7 +122,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     )
     counts = (queries, keys, keys)
     query, key, value = (heads(w, part, count, size) for part, count in zip(parts, counts, strict=True))
-    at = places(w, query)
+    at = _places(w, query)
     if node.attributes.get("do_rotary") and half is not None:
         interleaved = bool(node.attributes.get("rotary_interleaved"))
         query, key = (
@@ -90,7 +131,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             )
             for data in (query, key)
         )
-    key, value = (cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
+    key, value = (_cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
     result = _attention(w, at, query, key, value, queries, keys, size, dtype)
     nodes = w.finish(result, key, value)
     return Replacement(nodes, "a cache that is put together, two products and a Softmax", _notes(node))
@@ -107,7 +148,7 @@ def _notes(node: NodeView) -> tuple[str, ...]:
 
 def _attention(
     w: Writer,
-    at: Places,
+    at: _Places,
     query: Value,
     key: Value,
     value: Value,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -127,3 +127,17 @@ def _reduction(node: NodeView, weights: int, rank: int) -> ProductSlicing | Refu
         lambda w, x, y: w.round(w.Conv(x, y, **node.own(*_ATTRIBUTES))),
         lambda array, part: array[:, part[0] : part[1]],
     )
+
+
+CONV_INTEGER = NodeRule(
+    "conv-integer",
+    "ConvInteger becomes float32 convolutions that are exact",
+    ("ConvInteger",),
+    conv_integer,
+)
+QLINEAR_CONV = NodeRule(
+    "qlinear-conv",
+    "QLinearConv becomes an exact convolution, its bias and its rounding",
+    ("QLinearConv", "com.microsoft::QLinearConv"),
+    qlinear_conv,
+)

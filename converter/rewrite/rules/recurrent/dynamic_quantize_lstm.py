@@ -6,7 +6,7 @@ it up to the longest length, and before each step the state, over the whole batc
 as many parts of the batch one by one, and its results depend on their number; this is what it does with one.
 Past the end of a sequence the state counts as zero where Y is an output of the node, and else as the last one.
 
---float-lstm asks for an LSTM in its place (float_lstm.py).
+--float-lstm asks for an LSTM with dequantized weights in its place, which quantizes neither its input nor its state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.recurrent.float_lstm import in_float
 from trtsmith.converter.rewrite.rules.recurrent.gate_activations import activations
 from trtsmith.converter.rewrite.rules.recurrent.quantized_gates import (
     Cell,
@@ -49,7 +48,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "make them initializers of the model",
         )
     if node.target.float_lstm:
-        return in_float(node, inputs, states)
+        return _in_float(node, inputs, states)
     directions, hidden = states.steps.shape[0], states.steps.shape[1]
     functions = activations(node, _FUNCTIONS, directions)
     if functions is None:
@@ -208,6 +207,39 @@ class _QuantizedLayer:
     def _turned_rows(self, rows: Value) -> Value:
         """The same of [sequence, 1, batch, hidden]."""
         return self._w.Unsqueeze(self._turned(self._w.Squeeze(rows, axes=[1])), axes=[1])
+
+
+_ATTRIBUTES = (
+    "activation_alpha",
+    "activation_beta",
+    "activations",
+    "clip",
+    "direction",
+    "hidden_size",
+    "input_forget",
+)
+
+_ROUNDS = "--float-lstm: its input and state are not rounded to 8 bits at each step, as onnxruntime does; its weights are"
+
+
+def _in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights) -> Replacement:
+    """An LSTM, which TensorRT runs as one layer."""
+    w = Writer(node)
+    end = max((index + 1 for index in range(3, 8) if node.input(index)), default=3)
+    results = w.LSTM(
+        w.x[0],
+        _dequantized(inputs),
+        _dequantized(states),
+        *w.x[3:end],
+        outputs=[bool(name) for name in node.outputs],
+        **node.own(*_ATTRIBUTES),
+    )
+    return Replacement(w.finish(*results), "an LSTM with dequantized weights", numerics=_ROUNDS)
+
+
+def _dequantized(weights: QuantizedWeights) -> np.ndarray:
+    """[directions, columns, length] in float32."""
+    return np.ascontiguousarray((weights.steps.astype(np.float32) * weights.scale).transpose(0, 2, 1))
 
 
 DYNAMIC_QUANTIZE_LSTM = NodeRule(
