@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULT = Fault(
@@ -45,14 +45,12 @@ def _rewrite(node: NodeView) -> Replacement | None:
         if gate.is_a("Relu") and _biased(gate.maker(0)):
             g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
             early = node.opset < 8  # there Max takes tensors of one shape alone
-            product = w.clip(g, 0.0, None, dtype) if early else w.do("Max", g, w.number(0, dtype))
-            w.do("Mul", f"x{1 - index}", _as(w, product, gate, node), result="y0")
+            kept = w.clip(g, 0.0, None, dtype) if early else w.Max(g, w.number(0, dtype))
+            product = w.Mul(w.x[1 - index], _as(w, kept, gate, node))
         elif gate.is_a("Gelu") and _biased(gate.maker(0)):
             g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
-            half = _as(w, w.do("Mul", g, w.number(0.5, dtype)), gate, node)
-            w.do(
-                "Mul", w.do("Mul", half, f"x{1 - index}"), _as(w, _step(w, g, gate), gate, node), result="y0"
-            )
+            half = _as(w, w.Mul(g, w.number(0.5, dtype)), gate, node)
+            product = w.Mul(w.Mul(half, w.x[1 - index]), _as(w, _step(w, g, gate), gate, node))
         elif gate.is_a("Mul"):
             factors = list(_factors(gate))
             steps = [one for one in factors if _is_step(gate, one)]
@@ -61,34 +59,34 @@ def _rewrite(node: NodeView) -> Replacement | None:
                 continue
             value = w.value(left[0])
             for one in left[1:]:
-                value = w.do("Mul", value, w.value(one))
-            value = w.do("Mul", _as(w, value, gate, node), f"x{1 - index}")
-            w.do("Mul", value, _as(w, w.value(steps[0]), gate, node), result="y0")
+                value = w.Mul(value, one)
+            value = w.Mul(_as(w, value, gate, node), w.x[1 - index])
+            product = w.Mul(value, _as(w, w.value(steps[0]), gate, node))
         else:
             continue
         return Replacement(
-            w.nodes(),
+            w.finish(product),
             "the gate's factors in another order",
             notes=(node.because((_FAULT,), "the product is written in another form"),),
         )
     return None
 
 
-def _as(w: Writer, value: str, gate: NodeView, node: NodeView) -> str:
+def _as(w: Writer, value: Value, gate: NodeView, node: NodeView) -> Value:
     """A value of the gate's type in the node's."""
     dtype = node.dtype(0)
-    return value if dtype is None or gate.dtype(0) == dtype else w.cast(value, dtype)
+    return value if dtype is None or gate.dtype(0) == dtype else w.Cast(value, to=dtype)
 
 
-def _step(w: Writer, g: str, gelu: NodeView) -> str:
+def _step(w: Writer, g: Value, gelu: NodeView) -> Value:
     """1 + erf(g / sqrt 2), or with Tanh as the operator Gelu has it."""
     dtype = gelu.dtype(0) or "float32"
     if gelu.attributes.get("approximate") == "tanh":
-        cube = w.do("Mul", w.do("Mul", w.do("Mul", g, g), g), w.number(0.044715, dtype))
-        bend = w.do("Tanh", w.do("Mul", w.do("Add", g, cube), w.number(math.sqrt(2 / math.pi), dtype)))
+        cube = w.Mul(w.Mul(w.Mul(g, g), g), w.number(0.044715, dtype))
+        bend = w.Tanh(w.Mul(w.Add(g, cube), w.number(math.sqrt(2 / math.pi), dtype)))
     else:
-        bend = w.do("Erf", w.do("Mul", g, w.number(math.sqrt(0.5), dtype)))
-    return w.do("Add", bend, w.number(1, dtype))
+        bend = w.Erf(w.Mul(g, w.number(math.sqrt(0.5), dtype)))
+    return w.Add(bend, w.number(1, dtype))
 
 
 def _factors(product: NodeView) -> Iterator[str]:
