@@ -13,7 +13,7 @@ help:  ## this list
 	@echo "Settings (environment):"
 	@echo "  PYTHON                        the Python to make .venv with (3.10 or newer; default python3)"
 	@echo "  ARGS                          more arguments for the demo or pytest: make test ARGS='-k modelfile'"
-	@echo "  TRTSMITH_CUDA_ARCHITECTURES   86;90 by default, release for all of 75 80 86 89 90 100 120"
+	@echo "  TRTSMITH_CUDA_ARCHITECTURES   default: of the GPUs here, or 86; release: all of 75 80 86 89 90 100 120"
 	@echo "  TRTSMITH_LEAVE_OUT            operators and families of kernels to build without, as sparse;BoxSelection"
 	@echo "  TRTSMITH_CUDA                 a CUDA toolkit's folder, or pypi for the compiler from PyPI"
 	@echo "  TRTSMITH_TENSORRT_INCLUDE     the folder with NvInfer.h, if it is not found"

@@ -90,6 +90,9 @@ DOCUMENTS: Mapping[str, Parts] = {
             "planted", ("planted", "model", "on", "in the node", "named first", "verdict")
         ),
         "stress on a GPU": evidence.engines_of("stress", ("engine", "graph", "at once", "runs", "wrong")),
+        "fused layers on a GPU": evidence.engines_of(
+            "layers", ("product", "precision", "layers", "wrong", "largest error")
+        ),
         "sums of products on a GPU": evidence.engines_of(
             "sums", ("layer", "products", "precision", "error", "of rounding the result", "times that")
         ),

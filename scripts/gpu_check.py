@@ -14,6 +14,7 @@ code is 0 only if every step ran and passed.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shlex
 import sys
@@ -64,12 +65,24 @@ ENGINE_STEPS = (
     Step("networks", 560, "networks at all ends of their shapes, judged by references of the bundle"),
     Step("operators", 560, "every operator's cases inside engines, by every route"),
     Step("engine-sanitizer", 560, "compute-sanitizer's memcheck on all small cases inside engines"),
+    Step("layers", 300, "layers that TensorRT fuses: a product with what stands behind it"),
     Step("sums", 120, "in what type products are summed, layer by layer"),
     Step("engine-pytest", 360, "tests/gpu/engines"),
     Step("onnx-tests", 420, "ONNX's backend node tests against ONNX's outputs"),
     Step("graphs", 240, "random graphs against onnxruntime"),
     Step("rules", 120, "the examples of every rewrite rule against the original's outputs"),
 )
+ENGINE_CHECKS = {
+    "onnx-tests": "node_tests",
+    "graphs": "drawn.random_graphs",
+    "layers": "fused_layers",
+    "operators": "plugin_engines",
+    "rules": "rule_examples",
+    "stress": "stress",
+    "sums": "product_sums",
+}
+"""By step, the module whose `check` is the step: those that need nothing but a folder, a time limit and notes."""
+
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 
 
@@ -263,35 +276,13 @@ def run_engine_step(arguments: argparse.Namespace, notes: Notes, ops: Sequence[O
     name, folder, limit_s, bundle = arguments.step, arguments.folder, arguments.limit, arguments.bundle
     if missing(notes):
         return
-    if name == "onnx-tests":
-        from gpucheck.node_tests import check as check_node_tests
-
-        check_node_tests(folder, limit_s, notes)
-    elif name == "graphs":
-        from gpucheck.drawn.random_graphs import check as check_graphs
-
-        check_graphs(folder, limit_s, notes)
-    elif name == "rules":
-        from gpucheck.rule_examples import check as check_rules
-
-        check_rules(folder, limit_s, notes)
-    elif name == "stress":
-        from gpucheck.stress import check as check_stress
-
-        check_stress(folder, limit_s, notes)
-    elif name == "operators":
-        from gpucheck.plugin_engines import check as check_operators
-
-        check_operators(folder, limit_s, notes)
+    if name in ENGINE_CHECKS:
+        importlib.import_module(f"gpucheck.{ENGINE_CHECKS[name]}").check(folder, limit_s, notes)
     elif name == "engine-sanitizer":
         from gpucheck.sanitizer import ENGINE_TOOLS
         from gpucheck.sanitizer import check as check_sanitizer
 
         check_sanitizer(Path(__file__).resolve(), folder, limit_s, notes, ops, ENGINE_TOOLS)
-    elif name == "sums":
-        from gpucheck.product_sums import check as check_sums
-
-        check_sums(folder, limit_s, notes)
     elif name == "networks":
         from gpucheck.networks import check as check_networks
 

@@ -13,10 +13,12 @@ from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.arrays import ArraySource, named_source
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.importers.problem import Problem
 
 _AS_IT_IS = PrecisionRequest()
 _LOOKED_INTO = Refusals()
@@ -68,9 +70,12 @@ class ConvertOptions:
             ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
             ("--timeout", self.timeout_s, is_seconds),
         )
-        self.precision.check_meaning(
-            {"--max-cost": self.tolerances is not None and self.tolerances.max_cost is not None}
-        )
+        priced = self.tolerances is not None and self.tolerances.max_cost is not None
+        self.precision.check_meaning({"--max-cost": priced})
+        if priced and self.verify is None:
+            what = "--max-cost is judged by the comparison, and there is none"
+            where, fix = "--max-cost, --no-verify", "remove one of the two"
+            raise UsageError(Problem(what, where, "--max-cost with a comparison", fix))
         expected = "" if self.expected is None else named_source("--expected", self.expected)
         check_one_expectation(expected, self.references)
 

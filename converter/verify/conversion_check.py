@@ -27,7 +27,13 @@ from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, 
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
-from trtsmith.converter.verify.graphs import computing, graphs_at_ends, verify_graphs
+from trtsmith.converter.verify.graphs import (
+    computing,
+    graphs_at_ends,
+    runs_at,
+    size_in_words,
+    verify_graphs,
+)
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
@@ -40,6 +46,7 @@ from trtsmith.converter.verify.verdict import (
     DISAGREE,
     NOT_COMPARABLE,
     TOO_COSTLY,
+    OtherSizes,
     Verdict,
     not_comparable,
     with_other_sizes,
@@ -89,7 +96,7 @@ class ConversionCheck:
         told = replace(rewritten, typed=calibrated) if own else rewritten
         verdict = self._usual(told, built, request, precision, progress, plain if own else None)
         if self.generation is not None and verdict.status != DISAGREE and verdict.ran == "graphs":
-            verdict = self._at_ends(self.generation, verdict, rewritten, plain, progress)
+            verdict = self._at_ends(self.generation, verdict, rewritten, plain, request, precision, progress)
         if precision not in QUANTIZED:
             return verdict
         return self._with_cost(verdict, rewritten, precision, progress, plain)
@@ -128,18 +135,50 @@ class ConversionCheck:
         verdict: Verdict,
         rewritten: Rewritten,
         plain: Rewritten | None,
+        request: RunRequest,
+        precision: str,
         progress: Progress,
     ) -> Verdict:
         """The verdict with the ends of the profile, where the graph in the model's own precision stands for a chosen one.
 
-        The precision pass does the same at all sizes.
+        The precision pass does the same at all sizes. An engine that was run is run there, too, where the graphs agree.
         """
         graphs, words = rewritten, ""
         if plain is not None and rewritten.precision is not None:
             graphs, words = plain, " in the model's own precision"
         sizes = graphs_at_ends(generation, graphs, self.references, self.tolerances, progress)
+        if verdict.engine_run:
+            sizes = self._engine_at_ends(generation, sizes, rewritten, request, precision, progress)
+            words = ""
         accepted = () if self.tolerances is None else self.tolerances.not_compared
         return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
+
+    def _engine_at_ends(
+        self,
+        generation: Generation,
+        sizes: OtherSizes,
+        rewritten: Rewritten,
+        request: RunRequest,
+        precision: str,
+        progress: Progress,
+    ) -> OtherSizes:
+        """The same of the engine: its comparisons take the place of the graph's where these agree."""
+        comparisons = [one for one in sizes.comparisons if one.at not in sizes.sets]
+        failed, unknown = dict(sizes.failed), dict(sizes.unknown)
+        for end, (feeds, plain) in sizes.sets.items():
+            where = size_in_words(generation, end)
+            steps_of(progress)(f"running the engine at {where}")
+            try:
+                one = self._engine(rewritten, request, InputSet(end, feeds), plain, {}, precision, progress)
+            except UsageError as error:
+                failed[end] = f"at {where}, the engine fails: {error.problems[0].what}"
+                continue
+            comparisons += one.comparisons
+            known = {compared.output for compared in one.comparisons}
+            if left := [output.why for output in one.left_out if output.output not in known]:
+                unknown[end] = f"at {where}, {'; '.join(left)}"
+        fix = runs_at(generation, failed, sizes.unknown)
+        return replace(sizes, comparisons=tuple(comparisons), failed=failed, fix=fix, unknown=unknown)
 
     def _usual(
         self,
@@ -178,7 +217,8 @@ class ConversionCheck:
         if (not graphs.agrees and not unknown) or graphs.not_run:
             return self._told(graphs)
         try:
-            verdict = self._engine(rewritten, request, expected, doubtful, precision, progress)
+            usual = InputSet("", self.feeds)
+            verdict = self._engine(rewritten, request, usual, expected, doubtful, precision, progress)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
@@ -243,6 +283,7 @@ class ConversionCheck:
         self,
         rewritten: Rewritten,
         request: RunRequest,
+        one: InputSet,
         expected: Arrays,
         doubtful: Mapping[str, str],
         precision: str,
@@ -253,11 +294,11 @@ class ConversionCheck:
             verify_engine,
             self.original,
             request,
-            (InputSet("", self.feeds),),
+            (one,),
             self.inputs,
             engine_inputs={value.name for value in rewritten.model.proto.graph.input},
             tolerances=self.tolerances,
-            expected=None if self.expected is None else [self.expected],
+            expected=None if self.expected is None else [expected],
             doubtful=doubtful,
             exact=_float32_nodes(rewritten),
             meanings=self.meanings,
@@ -267,7 +308,7 @@ class ConversionCheck:
             return compared(precision=precision)
         if precision not in QUANTIZED or self.tolerances:
             return compared(precision=precision, plain=[dict(expected)])
-        own = run_quantized(rewritten.model, self.feeds, expected, precision, rewritten.io_types)
+        own = run_quantized(rewritten.model, one.feeds, expected, precision, rewritten.io_types)
         verdict = compared(
             precision="tf32",
             plain=[own.plain],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -101,7 +101,7 @@ def compared_graphs(
         changed = run(rounding, feeds, optimise=False, in_order=True)
     except ConversionError:  # it is the norm that decides
         wanted = {c.output: expected[c.output] for c in found}
-        known = allowance(wanted, None, "fp32", original.proto)
+        known = allowance(wanted, (), "fp32", original.proto)
         return compare(wanted, actual, tolerances, known.allowed, at)
     return compared(original, expected, actual, own, changed, "fp32", tolerances, at)[1]
 
@@ -139,8 +139,9 @@ def graphs_at_ends(
     failed: dict[str, str] = {}
     unknown: dict[str, str] = {}
     found: list[Comparison] = []
+    sets: dict[str, tuple[Arrays, Arrays]] = {}
     for end in ends:
-        where = f"the {ENDS[end]} size, {generation.words(end)}"
+        where = size_in_words(generation, end)
         step(f"comparing at {where}")
         size = _bytes(generation, end)
         if size > MOST_BYTES:
@@ -163,10 +164,21 @@ def graphs_at_ends(
             continue
         wanted = {n: v for n, v in expected.items() if n not in random}
         own = expected if references.whole is None else None
-        found += compared_graphs(generation.model, feeds, wanted, actual, tolerances, end, own)
+        there = compared_graphs(generation.model, feeds, wanted, actual, tolerances, end, own)
+        if all(one.agrees for one in there):
+            sets[end] = feeds, expected
+        found += there
+    return OtherSizes("", tuple(found), failed, runs_at(generation, failed, unknown), unknown, sets)
+
+
+def size_in_words(generation: Generation, end: str) -> str:
+    return f"the {ENDS[end]} size, {generation.words(end)}"
+
+
+def runs_at(generation: Generation, failed: Collection[str], unknown: Collection[str]) -> str:
+    """What helps where an end of the profile fails."""
     low, high = ("opt" if end in failed or end in unknown else end for end in ("min", "max"))
-    fix = f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
-    return OtherSizes("", tuple(found), failed, fix, unknown)
+    return f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
 
 
 def computing(

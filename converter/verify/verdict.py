@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.verify.compare import Comparison
+from trtsmith.converter.verify.compare import Arrays, Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
 from trtsmith.converter.verify.tolerances import Tolerances
 
@@ -172,6 +172,7 @@ class OtherSizes:
 
     graphs: which were compared, where they are not those of the usual sizes. comparisons: of the ends where both ran.
     failed: by end, why one did not run. fix: what helps then. unknown: by end, why it was not tried.
+    sets: of the ends where both ran and agree, the inputs and the original's outputs.
     """
 
     graphs: str = ""
@@ -179,6 +180,7 @@ class OtherSizes:
     failed: Mapping[str, str] = field(default_factory=dict)
     fix: str = ""
     unknown: Mapping[str, str] = field(default_factory=dict)
+    sets: Mapping[str, tuple[Arrays, Arrays]] = field(default_factory=dict)
 
 
 def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:

@@ -2,14 +2,39 @@
 # The setting is a list of compute capabilities (86;90, also with commas or blanks, also sm86) or `release`, in the CMake
 # cache or the environment. Every one is compiled to machine code; the last also to PTX, for the GPUs that come after it.
 set(TRTSMITH_RELEASE_CUDA_ARCHITECTURES 75 80 86 89 90 100 120)
-# Short, so that a developer's build is: 86 is the target of a conversion without a GPU, 90 is what kernels are measured on.
-set(TRTSMITH_DEVELOPER_CUDA_ARCHITECTURES 86 90)
+# The target of a conversion without a GPU.
+set(TRTSMITH_CUDA_ARCHITECTURE_WITHOUT_GPU 86)
+
+# The compute capabilities of the GPUs that are here, as far as kernels can be compiled for them. Each one more is compiled
+# as long as the first: two minutes on two cores.
+function(trtsmith_architectures_here result)
+  execute_process(
+    COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE said ERROR_QUIET RESULT_VARIABLE status)
+  set(found "")
+  if(status EQUAL 0)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" capabilities "${said}")
+    foreach(capability IN LISTS capabilities)
+      string(REPLACE "." "" architecture "${capability}")
+      list(GET TRTSMITH_RELEASE_CUDA_ARCHITECTURES 0 least)
+      if(NOT architecture LESS least)
+        list(APPEND found "${architecture}")
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES found)
+    list(SORT found COMPARE NATURAL)
+  endif()
+  if(NOT found)
+    set(found ${TRTSMITH_CUDA_ARCHITECTURE_WITHOUT_GPU})
+  endif()
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()
 
 if(NOT TRTSMITH_CUDA_ARCHITECTURES)
   if(NOT "$ENV{TRTSMITH_CUDA_ARCHITECTURES}" STREQUAL "")
     set(TRTSMITH_CUDA_ARCHITECTURES "$ENV{TRTSMITH_CUDA_ARCHITECTURES}")
   else()
-    set(TRTSMITH_CUDA_ARCHITECTURES ${TRTSMITH_DEVELOPER_CUDA_ARCHITECTURES})
+    trtsmith_architectures_here(TRTSMITH_CUDA_ARCHITECTURES)
   endif()
 endif()
 if(TRTSMITH_CUDA_ARCHITECTURES STREQUAL "release")

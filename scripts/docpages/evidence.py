@@ -202,6 +202,7 @@ def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) 
         "rules": engine_tables.rule_rows,
         "graphs": engine_tables.graph_rows,
         "sums": engine_tables.sum_rows,
+        "layers": engine_tables.layer_rows,
         "stress": engine_tables.stress_rows,
         "planted": engine_tables.planted_rows,
     }[step]

@@ -52,6 +52,9 @@ WHEELS = (
 PARSER = "tensorrt-rtx-cu13-libs==1.7.1.116"
 """The first TensorRT-RTX whose ONNX parser imports plugins; of it that library alone: see rig_parser.py."""
 
+MACHINE_CODE = "90a-real"
+"""Of the libraries in a bundle: the GPUs are H100 and H200."""
+
 SOURCES = frozenset({"tensorrt-rtx-cu13"})
 """Those that are published as source only: pure Python, made into a wheel here."""
 
@@ -196,6 +199,17 @@ def _there(path: Path) -> Path:
 
 def library_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder of this checkout's compiled libraries."""
-    from trtsmith.converter.engine.libraries import FOLDER
+    from trtsmith.converter.engine.libraries import FOLDER, manifest
 
-    return Path(environment.get("TRTSMITH_LIBRARY_DIR", FOLDER))
+    folder = Path(environment.get("TRTSMITH_LIBRARY_DIR", FOLDER))
+    built = manifest(_there(folder / LIBRARIES[0]))["cuda_architectures"]
+    if MACHINE_CODE not in built:
+        raise BundleError(
+            Problem(
+                f"The libraries were compiled for {built}: on the GPU others of their kernels would run.",
+                str(folder),
+                f"{MACHINE_CODE} among them",
+                "TRTSMITH_CUDA_ARCHITECTURES='86;90' make setup",
+            )
+        )
+    return folder

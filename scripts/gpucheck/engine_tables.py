@@ -92,6 +92,21 @@ def sum_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     return [(r["layer"], str(r["products"] or ""), r["precision"], *_figures(r)) for r in order]
 
 
+def layer_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """(product, precision, layers, wrong, largest error)."""
+    order = sorted(rows, key=lambda row: (FORMS.index(row["form"]), row["product"]))
+    return [
+        (
+            r["product"],
+            r["form"],
+            str(r["layers"]),
+            str(r["wrong"]),
+            "" if r["worst"] is None else f"{r['worst']:.1e}",
+        )
+        for r in order
+    ]
+
+
 def stress_rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     """(engine, graph, where, runs, wrong)."""
     order = sorted(rows, key=lambda row: row["engine"])

@@ -147,6 +147,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"flavour": "tensorflow"}, "no TensorRT flavour 'tensorflow'"),
     ({"precision": "fp12"}, "'fp12' is no value of --precision"),
     ({"max_cost": 0.1}, "--max-cost has no meaning without --precision"),
+    (
+        {"max_cost": 0.1, "precision": "int8", "verify": None},
+        "--max-cost is judged by the comparison, and there is none",
+    ),
     ({"keep_fp32": "Conv"}, "--keep-fp32 has no meaning without --precision"),
     ({"precision": "int8", "io_precision": True}, "--io-precision has no meaning with --precision int8"),
     ({"target": "86"}, "'86' is not a list of GPU targets"),

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,6 +23,7 @@ from gpubundle.chunks import collect, pack, restore
 from gpubundle.index import INDEX, BundleError, read_index
 from gpubundle.skeleton import LEAST_BYTES, fill, strip
 from gpubundle.unpack import RTX_PARSER, exports, unpack, with_bundle
+from trtsmith.converter.engine import libraries
 
 CHUNK = 1000
 
@@ -261,3 +264,17 @@ def test_a_folder_of_files_travels_alone(tmp_path: Path, capsys: pytest.CaptureF
     assert gpu_bundle.main(["pack", "--files", str(tmp_path / "nowhere"), "--to", to]) == 2
     said = capsys.readouterr().err
     assert "There is nothing to pack." in said and "nowhere" in said
+
+
+def test_libraries_without_machine_code_for_the_gpus_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PTX of another GPU would run there, and other kernels would be measured."""
+    (tmp_path / "libtrtsmith_plugins.so").touch()
+    for built, refused in (("86-real 86", True), ("86-real 90a-real 90", False)):
+        monkeypatch.setattr(libraries, "manifest", lambda path, built=built: {"cuda_architectures": built})
+        expected: Any = (
+            pytest.raises(BundleError, match=f"compiled for {built}") if refused else nullcontext()
+        )
+        with expected:
+            assert contents.library_folder({"TRTSMITH_LIBRARY_DIR": str(tmp_path)}) == tmp_path

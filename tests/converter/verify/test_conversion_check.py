@@ -220,6 +220,37 @@ def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(
     assert code == 0 and "sizes" not in out and [c["at"] for c in verdict["comparisons"]] == ["", ""]
 
 
+def test_the_engine_is_run_at_the_ends_too(
+    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that is wrong, or fails, at one end only: TensorRT takes other kernels there."""
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
+    profiled("y = Exp (x)  z = Neg (x)")
+    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
+    assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
+    assert [len(feeds["x"]) for feeds in fake.asked] == [8, 2, 64]
+    assert [c["at"] for c in verdict["comparisons"]] == ["opt", "opt", "min", "min", "max", "max"]
+
+    fake.planted = lambda outputs: {**outputs, "y": outputs["y"] * (1.5 if outputs["y"].size == 64 else 1)}
+    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
+    assert (code, verdict["status"]) == (3, "disagree") and "y at max: " in out
+
+    def fails(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        if outputs["y"].size == 2:
+            raise UsageError(Problem("no kernel runs", "e.plan", "an engine that runs", "build it again"))
+        return outputs
+
+    fake.planted = fails
+    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
+    assert (code, verdict["status"]) == (3, "agrees in part")
+    assert (
+        "2 of 3 sizes compared" in out
+        and "at the smallest size, x=2, the engine fails: no kernel runs" in out
+    )
+    assert "(--shapes x=8:8:64)" in out
+
+
 def test_a_fault_at_another_size_is_found() -> None:
     usual = judge(
         compare({"y": np.ones((2, 3)) + np.eye(2, 3)}, {"y": np.ones((2, 3)) + np.eye(2, 3)}),
