@@ -23,20 +23,22 @@ class Tasks(TypedDict, total=False):
 
     only: Annotated[
         Texts,
-        Flag("tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
-        Flag("show the tasks and their command lines, and do nothing", "", "--list", action="store_true"),
+        Flag("tasks whose name or model matches, such as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
+        Flag(
+            "show the tasks and their command lines without running them", "", "--list", action="store_true"
+        ),
     ]
-    retry_failed: Annotated[bool, Flag("do again what was refused; what crashed or was lost is so anyway")]
+    retry_failed: Annotated[bool, Flag("also retry refused tasks; crashed and lost tasks are always retried")]
 
 
 class Place(TypedDict, total=False):
     """where they run"""
 
-    jobs: Annotated[int | None, Flag("tasks at a time (default: as many as there are cores for)", "N")]
+    jobs: Annotated[int | None, Flag("number of parallel tasks (default: as the cores allow)", "N")]
     on: Annotated[
         str | None,
         Flag(
-            "a Ray cluster (HOST:PORT), or local: a Ray that is started on this machine; needs the extra `fleet`",
+            "a Ray cluster (HOST:PORT), or local to start Ray on this machine; needs the extra `fleet`",
             "ADDRESS",
         ),
     ]
@@ -46,9 +48,14 @@ class Cache(TypedDict, total=False):
     """the cache"""
 
     cache: Annotated[
-        StrPath | None, Flag(f"its folder (default: ${VARIABLE}, or one of the user's)", "DIR", alone="cache")
+        StrPath | None,
+        Flag(
+            f"folder of the cache (default: ${VARIABLE}, else in the user's cache folder)",
+            "DIR",
+            alone="cache",
+        ),
     ]
-    no_cache: Annotated[bool, Flag("neither read nor write it", alone="cache")]
+    no_cache: Annotated[bool, Flag("do not use the cache", alone="cache")]
 
 
 class BatchOptions(Tasks, Place, Cache, total=False):

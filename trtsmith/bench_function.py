@@ -25,7 +25,7 @@ class Inputs(TypedDict, total=False):
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "of an engine: the shape to time at, as images=1x3x640x640; of a model: the profile, as for `convert`",
+            "for an engine: the shape to time at, such as images=1x3x640x640; for a model: the profile, as for `convert`",
             "NAME=SHAPE",
         ),
     ]
@@ -39,20 +39,22 @@ class Inputs(TypedDict, total=False):
         ),
     ]
     inputs: Annotated[Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ")]
-    freeze: Annotated[Texts, Flag("of a model: as for `convert`", "NAME=VALUE")]
+    freeze: Annotated[Texts, Flag("for a model: as for `convert`", "NAME=VALUE")]
 
 
 class Timing(TypedDict, total=False):
     """timing"""
 
-    warmup_ms: Annotated[float, Flag("not counted (200)", "MS", default=200.0, type=not_negative)]
-    duration_s: Annotated[float, Flag("of each run (3)", "S", default=3.0, type=not_negative)]
-    iterations: Annotated[int, Flag("at least so many inferences (10)", "N", default=10)]
-    streams: Annotated[int, Flag("contexts at the same time (1)", "N", default=1)]
+    warmup_ms: Annotated[
+        float, Flag("time before the measurement (200)", "MS", default=200.0, type=not_negative)
+    ]
+    duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, type=not_negative)]
+    iterations: Annotated[int, Flag("minimum number of inferences (10)", "N", default=10)]
+    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1)]
     transfers: Annotated[
         bool,
         Flag(
-            "inputs and outputs stay on the GPU: nothing is copied",
+            "keep inputs and outputs on the GPU, without copies",
             "",
             "--no-transfers",
             default=True,
@@ -60,12 +62,13 @@ class Timing(TypedDict, total=False):
         ),
     ]
     cuda_graph: Annotated[
-        str, Flag("a run with, a run without, or both (both)", default="both", choices=tuple(GRAPHS))
+        str,
+        Flag("time with a CUDA graph, without one, or both (both)", default="both", choices=tuple(GRAPHS)),
     ]
     layers: Annotated[
         int,
         Flag(
-            "show the N layers that take longest, and the shares of operators and plugins; 0: no profile (10)",
+            "show the N slowest layers, and the shares of operators and plugins; 0: no profile (10)",
             "N",
             default=10,
             type=int,
@@ -74,7 +77,7 @@ class Timing(TypedDict, total=False):
 
 
 class Comparison(TypedDict, total=False):
-    """comparison, of a model"""
+    """comparison, for a model"""
 
     against: Annotated[
         Texts, Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas)
@@ -82,13 +85,14 @@ class Comparison(TypedDict, total=False):
     torch: Annotated[
         str,
         Flag(
-            "gets the inputs by name as tensors, returns a callable without arguments that returns the outputs",
+            "function that takes the inputs by name as tensors, and returns a callable without arguments that returns "
+            "the outputs",
             "MODULE:FUNCTION",
         ),
     ]
     plugin_vs_native: Annotated[
         bool,
-        Flag("build the model with plugins and with their expansions into standard operators, and time both"),
+        Flag("time the model with plugins, and with their expansions into standard operators"),
     ]
 
 

@@ -21,7 +21,8 @@ class BundleOptions(TypedDict, total=False):
     batching: Annotated[
         bool | None,
         Flag(
-            "let the server join requests along the first dimension (default: where all have a dynamic one)",
+            "let the server batch requests along the first dimension (default: if all inputs and outputs have a "
+            "dynamic one)",
             alone="batching",
             action="store_const",
             const=True,

@@ -50,12 +50,12 @@ class LookedAt(TypedDict, total=False):
 
 
 class Trial(TypedDict, total=False):
-    """a build"""
+    """trial build"""
 
     build: Annotated[
         bool,
         Flag(
-            "also build the engine, which takes longer and writes none: only that tells whether TensorRT takes the graph"
+            "also build an engine and discard it: slower, but the only way to know whether TensorRT accepts the graph"
         ),
     ]
     target: Annotated[Texts, TARGET]
@@ -93,7 +93,7 @@ def build_of(given: Any) -> dict[str, Any]:
     }
     wrong = [flag for flag, value in of_build.items() if value]
     if wrong and not given.build:
-        what = f"{wrong[0]} is for a build, and none was asked for"
+        what = f"{wrong[0]} only applies with --build"
         raise UsageError(Problem(what, wrong[0], "check with --build", "add --build, or remove the flag"))
     return {
         "targets": targets_of(given.target),

@@ -80,11 +80,11 @@ class Engine(TypedDict, total=False):
     flavour: Annotated[str, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
     plugins: Annotated[Paths, PLUGINS]
-    embed_plugins: Annotated[
-        bool, Flag("put the plugin libraries into the engine: it then needs none beside it")
-    ]
+    embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")]
     workspace: Annotated[int | None, Flag("limit of TensorRT's workspace in MiB", "MIB")]
-    timing_cache: Annotated[StrPath | None, Flag("read and written, to build faster next time", "FILE")]
+    timing_cache: Annotated[
+        StrPath | None, Flag("file with timings of earlier builds, read and updated", "FILE")
+    ]
     optimization_level: Annotated[int | None, LEVEL]
     layer_details: bool
     timeout: Annotated[float | None, TIMEOUT]
@@ -92,7 +92,7 @@ class Engine(TypedDict, total=False):
 
 class Expected(TypedDict, total=False):
     expected: Annotated[
-        Arrays | None, Flag("outputs to compare with; default: the original in onnxruntime", "NPZ")
+        Arrays | None, Flag("expected outputs; default: those of the original model in onnxruntime", "NPZ")
     ]
     reference: Annotated[References | None, REFERENCE]
 
@@ -103,7 +103,7 @@ class Judged(Expected, Compared, total=False):
     max_cost: Annotated[
         float | None,
         Flag(
-            "what int8 or fp8 may change of any output of the original, as 0.05; more ends with exit code 3",
+            "how much int8 or fp8 may change any output, such as 0.05; more gives exit code 3",
             "X",
             type=cost,
         ),
@@ -111,8 +111,9 @@ class Judged(Expected, Compared, total=False):
     verify: Annotated[
         str | None,
         Flag(
-            "what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if this machine's "
-            "GPU is one that it is built for",
+            "what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if it is "
+            "built for this "
+            "machine's GPU",
             default="auto",
             alone="verify",
             choices=MODES,

@@ -28,24 +28,26 @@ from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_de
 
 class Search(TypedDict, total=False):
     output: Annotated[
-        StrPath | None, Flag("where the node is saved (MODEL's name with .located)", "DIR", "-o", "--output")
+        StrPath | None,
+        Flag("folder for the faulty node (MODEL's name with .located)", "DIR", "-o", "--output"),
     ]
     data_folder: StrPath | None
     on: Annotated[
         str,
         Flag(
-            "kernels: plugin nodes through the plugin host and the others in onnxruntime; needs no TensorRT. auto: tensorrt "
-            "where it is there",
+            "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
+            "tensorrt if it is "
+            "installed",
             default="auto",
             choices=("auto", TENSORRT, KERNELS),
         ),
     ]
-    native: Annotated[bool, Flag("build plugin nodes as standard operators, without the plugins")]
-    all: Annotated[bool, Flag("go on after the first node that is wrong")]
+    native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")]
+    all: Annotated[bool, Flag("continue after the first faulty node")]
     memory: Annotated[
         int,
         Flag(
-            f"of values between nodes at a time ({MEMORY >> 20}): twice so much on the host, once on the device",
+            f"memory for intermediate values at a time ({MEMORY >> 20}): once on the device, twice on the host",
             "MIB",
             default=MEMORY >> 20,
         ),

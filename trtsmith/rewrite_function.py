@@ -44,7 +44,7 @@ class GraphFile(TypedDict, total=False):
 
 class GraphForm(TypedDict, total=False):
     expand: Annotated[
-        bool, Flag("write custom operators as standard ones, for plain onnxruntime", alone="form")
+        bool, Flag("expand custom operators into standard ones, for plain onnxruntime", alone="form")
     ]
     plugin_v2: Annotated[
         bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form")

@@ -21,21 +21,21 @@ class Run(TypedDict, total=False):
     embedded_plugins: Annotated[
         bool,
         Flag(
-            "load the plugin libraries inside the engine although no manifest speaks of them; they run code of their own"
+            "load the engine's embedded plugin libraries even without a manifest; they run code of their own"
         ),
     ]
     profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, type=int)]
     runtime_cache: Annotated[
         StrPath | None,
         Flag(
-            "TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
+            "TensorRT-RTX: file for compiled kernels; in a folder, a file for each engine and GPU",
             "FILE",
         ),
     ]
     specialization: Annotated[
         str,
         Flag(
-            "TensorRT-RTX: compile kernels for new shapes before they run (eager), meanwhile (lazy) or never (none)",
+            "TensorRT-RTX: compile kernels for new shapes before the run (eager), in the background (lazy) or never (none)",
             default=EAGER,
             choices=SPECIALIZATIONS,
         ),

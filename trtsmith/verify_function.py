@@ -31,17 +31,19 @@ from trtsmith.options import (
 
 
 class Data(TypedDict, total=False):
-    """what is compared"""
+    """inputs and outputs"""
 
     data_folder: StrPath | None
-    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: made up", "NPZ")]
+    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ")]
     expected: Annotated[
-        Arrays | None, Flag("outputs for --inputs; default: the original in onnxruntime", "NPZ")
+        Arrays | None,
+        Flag("expected outputs for --inputs; default: those of the original model in onnxruntime", "NPZ"),
     ]
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input", "NAME=SHAPE"
+            "sizes of generated inputs, such as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
+            "NAME=SHAPE",
         ),
     ]
     reference: Annotated[References | None, REFERENCE]
@@ -52,33 +54,35 @@ class PolygraphyFiles(TypedDict, total=False):
 
     load_inputs: Annotated[
         Paths,
-        Flag("inputs that `polygraphy run --save-inputs` wrote, a file or a folder; may be repeated", "JSON"),
+        Flag("inputs from `polygraphy run --save-inputs`, a file or a folder; may be repeated", "JSON"),
     ]
     load_outputs: Annotated[
         StrPath | None,
-        Flag("outputs for --load-inputs, of one runner, that `polygraphy run --save-outputs` wrote", "JSON"),
+        Flag("outputs of one runner for --load-inputs, from `polygraphy run --save-outputs`", "JSON"),
     ]
     save_inputs: Annotated[
         StrPath | None,
-        Flag("write the inputs for `polygraphy run --load-inputs`; a name without suffix: a folder", "JSON"),
+        Flag(
+            "write the inputs for `polygraphy run --load-inputs`; a name without suffix makes a folder",
+            "JSON",
+        ),
     ]
     save_outputs: Annotated[
         StrPath | None,
         Flag(
-            "write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix: a folder",
+            "write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix makes a folder",
             "JSON",
         ),
     ]
 
 
 class Allowed(Compared, total=False):
-    """what is allowed"""
+    """tolerances"""
 
     precision: Annotated[
         str,
         Flag(
-            "what the engine computes in, by which the default tolerance is found; default: what its manifest says, and "
-            "tf32 for fp32",
+            "the engine's precision, which sets the default tolerance; default: the manifest's, with tf32 for fp32",
             choices=PRECISIONS,
         ),
     ]

@@ -62,11 +62,12 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         "--color",
         choices=MODES,
         default="auto",
-        help="colours: auto has them on a terminal, and heeds NO_COLOR and FORCE_COLOR",
+        help="colours: auto uses them on a terminal, and respects NO_COLOR and FORCE_COLOR",
     )
     parser = OverviewParser(
         prog="trtsmith",
-        description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
+        description="Converts ONNX models whose operators TensorRT cannot import into TensorRT engines, and compares "
+        "the results.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")

@@ -22,7 +22,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 
-FROZEN = "to which axes and other inputs that TensorRT wants constant are frozen"
+FROZEN = "to freeze those that TensorRT needs constant, such as axes"
 
 
 class _Terminal(TypedDict, total=False):

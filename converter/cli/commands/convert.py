@@ -35,14 +35,14 @@ _EPILOG = """examples:
 
 
 class _Terminal(TypedDict, total=False):
-    dry_run: Annotated[bool, Flag("plan only: as `trtsmith check`")]
-    report: Annotated[StrPath | None, Flag("write what was done and found to a file", "JSON")]
+    dry_run: Annotated[bool, Flag("only show the plan, like `trtsmith check`")]
+    report: Annotated[StrPath | None, Flag("write a report of the conversion to a file", "JSON")]
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("convert", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
     add_model(parser)
-    inputs = f"to compare with (default: generated), and {FROZEN}"
+    inputs = f"for the comparison (default: generated), and {FROZEN}"
     refused = f"ENGINE{SUFFIX}"
     add_options(parser, ConversionOptions, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
     parser.set_defaults(run=run)

@@ -20,10 +20,9 @@ from trtsmith.locate_function import SearchedOptions, search_of
 from trtsmith.options import Flag, StrPath
 from trtsmith.written import WrittenFiles
 
-_DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the node that is wrong, and save it with its
-tensors as a model of its own. First the rewritten graph against the original, which needs no GPU; then engines that are
-built with values between nodes as outputs. Exit code 3: a node, or several together, were found, or outputs disagree by
-what the precision rounds."""
+_DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors
+as a model. First compares the rewritten graph with the original, which needs no GPU; then engines that have intermediate
+values as outputs. Exit code 3: one or several faulty nodes were found, or the precision makes outputs disagree."""
 
 
 class _Terminal(TypedDict, total=False):
@@ -38,9 +37,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="ENGINE",
-        help="an engine of it; default: one that is built now",
+        help="an engine of the model; default: build one",
     )
-    words = {"inputs": "to compare with (default: generated)", "plugins": "of your own"}
+    words = {"inputs": "for the comparison (default: generated)", "plugins": "of your own"}
     add_options(parser, SearchedOptions, _Terminal, **words, timeout="for each build and each run")
     parser.set_defaults(run=run)
 

@@ -16,7 +16,7 @@ from trtsmith.options import Operators
 
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
-    text = "run a plugin node that `trtsmith locate` saved, by its kernel alone, and compare with its right outputs"
+    text = "run only the kernel of a plugin node that `trtsmith locate` saved, and compare its outputs"
     parser = actions.add_parser(
         "replay",
         parents=[common],
