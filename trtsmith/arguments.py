@@ -113,7 +113,7 @@ def onnx_of(model: StrPath | bytes | onnx.ModelProto, data_folder: StrPath | Non
     if not isinstance(source, (Path, ModelBytes)):
         expected = "the ONNX model: a path, an onnx.ModelProto, or the bytes of one"
         fix = "convert it with save_onnx=..., and give that file"
-        raise UsageError(Problem(f"{source} is no ONNX model", "model", expected, fix))
+        raise UsageError(Problem(f"{source} is not an ONNX model", "model", expected, fix))
     return source
 
 
@@ -121,7 +121,7 @@ def _refuse(name: str, given: Mapping[str, Any], needs: str) -> None:
     """UsageError for arguments that mean nothing with this kind of model."""
     problems = [
         Problem(
-            f"{argument} is given for a model that is none of PyTorch's",
+            f"{argument} is given for a model that does not come from PyTorch",
             f"{name}: {argument}",
             needs,
             "leave it out",

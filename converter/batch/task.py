@@ -236,7 +236,7 @@ def cancelled(task: BatchTask) -> Problem:
         "the task was ended before it was done",
         task.name,
         "a batch that is left to end",
-        "run the same command again: it does what is left",
+        "run the same command again to continue",
     )
 
 

@@ -97,7 +97,7 @@ def memory_problem(error: BaseException | None = None) -> Problem | None:
         f"address space limited to {limit >> 20:,} MiB (ulimit -v)" if limited else "this machine's memory"
     )
     fix = "raise the limit (ulimit -v), or give the command a machine or container with more memory"
-    return Problem(what, where, "memory for the model and what is done with it", fix)
+    return Problem(what, where, "memory for the model and its conversion", fix)
 
 
 def file_problem(error: OSError) -> Problem | None:

@@ -156,7 +156,7 @@ def _internal(error: Exception) -> Problem:
     return Problem(
         f"internal error: {type(error).__name__}: {error}",
         f"{Path(frame.filename).name}, line {frame.lineno}",
-        "a result, or a message that says what is wrong with the input",
+        "a result, or a message about the input",
         "run the command again with -v, and report what it prints, with the model if you can share it",
     )
 

@@ -73,7 +73,7 @@ class ConvertOptions:
         priced = self.tolerances is not None and self.tolerances.max_cost is not None
         self.precision.check_meaning({"--max-cost": priced})
         if priced and self.verify is None:
-            what = "--max-cost is judged by the comparison, and there is none"
+            what = "--max-cost needs the comparison, which is turned off"
             where, fix = "--max-cost, --no-verify", "remove one of the two"
             raise UsageError(Problem(what, where, "--max-cost with a comparison", fix))
         expected = "" if self.expected is None else named_source("--expected", self.expected)

@@ -105,7 +105,10 @@ class ForeignPlugins:
             if attribute is not None and attribute.type != onnx.AttributeProto.STRING:
                 fix = f'write it as a string, {name}="1"'
                 problem = Problem(
-                    f"attribute {name!r} is no string", where, "a string, which TensorRT's parser reads", fix
+                    f"attribute {name!r} is not a string",
+                    where,
+                    "a string, which TensorRT's parser reads",
+                    fix,
                 )
                 return ForeignPlan(problem.what, stock, (problem,))
             words.append(default if attribute is None else attribute.s.decode("utf-8", "replace"))

@@ -118,7 +118,7 @@ def _value(given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
         return load_array(Path(given[1:]), "--freeze")
     elem_type = value.type.tensor_type.elem_type
     if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
-        what = f"input {value.name!r} is no tensor of numbers"
+        what = f"input {value.name!r} is not a tensor of numbers"
         raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
     dtype = numpy_dtype(elem_type)
     try:

@@ -31,7 +31,7 @@ def rewrite_model(
     refuses to take as they are. UsageError: both forms are asked for.
     """
     if expand and plugin_v2:
-        what, expected = "two forms of the graph are asked for", "one of the two"
+        what, expected = "--expand and --plugin-v2 are both given", "one of the two"
         raise UsageError(Problem(what, "--expand --plugin-v2", expected, "remove one"))
     with signs_of_life(progress or _silent) as telling:
         return _rewritten(options, telling, expand, plugin_v2)

@@ -90,7 +90,7 @@ def precision_asked(
         check_searchable(asked, f"--precision {asked.precision}")
         return asked
     if asked.precision:
-        what = "a precision is asked for, and an engine is named that has its own"
+        what = "--precision is given together with an engine, which has its own"
         where = f"--precision {asked.precision}, {engine}"
         raise UsageError(Problem(what, where, "one of the two", "remove --precision, or the engine"))
     request = engine_request(origin, io_types)

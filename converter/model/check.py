@@ -271,6 +271,6 @@ def _check_names(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
         if name in seen or not name:
             what = f"Two initializers are called {name[:200]!r}." if name else "An initializer has no name."
             yield Problem(
-                what, f"{file}: graph {graph.name!r}", "a name of its own each", "export the model again"
+                what, f"{file}: graph {graph.name!r}", "a unique name for each", "export the model again"
             )
         seen.add(name)

@@ -37,7 +37,7 @@ def _check_graph(graph: onnx.GraphProto, where: str, outer: frozenset[str]) -> I
                     if name
                     else f"One of the {kind} has no name."
                 )
-                yield Problem(what, where, "a name of its own for each", _AGAIN)
+                yield Problem(what, where, "a unique name for each", _AGAIN)
     given |= {value.name for value in graph.input}
     outputs = [value.name for value in graph.output]
     yield from _check_nodes(graph.node, given, outputs, where, outer)

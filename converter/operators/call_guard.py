@@ -32,7 +32,7 @@ from trtsmith.importers.problem import Problem
 _UNKNOWN = (KeyError, TypeError)
 """What a rule of shapes raises where a shape that it needs is not known: whoever asks takes it for that."""
 
-_FIX = "mend the definition, or leave its package out"
+_FIX = "correct the definition, or remove its package"
 
 Fits = Callable[[Any], bool]
 """Whether a result is what it should be."""

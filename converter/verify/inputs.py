@@ -47,7 +47,7 @@ def generate_inputs(
                 Problem(
                     f"input {spec.name!r} is too large to be generated: {error}",
                     f"input {spec.name!r}, {'x'.join(map(str, shape))}",
-                    "a usual shape of which this machine can hold the numbers",
+                    "a usual shape that fits in this machine's memory",
                     "give a smaller usual shape with --shapes, or --no-verify",
                 )
             ) from error

@@ -106,7 +106,7 @@ def _check_words(
         given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"
         raise UsageError(
             Problem(
-                f"the command does not have the words that it needs: {given}",
+                f"arguments are missing: {given}",
                 "trtsmith batch",
                 f"trtsmith batch {form}",
                 fix,

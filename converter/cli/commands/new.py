@@ -107,7 +107,7 @@ def _domain(options: argparse.Namespace) -> str:
         if wrong:
             needed = _BESIDE[flag]
             raise UsageError(
-                Problem(f"{flag} says nothing here", flag, f"{flag} beside {needed}", f"add {needed}")
+                Problem(f"{flag} has no effect here", flag, f"{flag} beside {needed}", f"add {needed}")
             )
     if options.from_model is not None:
         if options.node is None:
@@ -153,7 +153,7 @@ def _examples(texts: Sequence[str]) -> dict[str, str]:
                 "NAME=VALUE: x=2x3x4 for a tensor, ids=5:int64 for one of another type, window=3 for a number"
             )
             raise UsageError(
-                Problem(f"{text!r} is no example", f"--example {text}", expected, "--example x=2x3x4")
+                Problem(f"{text!r} is not an example", f"--example {text}", expected, "--example x=2x3x4")
             )
         found[name] = value
     return found

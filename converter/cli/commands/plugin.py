@@ -121,7 +121,7 @@ def _cases(options: argparse.Namespace) -> ModelCases:
         return cases_from_model(options.model, options.library, parse_shapes(options.shapes), references)
     for flag, given in (("--shapes", options.shapes), ("--reference", options.reference)):
         if given:
-            what = f"{flag} says something of a model, and none is given"
+            what = f"{flag} needs a model"
             raise UsageError(
                 Problem(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
             )

@@ -114,7 +114,7 @@ class CommandParser(argparse.ArgumentParser):
     def _unknown_flag(self, word: str, following: str) -> Problem:
         """following: the next word, which may be the flag's value."""
         name, sign, value = word.partition("=")
-        what = f"there is no flag {name}"
+        what = f"unknown flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         value = value if sign or following.startswith("-") else following
         foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)

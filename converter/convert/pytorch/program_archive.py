@@ -216,7 +216,7 @@ def _refusal(path: Path, why: str) -> InvalidModelError:
 def _foreign(path: Path) -> InvalidModelError:
     return InvalidModelError(
         Problem(
-            "the file is no program of torch.export",
+            "the file is not a program of torch.export",
             str(path),
             "a file that torch.export.save wrote; one of torch.save or torch.jit.save holds pickles, which are never loaded",
             "torch.export.save(torch.export.export(module, args), 'program.pt2')",

@@ -121,7 +121,7 @@ def _operator(value: str) -> str:
     if value in _ARITHMETIC or _HIGHER.fullmatch(value):
         return value
     if not _OPERATOR.fullmatch(value):
-        raise ProgramTextError(f"it calls {_short(value)}, which is no operator")
+        raise ProgramTextError(f"it calls {_short(value)}, which is not an operator")
     return value
 
 

@@ -118,7 +118,7 @@ def _check_engine(manifest: Manifest, engine: Path, flavour: str) -> None:
     if manifest.digest not in manifest.files.values():
         raise UsageError(
             Problem(
-                "The manifest beside the engine is about another engine.",
+                "The manifest beside the engine belongs to another engine.",
                 f"{engine}, {manifest_path(engine)}",
                 f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {manifest.digest}",
                 "convert the model again, or move the manifest away if the engine is not trtsmith's",

@@ -104,7 +104,7 @@ class Input:
                 Problem(
                     f"The array of the input {self.name!r} is not contiguous: its elements do not follow each other.",
                     f"input {self.name!r}",
-                    "elements in C order without gaps: nothing is copied behind your back",
+                    "elements in C order without gaps: trtsmith never copies them silently",
                     "tensor.contiguous() of PyTorch, cupy.ascontiguousarray",
                 )
             )
@@ -178,7 +178,7 @@ def import_or_refuse(name: str, device: Device, value: object, stream: Stream | 
     except TypeError as error:
         raise UsageError(
             Problem(
-                f"What the input {name!r} was given cannot be used: {error}",
+                f"The value of the input {name!r} cannot be used: {error}",
                 f"input {name!r}",
                 "an array of numpy, PyTorch, CuPy, or any with DLPack or __cuda_array_interface__",
                 "detach a tensor that requires a gradient, and give a dense one",

@@ -123,7 +123,7 @@ def _check_attribute(
     if not name:
         yield Problem("An attribute has no name.", where, "a name for each attribute", _FIX)
     if attribute.name in seen:
-        yield Problem(f"The attribute {name!r} is there twice.", where, "each attribute once", _FIX)
+        yield Problem(f"The attribute {name!r} is given twice.", where, "each attribute once", _FIX)
     if attribute.ref_attr_name:
         if parameters is None or attribute.ref_attr_name not in parameters:
             what = f"The attribute {name!r} takes the value of {attribute.ref_attr_name[:200]!r}."

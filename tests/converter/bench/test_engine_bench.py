@@ -364,8 +364,8 @@ def test_a_model_of_which_no_engine_runs_is_an_error(engines: Engines, model: Pa
     [
         ({"plugin_vs_native": True}, "is built already"),
         ({"freeze": ("k=3",)}, "is built already"),
-        ({"inputs": Path("x.npz"), "at": ("min",)}, "have shapes of their own"),
-        ({"against": ("onnxruntime",)}, "does not say which model"),
+        ({"inputs": Path("x.npz"), "at": ("min",)}, "already sets the shapes"),
+        ({"against": ("onnxruntime",)}, "baselines need the model"),
     ],
 )
 def test_flags_that_do_not_fit_an_engine(tmp_path: Path, options: dict[str, Any], says: str) -> None:
