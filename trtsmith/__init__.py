@@ -1,4 +1,4 @@
-"""Gets ONNX models with operators that TensorRT cannot import into TensorRT, with proof that the numbers are right.
+"""Converts ONNX models whose operators TensorRT cannot import into engines, and compares the results.
 
     import trtsmith
 

@@ -1,4 +1,4 @@
-"""The functions of the public API about reports, operators and plugin libraries; each of the others has its own module."""
+"""The functions of the public API for reports, operators and plugin libraries; each other function has its own module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of the public API as the options take them: paths, one or several of a kind, and the texts of flags.
+"""Normalises the public API's arguments: paths, single values or lists, and the texts of flags.
 
 What the command line can say is parsed in one place. Python's values become such texts, so that both are judged alike.
 """

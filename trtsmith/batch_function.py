@@ -1,4 +1,4 @@
-"""`batch` of the public API, its options, and what they ask of a batch."""
+"""The public function `batch` and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bench` of the public API, its options, and what they ask of the stages."""
+"""The public function `bench` and its options."""
 
 from __future__ import annotations
 

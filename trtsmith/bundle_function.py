@@ -1,4 +1,4 @@
-"""`bundle` of the public API, and its options."""
+"""The public function `bundle` and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check` of the public API, its options, and what they ask of the stages.
+"""The public function `check` and its options.
 
 The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """

@@ -1,4 +1,4 @@
-"""Declares the options that several commands have which read a model, or run its engine: trtsmith.options says how."""
+"""Declares options that several commands share for reading a model or running its engine (see trtsmith.options)."""
 
 from __future__ import annotations
 

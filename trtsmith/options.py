@@ -1,4 +1,4 @@
-"""Declares options, each once: its type for Python, and its flag, help, default and choices for the command line.
+"""Declares each option once: its Python type, and its flag, help, default and choices on the command line.
 
 A block is a TypedDict whose values are of a type, or Annotated with that and a Flag. A docstring without a full stop is the
 title of its flags in a command's help. The options of a command are a TypedDict of blocks, in the order in which its help

@@ -1,4 +1,4 @@
-"""`run` of the public API, its options, and what they ask of the runtime."""
+"""The public function `run` and its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify` of the public API, its options, and what they ask of the stages."""
+"""The public function `verify` and its options."""
 
 from __future__ import annotations
 

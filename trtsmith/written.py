@@ -1,4 +1,4 @@
-"""Writes the files about a call when it has ended, whichever way: a report, a page, overlays for Model Explorer."""
+"""Writes the files of a call when it ends or fails: a report, a page, overlays for Model Explorer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives a batch: what is there already is kept, what was done before comes from the cache, the rest is run."""
+"""Drives a batch: keeps finished results, takes known ones from the cache, and runs the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs tasks on a Ray, which schedules them, cancels them, and moves the bytes of models and engines."""
+"""Runs tasks on Ray, which schedules and cancels them and moves the bytes of models and engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what a conversion owes to its machine: packages, trtsmith's sources, plugin libraries, operators, and the GPU."""
+"""Collects the machine's part of a conversion: packages, trtsmith's sources, plugin libraries, operators, and the GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connects to a Ray cluster, or starts a Ray on this machine, and says in words why that does not work."""
+"""Connects to a Ray cluster or starts Ray on this machine, and explains failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of a batch: tasks as a zoo gives them, records of what came of them, and what executors say meanwhile."""
+"""Defines the data of a batch: tasks of a zoo, records of their results, and the executors' events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provides the engine to be timed: one that is there, or one that is built of a model for the occasion."""
+"""Provides the engine to time: an existing one, or one that is built from a model."""
 
 from __future__ import annotations
 

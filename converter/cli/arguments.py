@@ -1,4 +1,4 @@
-"""Reads the arguments that commands which read models have besides their declared options (trtsmith.options)."""
+"""Reads the arguments of commands that read models, besides their declared options (trtsmith.options)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hands the parsers of `convert` and `bench`, and what these check before they begin, to whoever reads a zoo."""
+"""Gives the zoo reader the parsers of `convert` and `bench`, and their checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a batch that converts: it runs the command lines of `convert` and `bench`, one task after another.
+"""The worker process of a batch: runs the command lines of `convert` and `bench`, one task after another.
 
 The parent's side is converter/batch/child.py. A request is JSON:
 

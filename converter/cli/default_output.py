@@ -1,4 +1,4 @@
-"""Names the output where -o does not: after the model, in the current folder, and never in the place of another's work."""
+"""Chooses the default output file: the model's name in the current folder, without overwriting other files."""
 
 from __future__ import annotations
 

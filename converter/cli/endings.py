@@ -1,4 +1,4 @@
-"""Ends a command that does not simply return: signals, closed standard streams, and files that fail."""
+"""Handles abnormal ends of a command: signals, closed standard streams, and file errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Analyses a model before anything is built: the graph that TensorRT gets, and how every node will reach it.
+"""Analyses a model before the build: TensorRT's graph, and the route of every node.
 
 `rewrite`, `check`, `convert`, `locate`, `bench` and the Python API all begin here.
 """

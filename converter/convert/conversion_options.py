@@ -1,4 +1,4 @@
-"""Holds what a conversion is told, and what of it is for the analysis before it; imports no later stage."""
+"""Holds the options of a conversion, and those of the analysis before it; imports no later stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans nodes of plugins that are not ours: of the user's libraries, and those that TensorRT itself brings."""
+"""Plans nodes of foreign plugins: those of the user's libraries, and TensorRT's own."""
 
 from __future__ import annotations
 

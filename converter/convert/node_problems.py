@@ -1,4 +1,4 @@
-"""Explains why a node cannot reach TensorRT: a plugin that cannot be created or run, an operator that nobody knows."""
+"""Explains why a node cannot reach TensorRT: an unknown operator, or a plugin that cannot be created or run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrites a model file for TensorRT, or for others: plain onnxruntime, or TensorRT 8.6 to 10 with V2 plugins."""
+"""Rewrites a model file for TensorRT, plain onnxruntime, or TensorRT 8.6 to 10 with V2 plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a model: how every node reaches TensorRT and, where that is asked for, whether TensorRT builds the graph."""
+"""Checks a model: how every node reaches TensorRT and, with --build, whether TensorRT builds the graph."""
 
 from __future__ import annotations
 

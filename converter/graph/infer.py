@@ -1,4 +1,4 @@
-"""Shape and type inference that goes through custom nodes."""
+"""Infers shapes and types through custom nodes."""
 
 from __future__ import annotations
 

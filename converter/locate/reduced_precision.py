@@ -1,4 +1,4 @@
-"""Gives the searched graph its precision, by manifest or flag, and finds nodes that must be in float32 in it."""
+"""Gives the searched graph its precision, by manifest or flag, and finds nodes that must stay in float32."""
 
 from __future__ import annotations
 

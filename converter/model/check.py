@@ -1,4 +1,4 @@
-"""Checks a model before anything is done with it. Works on a skeleton and reads no weights."""
+"""Checks a model before the conversion, on a skeleton without weights."""
 
 from __future__ import annotations
 

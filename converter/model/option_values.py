@@ -1,4 +1,4 @@
-"""Lists the values that options can have, whether they come from the command line or from Python."""
+"""Lists the allowed values of options, from the command line or from Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says that a step which takes long is still going on, and for how long."""
+"""Reports that a long step is still running, and for how long."""
 
 from __future__ import annotations
 

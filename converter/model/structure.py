@@ -1,4 +1,4 @@
-"""Checks that a graph is one: every value made once, by something, and before it is needed by itself. Sorts its nodes."""
+"""Checks a graph's structure: one producer for each value, and no cycles. Sorts its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and calls functions of the user, named as MODULE:FUNCTION: errors in them are messages with the line."""
+"""Loads and calls the user's functions, named MODULE:FUNCTION; errors in them become messages with the line."""
 
 from __future__ import annotations
 

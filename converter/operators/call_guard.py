@@ -1,4 +1,4 @@
-"""Makes the functions of a definition say whose they are when they raise, or give what they should not: a message then."""
+"""Turns exceptions and wrong results of a definition's functions into messages that name the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what two packages, or one and ours, cannot both have: names of plugins and operators, and aliases."""
+"""Finds conflicts between packages: equal names of plugins, operators or aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads the operator packages that are named, and puts them in force."""
+"""Loads operator packages, and activates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gathers the content of a page from what the stages give back: a conversion, a verification, a search, a timing."""
+"""Collects the content of a report from the results of a conversion, verification, search or timing."""
 
 from __future__ import annotations
 

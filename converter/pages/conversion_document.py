@@ -1,4 +1,4 @@
-"""Gathers what the page of one conversion, verification, search or timing shows, as plain data.
+"""Collects the data of one report (conversion, verification, search or timing) as plain data.
 
 format      1
 kind        "convert", "verify", "locate" or "bench". title: the model's file. command: the words of the command line

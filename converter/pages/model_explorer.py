@@ -1,4 +1,4 @@
-"""Overlays for Google's Model Explorer: its "node data", a JSON file for each thing that nodes can be coloured by.
+"""Writes overlays for Google's Model Explorer: one JSON file of node data for each property.
 
 The form is that of model_explorer/node_data_builder.py and the reader in its user interface: {"results": {key: {"value",
 "bgColor"}}, "gradient": [...]}, which without the name of a graph is of the graph that is shown. A key is the name of a

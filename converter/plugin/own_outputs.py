@@ -1,4 +1,4 @@
-"""Asks a plugin, in a child process, what its outputs are for given inputs."""
+"""Asks a plugin, in a child process, for the types and shapes of its outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runner for engines that we built, with their plugin libraries, and the loader that builds one."""
+"""Runs trtsmith's engines with their plugin libraries, and builds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives Polygraphy's TensorRT our plugins, where a model has nodes of them.
+"""Registers trtsmith's plugins with Polygraphy's TensorRT if a model needs them.
 
 Its own `--plugins` opens libraries with dlopen, which registers nothing of a library that TensorRT loads by getCreators.
 """

@@ -1,4 +1,4 @@
-"""The options that trtsmith's loader and runners share in `polygraphy run`, and those of its loader."""
+"""Defines the options that trtsmith's loader and runners share in `polygraphy run`, and those of its loader."""
 
 from __future__ import annotations
 

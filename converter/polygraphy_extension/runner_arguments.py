@@ -1,4 +1,4 @@
-"""The options of trtsmith's runners in `polygraphy run`: its reference graph, and its engines."""
+"""Defines the options of trtsmith's runners in `polygraphy run`: its reference graph, and its engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inlines functions of the model itself where TensorRT would not take their nodes in the function.
+"""Inlines the model's own functions if TensorRT would not accept their nodes inside a function.
 
 TensorRT's parser inlines functions itself, so that one with operators that it imports stays as it is.
 """

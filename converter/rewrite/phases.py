@@ -1,4 +1,4 @@
-"""Declares the phases of rewriting, in the one order in which they run.
+"""Declares the phases of rewriting and their order.
 
 Each takes a `Rewriting`, changes its graph in place, and gives the next, with records of what was done. A phase finds the
 types of the graph inferred and leaves them so. On the graph that comes out no rule of the target fires any more.

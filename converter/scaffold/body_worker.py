@@ -1,4 +1,4 @@
-"""Child side of body_rules.py: runs a stranger's function body with little memory, and with no power to start programs."""
+"""Child side of body_rules.py: runs an untrusted function body with little memory and without starting programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts an operator from a kernel in Triton and from a PyTorch function that says what it computes."""
+"""Drafts an operator from a Triton kernel and a PyTorch function with the same computation."""
 
 from __future__ import annotations
 

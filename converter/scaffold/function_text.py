@@ -1,4 +1,4 @@
-"""Writes a graph as the body of an ONNX function, with names that can be read and attributes that are filled in later."""
+"""Writes a graph as an ONNX function body, with readable names and attributes to fill in later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the node that an operator is drafted from, and what its model says of the values at its ports."""
+"""Finds the node that an operator is drafted from, and the types and shapes at its ports."""
 
 from __future__ import annotations
 

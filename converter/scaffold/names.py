@@ -1,4 +1,4 @@
-"""Holds the names of a new operator to what Python, C++, ONNX, CMake and the plugin registry take."""
+"""Checks the names of a new operator against the rules of Python, C++, ONNX, CMake and the plugin registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the comparison of `convert`: the graphs, and the engine where a GPU can run it."""
+"""Makes the comparison of `convert`: the graphs, and the engine if a GPU can run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the engine itself, run on a GPU, with onnxruntime on the original model."""
+"""Compares the outputs of the engine on a GPU with the original model in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the original model with the graph from which the engine is built, both in onnxruntime: needs no GPU."""
+"""Compares the original model with the engine's graph, both in onnxruntime. Needs no GPU."""
 
 from __future__ import annotations
 

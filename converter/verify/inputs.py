@@ -1,4 +1,4 @@
-"""Makes up inputs that nobody gave, from a fixed seed, by what the model's nodes do with them."""
+"""Generates missing inputs from a fixed seed, to fit the model's nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads --reference: functions of the user that compute the model, or nodes of it, to compare with."""
+"""Reads --reference: the user's functions that compute the model, or nodes of it."""
 
 from __future__ import annotations
 

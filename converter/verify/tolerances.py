@@ -1,4 +1,4 @@
-"""Defines how far outputs may be from their reference: by element type, and as the user says with --rtol and --atol."""
+"""Defines tolerances of outputs: by element type, and by --rtol and --atol."""
 
 from __future__ import annotations
 

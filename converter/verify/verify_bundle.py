@@ -1,4 +1,4 @@
-"""Verifies an engine, by the manifest beside it, against the model from which it was built."""
+"""Verifies an engine and its manifest against the original model."""
 
 from __future__ import annotations
 

@@ -146,13 +146,13 @@ def test_verify_says_that_the_engine_is_of_another_model(engine: FakeEngine) -> 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"flavour": "tensorflow"}, "no TensorRT flavour 'tensorflow'"),
     ({"precision": "fp12"}, "'fp12' is not a value of --precision"),
-    ({"max_cost": 0.1}, "--max-cost has no meaning without --precision"),
+    ({"max_cost": 0.1}, "--max-cost has no effect without --precision"),
     (
         {"max_cost": 0.1, "precision": "int8", "verify": None},
         "--max-cost needs the comparison, which is turned off",
     ),
-    ({"keep_fp32": "Conv"}, "--keep-fp32 has no meaning without --precision"),
-    ({"precision": "int8", "io_precision": True}, "--io-precision has no meaning with --precision int8"),
+    ({"keep_fp32": "Conv"}, "--keep-fp32 has no effect without --precision"),
+    ({"precision": "int8", "io_precision": True}, "--io-precision has no effect with --precision int8"),
     ({"target": "86"}, "'86' is not a list of GPU targets"),
     ({"target": "rtx4091"}, "did you mean RTX 4090 (sm89)"),
     ({"target": 86}, 'write it as target="sm86,sm89"'),

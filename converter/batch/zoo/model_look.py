@@ -1,4 +1,4 @@
-"""Looks at a model before anything runs, without its weights: its files, and what of its options does not fit it."""
+"""Inspects a model without its weights before a batch runs: its files, and options that do not fit it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the text of a zoo's file: its values, each with its line, and a list of all that is wrong with them."""
+"""Parses a zoo file: values with their lines, and a list of all problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith check MODEL: how every node reaches TensorRT, and everything that stands in the way."""
+"""trtsmith check MODEL: shows how every node reaches TensorRT, and every problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith locate MODEL [ENGINE]: the node that makes an engine's numbers differ from onnxruntime's."""
+"""trtsmith locate MODEL [ENGINE]: finds the node that makes an engine's results differ from onnxruntime's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith new: write the package of an operator of one's own."""
+"""trtsmith new: writes a package for the user's own operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith ops: the operators, their aliases and their types."""
+"""trtsmith ops: lists the operators, their aliases and their types."""
 
 from __future__ import annotations
 

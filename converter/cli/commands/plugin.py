@@ -1,4 +1,4 @@
-"""trtsmith plugin list|inspect|test|bench|replay|path: look into any plugin library, and hold it to TensorRT's contract."""
+"""trtsmith plugin list|inspect|test|bench|replay|path: inspects and tests any TensorRT plugin library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith plugin bench: our kernels against what else computes the same, timed on this machine's GPU."""
+"""trtsmith plugin bench: times trtsmith's kernels against other implementations on this machine's GPU."""
 
 from __future__ import annotations
 

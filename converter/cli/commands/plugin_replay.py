@@ -1,4 +1,4 @@
-"""trtsmith plugin replay: a saved plugin node through the plugin host, against its saved outputs."""
+"""trtsmith plugin replay: runs a saved plugin node through the plugin host, and compares with its saved outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtsmith run ENGINE: an engine on arrays from a file, in a process of its own."""
+"""trtsmith run ENGINE: runs an engine on arrays from a file, in a child process."""
 
 from __future__ import annotations
 

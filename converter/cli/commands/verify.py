@@ -1,4 +1,4 @@
-"""trtsmith verify MODEL ENGINE: the engine's outputs, on this machine's GPU, against onnxruntime's."""
+"""trtsmith verify MODEL ENGINE: compares the engine's outputs, on this machine's GPU, with onnxruntime's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of a command: errors in four parts, which say what was meant where that can be told."""
+"""Parses a command's arguments; errors have four parts and suggest the flag that was probably meant."""
 
 from __future__ import annotations
 

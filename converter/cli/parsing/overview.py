@@ -1,4 +1,4 @@
-"""Lists the commands in groups, and gives their help to the parser, before any is imported."""
+"""Lists the commands in groups with their help, without importing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows on one line of a terminal what is being done: stage, step, how much of it is done, and for how long."""
+"""Shows progress on one line of a terminal: stage, step, share done, and elapsed time."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Stage: builds an engine; where TensorRT refuses the graph, finds the nodes, and what is known to help there."""
+"""Stage: builds an engine; if TensorRT refuses the graph, finds the failing nodes and tries workarounds."""

@@ -1,4 +1,4 @@
-"""Calls a function of the user's, which gives a PyTorch module and its example."""
+"""Calls the user's function that returns a PyTorch module and its example."""
 
 from __future__ import annotations
 

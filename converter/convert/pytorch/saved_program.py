@@ -1,4 +1,4 @@
-"""Loads a program that torch.export.save wrote, from a copy that holds nothing but data."""
+"""Loads a program of torch.export.save from a copy that holds only data."""
 
 from __future__ import annotations
 

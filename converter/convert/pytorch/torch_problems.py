@@ -1,4 +1,4 @@
-"""Says in four parts what PyTorch's exporters refuse: the operator, the module that calls it, and what mends it."""
+"""Explains failures of PyTorch's exporters: the operator, the module that calls it, and the fix."""
 
 from __future__ import annotations
 

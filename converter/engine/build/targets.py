@@ -1,4 +1,4 @@
-"""Chooses the GPUs that an engine is built for: TensorRT-RTX is told, TensorRT builds for the GPU that is there."""
+"""Chooses the GPUs to build for: any for TensorRT-RTX, this machine's GPU for TensorRT."""
 
 from __future__ import annotations
 

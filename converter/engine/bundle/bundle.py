@@ -1,4 +1,4 @@
-"""Stage: puts side by side what a deployment needs: engine, plugin library, manifest."""
+"""Stage: writes the files of a deployment: engine, plugin library, manifest."""
 
 from __future__ import annotations
 

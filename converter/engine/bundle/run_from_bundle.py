@@ -1,4 +1,4 @@
-"""Finds all that is needed to run an engine in the manifest beside it, and checks it against what is there."""
+"""Reads the requirements of an engine from its manifest, and checks them against this machine."""
 
 from __future__ import annotations
 

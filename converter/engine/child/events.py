@@ -1,4 +1,4 @@
-"""Passes on what a child process tells its parent: one JSON line for each event, on a pipe of their own."""
+"""Sends a child process's events to its parent: one JSON line each, on a separate pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells which nodes of a graph TensorRT fails on, and saves them as a model that shows it."""
+"""Reports the nodes on which TensorRT fails, and saves them as a model that reproduces the failure."""
 
 from __future__ import annotations
 

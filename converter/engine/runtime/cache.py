@@ -1,4 +1,4 @@
-"""Keeps TensorRT-RTX's runtime cache in a file: kernels that were compiled when an engine was first used."""
+"""Keeps TensorRT-RTX's runtime cache, the kernels compiled on first use, in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explains in a user's words what went wrong when an engine was loaded or run."""
+"""Explains errors in loading or running an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binds the inputs of a session: arrays of any library become addresses, without a copy where that is possible."""
+"""Binds a session's inputs: turns arrays of any library into addresses, without a copy if possible."""
 
 from __future__ import annotations
 

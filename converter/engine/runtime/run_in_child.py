@@ -1,4 +1,4 @@
-"""Runs an engine in a child process: no crash and no CUDA error of an engine or a plugin gets into the caller's process.
+"""Runs an engine in a child process, so crashes and CUDA errors do not reach the caller's process.
 
 CUDA ends with the process that used it, so the GPU is as usable after a fault as before.
 """

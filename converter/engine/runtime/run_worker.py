@@ -1,4 +1,4 @@
-"""Child side of a run: loads the engine, runs it on each set of inputs, writes what it gives.
+"""Child side of a run: loads the engine, runs it on each set of inputs, writes the outputs.
 
 converter/engine/child says how it talks to its parent.
 """

@@ -1,4 +1,4 @@
-"""Checks the functions that a model brings: none calls itself, each is there once, and their calls unfold to few nodes."""
+"""Checks a model's functions: unique, without recursion, and small when inlined."""
 
 from __future__ import annotations
 

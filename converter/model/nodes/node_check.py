@@ -1,4 +1,4 @@
-"""Checks nodes against the schemas of their operators, so that whoever reads an attribute finds it, and of its type.
+"""Checks nodes against the schemas of their operators, so that attributes exist and have the right type.
 
 Known are ONNX's own operators and onnxruntime's; of others, that attributes are sound is all that can be said. An attribute
 that the schema does not have is let through: TensorRT ignores it, and plugins are found by two such.

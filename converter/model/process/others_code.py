@@ -1,4 +1,4 @@
-"""Lets signals end the process while C++ of others runs in it: Python's handlers wait until that returns."""
+"""Lets signals end the process during foreign C++ code, in which Python's handlers would wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells what became of each node of the original model: its route into TensorRT, the rule, the type that it computes in.
+"""Finds the route of each node of the original model, with its rule and its compute type.
 
 Nodes are matched by their names, and those without a name, or with one that several have, by the values that they make.
 """

@@ -1,4 +1,4 @@
-"""Packs a network into few, long arrays of numbers and texts: 10,000 nodes are about 2 MB of a page.
+"""Packs a network into a few long arrays of numbers and texts: 10,000 nodes take about 2 MB.
 
 texts      every text once; the other entries have their numbers
 names, ops, routes, rules, hows, dtypes, kept, attributes, holds    by node, numbers of texts

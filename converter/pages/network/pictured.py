@@ -1,4 +1,4 @@
-"""Joins a network with what is known by the names of the engine's graph: errors of values, times of layers."""
+"""Adds errors of values and times of layers, known by the engine graph's names, to a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes plugin nodes of custom nodes, by the aliases of our operators."""
+"""Replaces custom nodes by plugin nodes, by the aliases of the operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model in a later opset, where a type came to ONNX only with that."""
+"""Upgrades a model's opset if the requested type needs it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
         ('shapes.x = "1x3"\nvalues = { k = 3 }', "the model has no input 'k'", 4),
         ('shapes.x = "1x3"\nrtol = { z = 1e-3 }', "the model has no output 'z'", 4),
         ('shapes.x = "1x3"\nrtol = -1', "is not a tolerance", 4),
-        ('shapes.x = "1x3"\nkeep-fp32 = "Add"', "--keep-fp32 has no meaning without --precision", 4),
+        ('shapes.x = "1x3"\nkeep-fp32 = "Add"', "--keep-fp32 has no effect without --precision", 4),
         ('shapes.x = "1x3"\ninputs = "nowhere.npz"', "inputs names no file", 4),
         ('shapes.x = "1x3"\ninputs = "a.onnx"', "inputs names no .npz file", 4),
         ('shapes.x = "1x3"\nexpected = "a.onnx"', "expected names no .npz file", 4),
