@@ -49,9 +49,9 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.model.progress import Progress, Steps, progress_reports
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ConversionCheck, prepare
@@ -105,7 +105,7 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
-    with calling(options.references.nodes), signs_of_life(progress) as telling:
+    with calling(options.references.nodes), progress_reports(progress) as telling:
         return _convert(options, telling)
 
 

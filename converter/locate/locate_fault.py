@@ -28,7 +28,7 @@ from trtsmith.converter.locate.searched_graph import Progress, ReplayKernel, Sea
 from trtsmith.converter.locate.together import CompanySearch
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.verify.compare import Comparison
 

@@ -22,8 +22,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
-from trtsmith.converter.model.signs_of_life import signs_of_life
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given_iterations import GivenInputs, given_inputs, given_outputs
@@ -121,7 +121,7 @@ def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
 
     UsageError: what is given does not fit model or engine, or the engine cannot be run here.
     """
-    with calling(options.references.nodes), signs_of_life(progress) as telling:
+    with calling(options.references.nodes), progress_reports(progress) as telling:
         return _verified(options, telling)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trtsmith.converter.cli.text import one_line
-from trtsmith.converter.model.signs_of_life import Steps
+from trtsmith.converter.model.progress import Steps
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.plugin.bench.kernel_figures import (
     Ceilings,
     Measured,
