@@ -24,7 +24,7 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.pages.conversion_document import PageContent
-from trtsmith.converter.pages.network.pictured import PicturedNetwork, pictured
+from trtsmith.converter.pages.network.node_values import PicturedNetwork, pictured
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
 Words = Sequence[str]

@@ -18,7 +18,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import write_text
 from trtsmith.converter.pages.conversion_document import PageContent
 from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
-from trtsmith.converter.pages.network.pictured import PicturedNetwork
+from trtsmith.converter.pages.network.node_values import PicturedNetwork
 from trtsmith.importers.problem import Problem
 
 _ROUTES = {

@@ -14,7 +14,7 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.pages.network.entries import entries_of
-from trtsmith.converter.pages.network.pictured import pictured
+from trtsmith.converter.pages.network.node_values import pictured
 from trtsmith.converter.pages.network.routes import NodeRoute, routes_of
 
 
