@@ -17,8 +17,8 @@ from tests.processes import children
 from trtsmith.converter.convert.mending import building
 from trtsmith.converter.convert.mending.building import build_mended
 from trtsmith.converter.convert.mending.float_constants import with_float_constants
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation
 from trtsmith.converter.convert.mending.refusals import Mended, Refusals, refusals
+from trtsmith.converter.convert.mending.refused_graph import Mitigation, RefusedGraph
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.errors import BuildRefused, UsageError
@@ -149,7 +149,7 @@ def test_nodes_that_cannot_be_saved_do_not_hide_the_refusal(tmp_path: Path) -> N
 def test_the_verdict_is_on_the_mended_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mitigation that changes numbers is found out."""
 
-    def wrong(given: GraphToMend) -> Model | None:
+    def wrong(given: RefusedGraph) -> Model | None:
         mended = with_float_constants(given)
         if mended is not None:
             (scale,) = (t for t in mended.proto.graph.initializer if t.name == "fault/real/scale")
