@@ -17,10 +17,10 @@ import numpy as np
 import onnx
 
 from trtsmith.argument_types import checked_types
-from trtsmith.converter.convert.mending.refusals import Refusals, refusals
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
+from trtsmith.converter.convert.workarounds.refusals import Refusals, refusals
 from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.convert.mending.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.convert.precision_request import PRECISIONS
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
+from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS

@@ -8,9 +8,9 @@ from pathlib import Path
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.mending.refusals import Refusals
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import UsageError

@@ -23,8 +23,6 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.mending.building import build_mended
-from trtsmith.converter.convert.mending.refusals import Mended, Refusals
 from trtsmith.converter.convert.opening import OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
@@ -32,6 +30,8 @@ from trtsmith.converter.convert.precision import brought_to, examples, precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
+from trtsmith.converter.convert.workarounds.building import build_mended
+from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
 from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
     BuildRequest,

@@ -16,8 +16,8 @@ from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine
 from trtsmith.converter.cli.reports.comparison import render_verdict
-from trtsmith.converter.convert.mending.refusals import SUFFIX
 from trtsmith.converter.convert.pipeline import Conversion, convert
+from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options

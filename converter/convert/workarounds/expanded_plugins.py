@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.convert.mending.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.expansion import ExpansionError, expand_model

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from trtsmith.converter.convert.mending.mitigations import MITIGATIONS
-from trtsmith.converter.convert.mending.refusals import Mended, Refusals
-from trtsmith.converter.convert.mending.refused_graph import Mitigation, Profiles, RefusedGraph
+from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
+from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
+from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, Profiles, RefusedGraph
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.build.flavour import choose_flavour

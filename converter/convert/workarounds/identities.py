@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from trtsmith.converter.convert.mending.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.model import Model
