@@ -26,7 +26,7 @@ from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, Overview
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.process.scratch_folder import remove_left_folders
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
@@ -105,7 +105,7 @@ def _main(argv: Sequence[str] | None) -> int:
         build_parser(words).print_help(sys.stderr)
         return EXIT_USAGE
     try:
-        with others_code():  # libraries that are imported may wait for ever
+        with foreign_code():  # libraries that are imported may wait for ever
             parser = build_parser(words)
         options = parser.parse_args(words)
     except ImportError as error:
