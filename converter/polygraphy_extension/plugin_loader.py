@@ -57,7 +57,7 @@ def _load(names: set[str]) -> None:
     from trtsmith.converter.engine.build.plugins import registered
     from trtsmith.converter.engine.libraries import plugin_library
     from trtsmith.converter.engine.runtime.loading import load_plugins
-    from trtsmith.converter.engine.runtime.logged import process_log
+    from trtsmith.converter.engine.runtime.runtime_log import process_log
     from trtsmith.converter.operators.compiled import compiled_operators
     from trtsmith.importers.registry import package_of
 
