@@ -11,7 +11,7 @@ import numpy as np
 from trtsmith.converter.engine.runtime.device import Device, Memory, Stream
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.feeds import array_problems, value_problems
-from trtsmith.converter.engine.runtime.foreign import ForeignArray, Library, import_array, library_of
+from trtsmith.converter.engine.runtime.foreign_arrays import ForeignArray, Library, import_array, library_of
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.model.arrays import as_declared
 from trtsmith.converter.model.errors import UsageError

@@ -32,7 +32,7 @@ from trtsmith.converter.engine.runtime.cache import open_cache
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
-from trtsmith.converter.engine.runtime.foreign import stream_handle
+from trtsmith.converter.engine.runtime.foreign_arrays import stream_handle
 from trtsmith.converter.engine.runtime.loading import load_engine, read_engine
 from trtsmith.converter.engine.runtime.profiling import inspect_layers
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
