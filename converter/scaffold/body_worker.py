@@ -14,7 +14,7 @@ import numpy as np
 import onnx.reference  # noqa: F401  before lock_down: its own modules may load libraries
 
 from trtsmith.converter.engine.child.events import Events
-from trtsmith.converter.engine.child.locked_down import lock_down
+from trtsmith.converter.engine.child.sandbox import lock_down
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.scaffold.body_rules import Body
 from trtsmith.converter.scaffold.case_sizes import require_one_shape, rules_or_error
