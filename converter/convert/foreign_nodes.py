@@ -12,7 +12,7 @@ from trtsmith.converter.convert.node_problems import kind_of, new_command
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.near import misspelt
+from trtsmith.converter.model.options.suggestions import misspelt
 from trtsmith.converter.rewrite.target import Target
 from trtsmith.importers.declared.declared_creators import PARSER_VERSION, DeclaredCreator, matching
 from trtsmith.importers.declared.declared_fields import attribute_faults, attribute_notes, passed_fields

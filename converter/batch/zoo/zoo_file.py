@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.near import nearest
+from trtsmith.converter.model.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 if sys.version_info >= (3, 11):

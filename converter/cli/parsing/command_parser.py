@@ -13,7 +13,7 @@ from trtsmith.converter.cli.parsing.help_text import HelpText
 from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.model.errors import EXIT_USAGE
-from trtsmith.converter.model.options.near import nearest
+from trtsmith.converter.model.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 
