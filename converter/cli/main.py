@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trtsmith.converter.cli.console import Console, on_terminal
-from trtsmith.converter.cli.endings import (
+from trtsmith.converter.cli.exit_handling import (
     file_problem,
     hold_standard_streams,
     memory_problem,

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.processes import checkout_environment
-from trtsmith.converter.cli.endings import signals_unwind
+from trtsmith.converter.cli.exit_handling import signals_unwind
 from trtsmith.converter.model.process.foreign_code import foreign_code
 
 RUN = """
@@ -21,7 +21,7 @@ import signal, sys, threading, time
 import numpy as np
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs beside it without
-from trtsmith.converter.cli.endings import signals_unwind
+from trtsmith.converter.cli.exit_handling import signals_unwind
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run_session
 with signals_unwind():
