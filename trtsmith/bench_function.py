@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
 from trtsmith.converter.bench.baselines import BASELINES
 from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
@@ -149,6 +149,6 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     """
     given = with_defaults(TimedOptions, options)
     asked = timing_of(Path(target), given)
-    return written.timing(
-        written.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
+    return report_files.timing(
+        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import (
     Example,
     ModelLike,
@@ -260,8 +260,8 @@ def convert(
     """
     given = with_defaults(ConversionOptions, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
-    return written.conversion(
-        written.WrittenFiles(path_of(given.html)),
+    return report_files.conversion(
+        report_files.WrittenFiles(path_of(given.html)),
         asked,
         lambda: pipeline.convert(asked, given.progress or silent),
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import (
     onnx_of,
     path_of,
@@ -108,5 +108,5 @@ def locate(
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
-    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
-    return written.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))
+    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    return report_files.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

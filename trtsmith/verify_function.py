@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import onnx_of, path_of, silent, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.references import references_of
@@ -152,5 +152,7 @@ def verify(
     """
     given = with_defaults(VerificationOptions, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
-    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
-    return written.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[0].verdict
+    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    return report_files.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[
+        0
+    ].verdict

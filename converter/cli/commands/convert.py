@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.check_function import looked_at
 from trtsmith.convert_function import ConversionOptions, conversion_of
 from trtsmith.converter.cli.arguments import add_model, model_of
@@ -22,7 +22,7 @@ from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
-from trtsmith.written import WrittenFiles
+from trtsmith.report_files import WrittenFiles
 
 _DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
 and a manifest."""
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"warning: {warning}")
         return done
 
-    done = written.conversion(WrittenFiles.of_command(options, console), asked, converted)
+    done = report_files.conversion(WrittenFiles.of_command(options, console), asked, converted)
     console.result(_summary(options.output, done))
     return EXIT_OK if done.passed else EXIT_DISAGREE
 

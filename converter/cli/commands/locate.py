@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import AGREE
@@ -18,7 +18,7 @@ from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SearchedOptions, search_of
 from trtsmith.options import Flag, StrPath
-from trtsmith.written import WrittenFiles
+from trtsmith.report_files import WrittenFiles
 
 _DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors
 as a model. First compares the rewritten graph with the original, which needs no GPU; then engines that have intermediate
@@ -48,6 +48,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or saved_folder(options.model)
     asked = search_of(options.model, options.engine, folder, options)
     files = WrittenFiles.of_command(options, console, "--json")
-    found = written.search(files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for))
+    found = report_files.search(
+        files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for)
+    )
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -25,8 +25,8 @@ from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
+from trtsmith.report_files import WrittenFiles
 from trtsmith.verify_function import VerificationOptions, verification_of
-from trtsmith.written import WrittenFiles
 
 _DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with those of the original model in
 onnxruntime, with custom operators expanded. Without --inputs, it generates inputs that fit the model, for the smallest,
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"warning: {warning}")
         return compared, found
 
-    compared, found = written.verification(files, asked, searched)
+    compared, found = report_files.verification(files, asked, searched)
     verdict = compared.verdict
     console.result(render_verdict(verdict))
     if found is not None:
