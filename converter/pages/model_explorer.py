@@ -52,11 +52,11 @@ def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
     network = content.network
     if network is None:
         return {}
-    fates = network.fates
+    routes = network.routes
     found: dict[str, dict[str, Any]] = {
-        "route": {"results": _coloured(network, lambda index: fates[index].route, _ROUTES)},
-        "rule": {"results": _coloured(network, lambda index: fates[index].rule, {})},
-        "type": {"results": _coloured(network, lambda index: fates[index].dtype, {})},
+        "route": {"results": _coloured(network, lambda index: routes[index].route, _ROUTES)},
+        "rule": {"results": _coloured(network, lambda index: routes[index].rule, {})},
+        "type": {"results": _coloured(network, lambda index: routes[index].dtype, {})},
     }
     errors: dict[int, float] = {}
     for index, _, error, _ in network.errors(content.located["values"]) if content.located else ():

@@ -29,10 +29,10 @@ _WHY_GONE = "no node of the engine's graph: constants decide it, it is part of a
 
 @dataclass(frozen=True)
 class NodeRoute:
-    """What became of a node.
+    """The route of a node.
 
-    route: of convert.plan.Route, GONE, or "" where it is not known. rule: what rewrote it, "" for nothing.
-    dtype: of its first output in the engine's graph, "" where it is not known. kept: why it kept float32 in a precision.
+    route: of convert.plan.Route, GONE, or "" if unknown. rule: the rule that rewrote it, or "".
+    dtype: of its first output in the engine's graph, "" if unknown. kept: why it stays in float32.
     stand: names of the nodes of the engine's graph that stand for it.
     """
 

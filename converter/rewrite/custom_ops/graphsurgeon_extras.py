@@ -1,5 +1,4 @@
-"""Sets aside what GraphSurgeon cannot represent: removes it before the import, and restores it after the export.
-"""
+"""Sets aside what GraphSurgeon cannot represent: removes it before the import, and restores it after the export."""
 
 from __future__ import annotations
 

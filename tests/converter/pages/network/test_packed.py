@@ -57,7 +57,7 @@ def test_a_name_of_any_length_is_packed_short(tmp_path: Path) -> None:
         [value("x", (1,))],
         [value("y", (1,))],
     )
-    data = packed(entries_of(model), pictured(model).fates)
+    data = packed(entries_of(model), pictured(model).routes)
     kept = data["texts"][data["names"][1]]
     assert len(kept) == LONGEST_NAME + 1 and kept.startswith("aaa") and kept.endswith("bbb")
 

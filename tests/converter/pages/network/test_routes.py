@@ -35,8 +35,8 @@ def test_nodes_without_names_and_with_one_name_are_told_apart_by_their_values(tm
         oh.make_node("Relu", ["d"], ["y"]),
     ]
     found = routes(load(tmp_path / "m.onnx", nodes, [value("x", (2, 4, 4))], [value("y", (2, 4, 4))]))
-    routes = {name: route.route for name, route in found.items()}
-    assert routes == {"x": "", "a": "native", "b": "plugin", "c": "plugin", "d": "native", "y": "native"}
+    by_name = {name: route.route for name, route in found.items()}
+    assert by_name == {"x": "", "a": "native", "b": "plugin", "c": "plugin", "d": "native", "y": "native"}
     assert found["b"].rule == "aliases" and "MatrixInverse" in found["b"].how
     assert found["a"].rule == ""
 
