@@ -79,20 +79,20 @@ def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
 
 @checked_types
 def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> BatchResult:
-    """Convert all models of a zoo into a folder; what it holds already is kept.
+    """Converts all models of a zoo into a folder, and keeps finished results there.
 
-    zoo:          the file that lists them, which docs/reference/zoo-files.md describes.
-    output:       the folder: of each task one with its engine and record.json; results.json, junit.xml and index.html.
+    zoo:          the zoo file (see docs/reference/zoo-files.md).
+    output:       the folder: one for each task, with its engine and record.json; results.json, junit.xml and index.html.
     only:         patterns; tasks whose name or model matches one.
-    on:           the address of a Ray cluster; "local" for a Ray that is started here; None: processes of this machine.
-    jobs:         tasks at a time, of these; None: as many as there are cores for.
+    on:           the address of a Ray cluster; "local" to start Ray here; None: processes of this machine.
+    jobs:         number of parallel tasks on this machine; None: as the cores allow.
     cache:        the folder of the cache; None: the user's.
-    no_cache:     neither read nor write it.
-    retry_failed: do again what was refused, too.
-    progress:     gets a line for each task that has ended, and each warning.
+    no_cache:     do not use the cache.
+    retry_failed: also retry refused tasks.
+    progress:     a function that gets a line for each finished task and each warning.
 
-    A task that fails raises nothing: `passed`, `statuses` and `records()` of the result say what came of it. Ctrl-C ends
-    it in order, and `signal` says so.
+    A failed task raises nothing: see `passed`, `statuses` and `records()` of the result. Ctrl-C ends the batch in order and
+    sets `signal`.
 
     >>> import trtsmith
     >>> done = trtsmith.batch("zoo.toml", "results", jobs=1, no_cache=True)

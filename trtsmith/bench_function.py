@@ -122,23 +122,23 @@ def timing_of(target: Path, given: Any) -> BenchOptions:
 
 @with_operators
 def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
-    """The times of an engine on this machine's GPU, in trtexec's terms; by layer, and against other runtimes.
+    """Times an engine on this machine's GPU, in trtexec's terms, by layer and against other runtimes.
 
-    target:    an engine; or a file whose name ends in .onnx, which is built first.
-    shapes:    of an engine, the shape to time at; of a model, the profile, as for `convert`.
+    target:    an engine; or an .onnx file, which is built first.
+    shapes:    for an engine, the shape to time at; for a model, the profile, as for `convert`.
     at:        points of the profile: "min", "opt", "max".
     inputs:    an .npz file, or arrays by name; None: generated.
-    freeze:    of a model, as for `convert`.
-    warmup_ms: not counted. duration_s: of each run. iterations: at least so many inferences.
-    streams:   contexts at the same time. transfers: whether inputs and outputs are copied from and to the host.
+    freeze:    for a model, as for `convert`.
+    warmup_ms: time before the measurement. duration_s: length of each run. iterations: minimum number of inferences.
+    streams:   number of parallel contexts. transfers: whether inputs and outputs are copied from and to the host.
     cuda_graph: "on": a run with a CUDA graph; "off": one without; "both".
     layers:    how many of the slowest layers; 0: no profile by layer.
-    against:   names of other runtimes, of a model. torch: "module:function" of a PyTorch model, as the command takes it.
-    plugin_vs_native: build the model with plugins and without, and time both.
-    timeout:   for the build, and for each engine's timing, in seconds.
-    html:      a file for a page with the times, by layer and, of a model, by node.
+    against:   names of other runtimes, for a model. torch: "module:function" of a PyTorch model, as for the command.
+    plugin_vs_native: time the model with plugins, and with their expansions into standard operators.
+    timeout:   time limit of the build, and of each engine's timing, in seconds.
+    html:      a file for a page with the times, by layer and, for a model, by node.
 
-    Other arguments are those of `convert`. The record is described in converter/bench/bench_record.py.
+    Other arguments are those of `convert`. converter/bench/bench_record.py describes the record.
 
     >>> import trtsmith
     >>> record = trtsmith.bench("model.plan")  # doctest: +SKIP

@@ -68,7 +68,7 @@ class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused,
 
 
 def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
-    """How a model is looked at that `check`, or `convert --dry-run`, is given. build: what an engine would be built with."""
+    """The options to analyse a model for `check` or `convert --dry-run`. build: options of a trial build."""
     return stage_options(
         ConvertOptions,
         CheckOptions,
@@ -83,7 +83,7 @@ def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
 
 
 def build_of(given: Any) -> dict[str, Any]:
-    """Of the options of `check`, those that are for a build. UsageError for one where none was asked for."""
+    """The options of `check` for a trial build. UsageError for one without --build."""
     of_build = {
         "--target": given.target,
         "--optimization-level": given.optimization_level is not None,
@@ -110,13 +110,13 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     **options: Unpack[CheckOptions],
 ) -> Analysis:
-    """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
+    """Checks how every node of a model reaches TensorRT, and lists all problems. Needs neither a GPU nor TensorRT.
 
-    build: whether an engine is built, too, and thrown away, for which TensorRT is needed. Only that tells whether TensorRT
-        takes the graph: without it `convertible` says that every node has a route.
+    build: whether to build an engine, too, and discard it; needs TensorRT. Only a build shows whether TensorRT accepts the
+        graph: without one, `convertible` only says that every node has a route.
 
-    Other arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then. That a model
-    cannot be converted is a result and no error.
+    Other arguments are those of `convert`; `shapes` and `values` are optional. For a model that cannot be converted, the
+    result says so; nothing is raised.
 
     >>> import trtsmith
     >>> analysis = trtsmith.check("model.onnx")
@@ -127,7 +127,7 @@ def check(
     Neg native
     com.microsoft::Inverse plugin
 
-    Raises InvalidModelError for what is no sound model, and UsageError.
+    Raises InvalidModelError for an invalid model, and UsageError.
     """
     given = with_defaults(CheckOptions, options)
     source, trial = model_of(model, args, kwargs, given), build_of(given)

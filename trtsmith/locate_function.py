@@ -83,18 +83,18 @@ def search_of(model: ModelSource, engine: Path | None, folder: Path | None, give
 def locate(
     model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[SearchedOptions]
 ) -> Located:
-    """The node that makes an engine's numbers differ from onnxruntime's.
+    """Finds the node that makes an engine's results differ from onnxruntime's.
 
     model:   the ONNX model: a path, an onnx.ModelProto or the bytes of one.
-    engine:  an engine of it; None: one that is built now.
-    output:  a folder in which the node is saved with its tensors, as a model of its own; None: nowhere.
-    data_folder: that of the external data of a ModelProto or bytes.
-    on:      "tensorrt"; "kernels": plugin nodes through the plugin host, the others in onnxruntime; "auto": tensorrt where
-        it is there.
-    native:  build plugin nodes as standard operators, without the plugins.
-    all:     go on after the first node that is wrong.
-    memory:  of values between nodes at a time, in MiB.
-    timeout: for each build and each run, in seconds.
+    engine:  an engine of the model; None: build one.
+    output:  a folder to save the node in, as a model with its tensors; None: do not save it.
+    data_folder: folder of the external data of a ModelProto or bytes.
+    on:      "tensorrt"; "kernels": run plugin nodes in the plugin host, the others in onnxruntime; "auto": tensorrt if it is
+        installed.
+    native:  build plugin nodes from standard operators, without the plugins.
+    all:     continue after the first faulty node.
+    memory:  memory for intermediate values at a time, in MiB.
+    timeout: time limit of each build and each run, in seconds.
     html:    a file for a page with the network and the errors of its values.
 
     Other arguments are those of `convert`.
@@ -104,7 +104,7 @@ def locate(
     >>> found.status, found.nodes  # doctest: +SKIP
     ('agree', ())
 
-    Raises ConversionError, InvalidModelError, and UsageError: no GPU for what was asked for.
+    Raises ConversionError, InvalidModelError, and UsageError, for instance without a GPU.
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)

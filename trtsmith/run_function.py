@@ -64,16 +64,16 @@ def run_of(engine: Path, given: Any) -> RunRequest:
 
 @checked_types
 def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
-    """An engine's outputs by name. It runs in a process of its own: a fault in a kernel ends that one only.
+    """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
 
     engine:    its file, with the manifest beside it.
     inputs:    an .npz file, or arrays by name, in the model's types.
-    embedded_plugins: load the libraries inside the engine although no manifest speaks of them; they run code of their own.
+    embedded_plugins: load the engine's embedded plugin libraries even without a manifest; they run code of their own.
     profile:   the optimization profile.
     runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
     specialization: TensorRT-RTX: when kernels for new shapes are compiled: "eager", "lazy" or "none".
     cuda_graph: whether the engine runs as a CUDA graph.
-    timeout:   of the run, in seconds.
+    timeout:   time limit of the run, in seconds.
 
     Other arguments are those of `convert`. `trtsmith.Runner` and `trtsmith.load` run engines in this process, many times.
 

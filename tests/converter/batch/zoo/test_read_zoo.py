@@ -134,7 +134,7 @@ def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
         ('shapes.x = "1x3"\ninputs = "z.npz"', "no array for input 'x'", 4),
         ('shapes.x = "1x3"\ninputs = "nets"', "inputs names a folder", 4),
         ('shapes.x = "1x3"\nops = "nowhere.py"', "ops names no file", 4),
-        ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "said twice", 5),
+        ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "given twice", 5),
         ('shapes.x = "1x3"\nreference = "m"', "names no function", 4),
         ('shapes.x = "1x3"\nverify = "graph"\nno-verify = true', "not allowed with argument", 1),
         ('shapes.x = "1x3"\nmend-with = "magic"', '"magic" is not a value of mend-with', 4),

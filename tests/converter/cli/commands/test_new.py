@@ -189,10 +189,10 @@ def test_from_an_operator_of_torch_library(here: Path, capsys: pytest.CaptureFix
 REFUSED = {
     "no domain": (["VoxelPool"], "no domain is given"),
     "a bad name": (["voxel", "--domain", "m"], "is not a name for an operator"),
-    "a node without a model": (["VoxelPool", "--domain", "m", "--node", "n"], "--node says nothing here"),
+    "a node without a model": (["VoxelPool", "--domain", "m", "--node", "n"], "--node has no effect here"),
     "an example without a function": (
         ["VoxelPool", "--domain", "m", "--example", "x=2"],
-        "--example says nothing",
+        "--example has no effect",
     ),
     "no node": (["VoxelPool", "--from-model", "model.onnx"], "the node is not named"),
     "a node's domain": (

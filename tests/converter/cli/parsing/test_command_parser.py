@@ -75,7 +75,10 @@ def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["check", "--", "--bogus"], ["check", "--bogus of a file"], ["check", "--shapes=--x"]):
         assert "unknown flag" not in trtsmith(capsys, *words).err
     refused(
-        trtsmith(capsys, "--bogus", "check", "--else"), 2, "no flag --bogus", "the command line of `trtsmith`"
+        trtsmith(capsys, "--bogus", "check", "--else"),
+        2,
+        "unknown flag --bogus",
+        "the command line of `trtsmith`",
     )
 
 
