@@ -21,7 +21,7 @@ class Problem:
     fix: str
 
     def __str__(self) -> str:
-        """The four parts as lines. Indents further lines of a part, so that a newline in a name cannot imitate another part."""
+        """The four parts as lines; further lines of a part are indented, so that a name cannot imitate another part."""
         what, where, expected, fix = (text.replace("\n", "\n    ") for text in self.to_json().values())
         return f"{what}\n  where:    {where}\n  expected: {expected}\n  fix:      {fix}"
 
