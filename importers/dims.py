@@ -1,4 +1,4 @@
-"""Represents a dimension that is not known: a value that swallows arithmetic, so that shape rules need no special cases."""
+"""Represents an unknown dimension: arithmetic on it stays unknown, so shape rules need no special cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names the element types of tensors: ONNX's number, numpy's name, the word of ONNX text, and the bits of an element."""
+"""Lists the element types of tensors: ONNX's number, numpy's name, ONNX text's word, and the bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expands plugin nodes into standard ONNX: the reference that onnxruntime runs, and the native form of the operator."""
+"""Expands plugin nodes into standard ONNX, for the reference in onnxruntime and for builds without the plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders one list of fields twice: to the node attributes that the ONNX parser reads, and to plugin fields.
+"""Converts one list of fields both to node attributes for the ONNX parser and to plugin fields.
 
 The parser turns INT(S) into INT32, FLOAT(S) into FLOAT32 and STRING into CHAR, drops what the creator does not list and
 wraps integers beyond 32 bits without a word; so fields are checked here, strictly, before anything is written.

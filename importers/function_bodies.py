@@ -1,4 +1,4 @@
-"""Fills in and runs bodies of ONNX functions that are kept as text.
+"""Fills in and runs ONNX function bodies that are kept as text.
 
 A body is text in the syntax of onnx.parser, without the braces; @name@ in it stands for the value of a field.
 """

@@ -1,4 +1,4 @@
-"""Names the values that suit an operator's input, for whoever makes some up: a network's own inputs may reach it."""
+"""Names the kinds of values that suit an operator's input, for input generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes plugin nodes of other tools' nodes: strict attributes, renamed inputs, prologue and epilogue.
+"""Converts other tools' nodes to plugin nodes: strict attributes, renamed inputs, prologue and epilogue.
 
 Pure ONNX: what comes out is a list of NodeProto, so that the graph-surgeon pass and every test share this one path.
 """

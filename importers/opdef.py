@@ -61,7 +61,7 @@ TorchFunction = Callable[[Fields, Mapping[str, Any]], tuple[Any, ...]]
 
 
 class Kind(Enum):
-    """What a field or an attribute holds."""
+    """The type of a field or an attribute."""
 
     INT = "int"
     INTS = "ints"
@@ -79,7 +79,7 @@ class Field:
     """One plugin field, which is also one attribute of the plugin node.
 
     length:  number of elements for list kinds.
-    default: value that the torch operator and the `trtsmith::` alias take when it is left out; None: required.
+    default: value for the torch operator and the `trtsmith::` alias if it is missing; None: required.
     minimum: smallest allowed element; allowed: the only allowed values.
     """
 
@@ -96,11 +96,11 @@ class Field:
 class Port:
     """One input or output. `type` is a type variable of TYPE_VARIABLES. Optional inputs come last.
 
-    positions: whether it says where to read across an image: what computes it should not be rounded to 8 bits.
-    meaning: which values the operator is made for, for whoever makes some up.
-    size: an output that holds a dimension of other outputs which depends on values, a "size tensor" of TensorRT: a
-    scalar of S, after all other outputs.
-    computed: of indices: a network computes them, and they are no constant of an engine.
+    positions: whether it holds positions in an image; its computation should not be rounded to 8 bits.
+    meaning: the kind of values that suit it, for input generation.
+    size: whether it is a size tensor of TensorRT: an output with a data-dependent dimension of other outputs, a scalar of S,
+    after all other outputs.
+    computed: for indices: whether the network computes them; otherwise they are constants of the engine.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a node was not taken. The pass that reports it adds where."""
+    """The reason why a node was refused. The pass that reports it adds the place."""
 
     reason: str
     expected: str
@@ -127,9 +127,9 @@ class Refusal:
 class Attr:
     """One attribute of an alias, as other tools write it.
 
-    default: value when absent, as the tool that defines the alias has it; None: required.
+    default: value if it is missing, as in the tool that defines the alias; None: required.
     lengths: allowed numbers of elements for list kinds; empty: any.
-    ignored: accepted and not used, because it does not change the numbers.
+    ignored: accepted but unused, because it does not change the results.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Attr:
 
 @dataclass(frozen=True)
 class AliasedNode:
-    """A node as an alias sees it, already checked against the alias's inputs and attributes.
+    """A node that matches an alias, after the check of its inputs and attributes.
 
     attrs:    attribute values by name, defaults filled in.
     present:  names of the alias's inputs that are connected.
@@ -155,7 +155,7 @@ class AliasedNode:
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
 
     def builder(self) -> Builder:
-        """Builds a prologue or an epilogue: a value that exists already is an operand by its name."""
+        """A builder for a prologue or an epilogue; existing values are operands by name."""
         return Builder(FRAGMENT_OPSET)
 
 
@@ -176,14 +176,14 @@ class Alias:
                    feeds that port; other names are used by the prologue.
     constants:     further inputs, after `inputs`, that hold attributes as constants (or are attributes of that name).
     opsets:        first and last version of the domain for which this holds; None: no end.
-    when:          whether the node means this operator (one op_type may mean several); False passes on in silence.
-    guard:         a refusal when the node means this operator but in a way that the plugin does not compute.
+    when:          whether the node means this operator (one op_type may mean several); False tries the next alias.
+    guard:         a refusal if the node means this operator in a form that the plugin cannot compute.
     fields:        plugin fields from the node.
-    prologue:      makes ports out of inputs. Floating inputs reach it in one dtype, that of the first; floating ports
-                   must leave it so.
-    epilogue:      makes the alias's outputs out of ports; output ports are named as the ports.
+    prologue:      computes ports from inputs. Floating-point inputs have the dtype of the first one; floating-point ports
+                   must have it too.
+    epilogue:      computes the alias's outputs from output ports, by the names of the ports.
     outputs:       output names in the node's order.
-    source:        who defines the alias.
+    source:        the tool that defines the alias.
     """
 
     op_type: str
@@ -207,8 +207,8 @@ class Case:
 
     inputs: from a seeded generator, floating inputs in float64, index inputs in int64; the test casts them.
     large:  too big for a CPU test; run on a GPU only.
-    tiles:  large, and reaches tiles of the kernel that small cases do not, at a size that the slowest tool of
-            compute-sanitizer still gets through.
+    tiles:  large, and covers kernel tiles that small cases miss, but small enough for the slowest tool of
+            compute-sanitizer.
     """
 
     name: str
@@ -220,10 +220,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Huge:
-    """Tensors of more than 2^31 elements on a GPU, in float16, and what a few places of the outputs must be.
+    """Tensors of more than 2^31 elements on a GPU, in float16, and the expected values at a few places of the outputs.
 
     inputs: PyTorch tensors by port name.
-    check:  of the outputs, PyTorch tensors in port order: (name of the place, what was found, what is right in float64).
+    check:  from the outputs, PyTorch tensors in port order: (name of the place, actual, expected in float64).
     """
 
     fields: Fields
@@ -233,7 +233,7 @@ class Huge:
 
 @dataclass(frozen=True)
 class HugeCase:
-    """make: from a size and a PyTorch device. size: of the GPU's case; small: at which a CPU tests `check` itself."""
+    """make: a Huge from a size and a PyTorch device. size: for the GPU; small: for a CPU test of `check` itself."""
 
     make: Callable[[int, str], Huge]
     size: int
@@ -242,9 +242,9 @@ class HugeCase:
 
 @dataclass(frozen=True)
 class Filters:
-    """Ports of a convolution's weights, whose filters lie along axis 0, and of its bias. Both are constants of an engine.
+    """Ports of a convolution's weights, with filters along axis 0, and of its bias. Both are constants of an engine.
 
-    Filter i makes channel i, axis 1, of the output, to which bias[i] is added.
+    Filter i computes channel i (axis 1) of the output, plus bias[i].
     """
 
     weights: str
@@ -253,10 +253,10 @@ class Filters:
 
 @dataclass(frozen=True)
 class Work:
-    """Floating-point operations that an operator needs, a multiplication and an addition counted as two.
+    """Floating-point operations of an operator; a multiply-add counts as two.
 
-    flops:        of interpolation, elimination and the like, which ordinary arithmetic units do, in float32.
-    matrix_flops: of products that matrix units can do, in the operator's dtype.
+    flops:        on ordinary arithmetic units in float32: interpolation, elimination and the like.
+    matrix_flops: products on matrix units, in the operator's dtype.
     """
 
     flops: int
@@ -265,7 +265,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Expansion:
-    """What an expansion is specialised for: fields, connected inputs, the dtype of the operator's key, ONNX's opset."""
+    """The parameters of an expansion: fields, connected inputs, the dtype of the operator's key, ONNX's opset."""
 
     fields: Fields
     present: frozenset[str]
@@ -274,7 +274,7 @@ class Expansion:
 
 
 Body = Union[str, GraphValue, Sequence[GraphValue]]  # noqa: UP007
-"""What an expansion gives: its outputs as values of a Builder, or the text of a function's body."""
+"""The result of an expansion: its outputs as values of a Builder, or the text of a function's body."""
 
 
 def _no_sizes(_fields: Fields, _shapes: Shapes) -> dict[str, Dim]:
@@ -285,32 +285,32 @@ def _no_sizes(_fields: Fields, _shapes: Shapes) -> dict[str, Dim]:
 class OpDef:
     """One operator.
 
-    shape:           output shapes from input shapes (see Dim for what a dimension may be), and from size ports.
+    shape:           output shapes from input shapes and size ports (see Dim).
     bounds:          the largest value of every size port, from fields and input shapes.
-    onnx:            the operator of ONNX that it computes, in whose place a rule puts it where TensorRT lacks it.
-    chain:           the pass or the rule that finds the operators of ONNX as which exporters write it; "" for none.
-    check:           what is inconsistent in the input shapes, one sentence each; dimensions are int or None.
+    onnx:            the ONNX operator that it computes; a rule uses it if TensorRT lacks that operator.
+    chain:           the pass or rule that finds the chain of ONNX operators that exporters write for it; "" for none.
+    check:           inconsistencies of the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. None for
-                     an operator without a PyTorch side: PyTorch exports those of ONNX as ONNX's own.
+                     an operator without a PyTorch operator: PyTorch exports ONNX's operators as ONNX's own.
     expand:          the outputs as values of a Builder that reads the input ports by name, using only operators that mean
-                     the same in opset 11 and later; ports of T are float32 there, the others have their dtype. Or a text
-                     in the syntax of onnx.parser, the body of a function from input ports to output ports.
-    aten:            PyTorch's own operators (name in torch.ops.aten, default overload) that mean this one: a function
-                     (emit, *arguments) of what that operator returns, where emit(*inputs, *fields) places our node.
+                     the same in opset 11 and later; ports of T are float32 there, the others have their dtype. Or the text
+                     of a function body, in the syntax of onnx.parser, from input ports to output ports.
+    aten:            equivalent PyTorch operators (name in torch.ops.aten, default overload): for each a function
+                     (emit, *arguments) that returns that operator's results, where emit(*inputs, *fields) adds the node.
     tolerance:       ||out - ref|| / ||ref|| allowed per dtype, at most twice a framework's own error in that dtype;
-                     none where outputs are exact.
-    filters:         where the weights of a convolution are; None for other operators.
+                     empty if outputs are exact.
+    filters:         the ports of a convolution's weights; None for other operators.
     tensor_cores:    whether its kernels multiply float32 on tensor cores, which round it to TF32.
-    huge:            its case of more than 2^31 elements, or why there is none.
-    benchmarks:      sizes at which networks use the operator, to time it with.
-    baselines:       other implementations to time it against, as torch_reference has them, by their names in
+    huge:            its case of more than 2^31 elements, or the reason why it has none.
+    benchmarks:      cases with sizes from networks, for timing.
+    baselines:       other implementations to time it against, in the form of torch_reference, by their names in
                      converter/plugin/bench.
-    work:            what it has to compute, from fields and the shapes of inputs and outputs by port name.
-    workspace:       whether its kernel asks TensorRT for a workspace, in some case at least.
-    float32_only:    why a network in a reduced precision should keep it in float32; "" where it need not.
-    selects:         what its outputs are, if it selects (trtsmith.converter.verify.tolerances.KINDS); "" for all others.
-    by_expansion:    whether it has no kernel, so that TensorRT computes its expansion. Ours all have one.
+    work:            its operations, from fields and the shapes of inputs and outputs by port name.
+    workspace:       whether its kernel needs a workspace in any case.
+    float32_only:    the reason to keep it in float32 in a reduced precision; "" for none.
+    selects:         the kind of its outputs, if it selects (trtsmith.converter.verify.tolerances.KINDS); "" for others.
+    by_expansion:    whether it has no kernel, so that TensorRT computes its expansion. trtsmith's own all have one.
     expansion_opset: the first opset that has the operators of `expand`.
     """
 
@@ -357,40 +357,40 @@ class OpDef:
 
     @property
     def op_types(self) -> tuple[str, ...]:
-        """What nodes that mean it are called: the plugin's name, and its aliases'."""
+        """The op_types of its nodes: the plugin's name, and its aliases'."""
         return (self.name, *(alias.op_type for alias in self.aliases))
 
     @property
     def sizes(self) -> tuple[Port, ...]:
-        """The outputs that hold dimensions which depend on values."""
+        """The size tensors among its outputs."""
         return tuple(port for port in self.outputs if port.size)
 
     @property
     def data_dependent(self) -> bool:
-        """Whether sizes of its outputs depend on values."""
+        """Whether its outputs have data-dependent shapes."""
         return bool(self.sizes)
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """The plugin interfaces that it comes with: V2 has no size tensors."""
+        """Its plugin interfaces: V2 has no size tensors."""
         return ("V3",) if self.data_dependent else ("V3", "V2")
 
     @property
     def key(self) -> str:
-        """The type variable whose dtype tells one variant of the operator from another: that of the first input."""
+        """The type variable whose dtype selects the operator's variant: that of the first input."""
         return self.inputs[0].type
 
     @property
     def constants(self) -> frozenset[str]:
-        """The inputs that are constants of an engine: a convolution's filters, and indices."""
+        """The inputs that an engine holds as constants: a convolution's filters, and indices."""
         filters = {self.filters.weights, self.filters.bias} if self.filters is not None else set()
         indices = {port.name for port in self.inputs if port.type == "I" and not port.computed}
         return frozenset(filters | indices)
 
     def dtypes(self, key: str) -> dict[str, str]:
-        """A dtype for every type variable, given that of the key: int64 for indices, the first there is for others.
+        """A dtype for every type variable, given the key's: int64 for indices, the first possible one for others.
 
-        A key of one type has that one, whatever is given: there is one variant of the operator.
+        A key with a single type ignores the given one: the operator has one variant.
         """
         variables = dict.fromkeys(port.type for port in (*self.inputs, *self.outputs))
         return {v: "int64" if v == "I" else TYPE_VARIABLES[v][0] for v in variables} | (

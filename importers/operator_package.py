@@ -1,4 +1,4 @@
-"""Defines what an operator package brings: operators from outside, and the compiled libraries that have their plugins."""
+"""Defines an operator package: operators from outside, and the plugin libraries compiled for them."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, in four parts.
+    """One problem, in four parts.
 
-    what:     what went wrong, one sentence, with the value that was not liked.
-    where:    the file, flag, node (name and op_type) or input that it is about.
-    expected: what would have been right.
-    fix:      the flag or edit that mends it.
+    what:     the problem in one sentence, with the offending value.
+    where:    the file, flag, node (name and op_type) or input.
+    expected: the expected value.
+    fix:      the flag or edit that fixes it.
     """
 
     what: str
@@ -21,7 +21,7 @@ class Problem:
     fix: str
 
     def __str__(self) -> str:
-        """Further lines of a part are indented: a name with a newline in it makes no line that looks like another part."""
+        """The four parts as lines; further lines of a part are indented, so that a name cannot imitate another part."""
         what, where, expected, fix = (text.replace("\n", "\n    ") for text in self.to_json().values())
         return f"{what}\n  where:    {where}\n  expected: {expected}\n  fix:      {fix}"
 

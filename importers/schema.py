@@ -1,4 +1,4 @@
-"""Makes ONNX schemas of operators from their definitions, and their inference functions."""
+"""Makes ONNX schemas and inference functions from operator definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes calls of operators that others registered with PyTorch as the nodes that aliases know.
+"""Writes calls of other PyTorch operators as the nodes that aliases match.
 
 An alias means the operator of PyTorch whose namespace is its domain and whose name is its op_type, or that in snake_case:
 `torchvision::roi_align` is torch.ops.torchvision.roi_align, and `mycompany::VoxelMaxPool` is

@@ -1,4 +1,4 @@
-"""Derives the PyTorch side of operators from their definitions. Importing this module defines `torch.ops.trtsmith.*`.
+"""Derives PyTorch operators from the definitions. Importing this module defines `torch.ops.trtsmith.*`.
 
 That of operators from outside is there after `define_known` where their package is in force, or after `define` of each.
 

@@ -1,4 +1,4 @@
-"""Defines how an operator's plugin is computed by a Triton kernel: data beside the kernel, in kernels/<snake>_triton.py.
+"""Declares how a Triton kernel computes an operator's plugin: data beside the kernel, in kernels/<snake>_triton.py.
 
 Ports, fields and shapes are those of the operator's OpDef. What is declared here is what a launch needs: where each
 parameter of the kernel comes from, how many programs there are, and with which constants the kernel is compiled.

@@ -1,4 +1,4 @@
-"""Gets ONNX models with operators that TensorRT cannot import into TensorRT, with proof that the numbers are right.
+"""Converts ONNX models whose operators TensorRT cannot import into engines, and compares the results.
 
     import trtsmith
 
@@ -7,24 +7,23 @@
     done = trtsmith.convert(module, (x,), dynamic_shapes=({0: batch},), output="net.plan")  # a torch.nn.Module
     y = trtsmith.load("net.plan")(x)
 
-The names in `__all__` are the public API; any other may change in any release. Each is imported when it is first used, so
-`import trtsmith` costs next to nothing, and `trtsmith.Runner` does not import what converts models.
+The names in `__all__` are the public API; all others may change in any release. Names are imported on first use, so
+`import trtsmith` is cheap, and `trtsmith.Runner` does not import the converter.
 
 Functions take the options of the commands of the same name, and return frozen results. They print nothing: `progress`
-gets a line of text for each thing that is begun. A path is a str or an os.PathLike; where several paths or texts are
-taken, a single one will do. Where a file of arrays is taken, a dict of arrays will do, and where an ONNX file is, its
-onnx.ModelProto or bytes. What a user can mend is raised as a TrtsmithError, whose `problems` say what is wrong,
-where, what was expected and what fixes it. They name options as the command line does (`--shapes` is `shapes`).
-ConversionError is of the model, InvalidModelError of a file that is no sound model, UsageError of options, files and
-the environment.
+gets a line of text for each step. A path is a str or an os.PathLike; an option for several paths or texts also takes a
+single one. Instead of a file of arrays you can pass a dict of arrays, and instead of an ONNX file its onnx.ModelProto or
+bytes. Users' mistakes raise a TrtsmithError, whose `problems` give the fault, the place, the expected value and the fix.
+They name options as on the command line (`--shapes` is `shapes`). ConversionError concerns the model, InvalidModelError an
+invalid model file, UsageError options, files and the environment.
 
-Functions may be called from several threads at once, `batch` from one. Operators of `ops` are in force in the thread of
-that call. Exports from PyTorch, and imports of what `ops` names, run one after the other; a module is exported by one
-thread at a time. An `Engine` or a `Runner` belongs to one thread at a time: load one for each. Of what belongs to the
-whole process, calls change these, and put them back: loggers and warning filters of PyTorch's exporter while it runs;
-Python's garbage collector, which pauses while a graph is rewritten; sys.path while a "module:function" is imported; for
-an opset that onnxruntime has not released, one environment variable while it opens the model. What stays: onnx's registry
-has one schema more, in the domain `trtsmith.inference`, and the soft limit on open files rises for a model of more files.
+Functions may be called from several threads at once, `batch` from one. Operators of `ops` are active in the thread of
+that call only. Exports from PyTorch, and imports for `ops`, run one after the other; only one thread exports a module at
+a time. An `Engine` or a `Runner` belongs to one thread at a time: load one for each. Calls change, and restore, this
+process-wide state: loggers and warning filters of PyTorch's exporter while it runs; Python's garbage collector, which
+pauses while a graph is rewritten; sys.path while a "module:function" is imported; for an opset that onnxruntime has not
+released, one environment variable while it opens the model. Two changes remain: onnx's registry has one more schema, in
+the domain `trtsmith.inference`, and the soft limit on open files rises for a model with many files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The functions of the public API about reports, operators and plugin libraries; each of the others has its own module."""
+"""The functions of the public API for reports, operators and plugin libraries; each other function has its own module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trtsmith.options import Paths, Progress, StrPath
 
 @checked_types
 def load_report(path: StrPath) -> Report:
-    """What --report of the commands check, convert and verify wrote, or the manifest of an engine.
+    """Reads a report that `check`, `convert` or `verify` wrote, or the manifest of an engine.
 
     >>> import trtsmith
     >>> report = trtsmith.load_report("model.manifest.json")
@@ -28,7 +28,7 @@ def load_report(path: StrPath) -> Report:
     >>> report.routes
     {'native': 1, 'plugin': 1}
 
-    Raises UsageError for a file that is none of these.
+    Raises UsageError for any other file.
     """
     return reports.load_report(Path(path))
 
@@ -44,21 +44,21 @@ def check_plugin(
     plugins_from_packages: bool = True,
     progress: Progress | None = None,
 ) -> LibraryReport:
-    """Holds every plugin of any TensorRT plugin library to TensorRT's contract, without TensorRT. Runs the library's code.
+    """Tests every plugin of a TensorRT plugin library against TensorRT's contract, without TensorRT. Runs its code.
 
     library: the shared library, of IPluginV3 or IPluginV2 plugins.
-    gpu:     whether kernels are run; None: where there is a GPU.
-    cases:   of plugins that no operator definition is about (trtsmith.converter.plugin.contract.ContractCase).
-    timeout: of one check, in seconds.
+    gpu:     whether to run kernels; None: if there is a GPU.
+    cases:   test cases of plugins without an operator definition (trtsmith.converter.plugin.contract.ContractCase).
+    timeout: time limit of one check, in seconds.
 
-    Other arguments are those of `convert`. `ok` of the result says whether nothing failed, and `render()` is the report.
+    Other arguments are those of `convert`. In the result, `ok` says whether all checks passed, and `render()` is the report.
 
     >>> import trtsmith
     >>> report = trtsmith.check_plugin("libtrtsmith_plugins.so", gpu=False)  # doctest: +SKIP
     >>> report.ok  # doctest: +SKIP
     True
 
-    Raises UsageError for a library that does not load, and where a GPU is asked for that is not there.
+    Raises UsageError for a library that does not load, and for `gpu=True` without a GPU.
     """
     tell = progress or silent
     return test_library(
@@ -73,7 +73,7 @@ def check_plugin(
 
 @with_operators
 def operators(*, ops: Paths = (), plugins_from_packages: bool = True) -> tuple[OpDef, ...]:
-    """The operators that trtsmith knows: its own, and those of the packages that `ops` and installed packages name.
+    """Lists the operators that trtsmith knows: its own, those of `ops`, and those of installed packages.
 
     >>> import trtsmith
     >>> "torchvision" in {domain for op in trtsmith.operators() for alias in op.aliases for domain in alias.domains}

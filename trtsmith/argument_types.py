@@ -1,4 +1,4 @@
-"""Refuses arguments of the public API that are of a wrong type, and shows the right one."""
+"""Checks the types of the public API's arguments, and shows the expected ones."""
 
 from __future__ import annotations
 

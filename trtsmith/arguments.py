@@ -1,4 +1,4 @@
-"""The arguments of the public API as the options take them: paths, one or several of a kind, and the texts of flags.
+"""Normalises the public API's arguments: paths, single values or lists, and the texts of flags.
 
 What the command line can say is parsed in one place. Python's values become such texts, so that both are judged alike.
 """
@@ -17,10 +17,10 @@ import numpy as np
 import onnx
 
 from trtsmith.argument_types import checked_types
-from trtsmith.converter.convert.mending.refusals import Refusals, refusals
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S, TorchModule, source_of_text
+from trtsmith.converter.convert.workarounds.refusals import Refusals, refusals
 from trtsmith.converter.model.arrays import ArraySource, load_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model_bytes import NAME, ModelBytes, ModelSource
@@ -113,7 +113,7 @@ def onnx_of(model: StrPath | bytes | onnx.ModelProto, data_folder: StrPath | Non
     if not isinstance(source, (Path, ModelBytes)):
         expected = "the ONNX model: a path, an onnx.ModelProto, or the bytes of one"
         fix = "convert it with save_onnx=..., and give that file"
-        raise UsageError(Problem(f"{source} is no ONNX model", "model", expected, fix))
+        raise UsageError(Problem(f"{source} is not an ONNX model", "model", expected, fix))
     return source
 
 
@@ -121,7 +121,7 @@ def _refuse(name: str, given: Mapping[str, Any], needs: str) -> None:
     """UsageError for arguments that mean nothing with this kind of model."""
     problems = [
         Problem(
-            f"{argument} is given for a model that is none of PyTorch's",
+            f"{argument} is given for a model that does not come from PyTorch",
             f"{name}: {argument}",
             needs,
             "leave it out",

@@ -1,4 +1,4 @@
-"""`batch` of the public API, its options, and what they ask of a batch."""
+"""The public function `batch` and its options."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ class Tasks(TypedDict, total=False):
 
     only: Annotated[
         Texts,
-        Flag("tasks whose name or model matches, as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
-        Flag("show the tasks and their command lines, and do nothing", "", "--list", action="store_true"),
+        Flag("tasks whose name or model matches, such as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
+        Flag(
+            "show the tasks and their command lines without running them", "", "--list", action="store_true"
+        ),
     ]
-    retry_failed: Annotated[bool, Flag("do again what was refused; what crashed or was lost is so anyway")]
+    retry_failed: Annotated[bool, Flag("also retry refused tasks; crashed and lost tasks are always retried")]
 
 
 class Place(TypedDict, total=False):
     """where they run"""
 
-    jobs: Annotated[int | None, Flag("tasks at a time (default: as many as there are cores for)", "N")]
+    jobs: Annotated[int | None, Flag("number of parallel tasks (default: as the cores allow)", "N")]
     on: Annotated[
         str | None,
         Flag(
-            "a Ray cluster (HOST:PORT), or local: a Ray that is started on this machine; needs the extra `fleet`",
+            "a Ray cluster (HOST:PORT), or local to start Ray on this machine; needs the extra `fleet`",
             "ADDRESS",
         ),
     ]
@@ -46,9 +48,14 @@ class Cache(TypedDict, total=False):
     """the cache"""
 
     cache: Annotated[
-        StrPath | None, Flag(f"its folder (default: ${VARIABLE}, or one of the user's)", "DIR", alone="cache")
+        StrPath | None,
+        Flag(
+            f"folder of the cache (default: ${VARIABLE}, else in the user's cache folder)",
+            "DIR",
+            alone="cache",
+        ),
     ]
-    no_cache: Annotated[bool, Flag("neither read nor write it", alone="cache")]
+    no_cache: Annotated[bool, Flag("do not use the cache", alone="cache")]
 
 
 class BatchOptions(Tasks, Place, Cache, total=False):
@@ -72,20 +79,20 @@ def batch_of(zoo: Path, folder: Path, given: Any) -> BatchRequest:
 
 @checked_types
 def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> BatchResult:
-    """Convert all models of a zoo into a folder; what it holds already is kept.
+    """Converts all models of a zoo into a folder, and keeps finished results there.
 
-    zoo:          the file that lists them, which docs/reference/zoo-files.md describes.
-    output:       the folder: of each task one with its engine and record.json; results.json, junit.xml and index.html.
+    zoo:          the zoo file (see docs/reference/zoo-files.md).
+    output:       the folder: one for each task, with its engine and record.json; results.json, junit.xml and index.html.
     only:         patterns; tasks whose name or model matches one.
-    on:           the address of a Ray cluster; "local" for a Ray that is started here; None: processes of this machine.
-    jobs:         tasks at a time, of these; None: as many as there are cores for.
+    on:           the address of a Ray cluster; "local" to start Ray here; None: processes of this machine.
+    jobs:         number of parallel tasks on this machine; None: as the cores allow.
     cache:        the folder of the cache; None: the user's.
-    no_cache:     neither read nor write it.
-    retry_failed: do again what was refused, too.
-    progress:     gets a line for each task that has ended, and each warning.
+    no_cache:     do not use the cache.
+    retry_failed: also retry refused tasks.
+    progress:     a function that gets a line for each finished task and each warning.
 
-    A task that fails raises nothing: `passed`, `statuses` and `records()` of the result say what came of it. Ctrl-C ends
-    it in order, and `signal` says so.
+    A failed task raises nothing: see `passed`, `statuses` and `records()` of the result. Ctrl-C ends the batch in order and
+    sets `signal`.
 
     >>> import trtsmith
     >>> done = trtsmith.batch("zoo.toml", "results", jobs=1, no_cache=True)

@@ -1,4 +1,4 @@
-"""`bench` of the public API, its options, and what they ask of the stages."""
+"""The public function `bench` and its options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
 from trtsmith.converter.bench.baselines import BASELINES
 from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
@@ -25,7 +25,7 @@ class Inputs(TypedDict, total=False):
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "of an engine: the shape to time at, as images=1x3x640x640; of a model: the profile, as for `convert`",
+            "for an engine: the shape to time at, such as images=1x3x640x640; for a model: the profile, as for `convert`",
             "NAME=SHAPE",
         ),
     ]
@@ -39,20 +39,22 @@ class Inputs(TypedDict, total=False):
         ),
     ]
     inputs: Annotated[Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ")]
-    freeze: Annotated[Texts, Flag("of a model: as for `convert`", "NAME=VALUE")]
+    freeze: Annotated[Texts, Flag("for a model: as for `convert`", "NAME=VALUE")]
 
 
 class Timing(TypedDict, total=False):
     """timing"""
 
-    warmup_ms: Annotated[float, Flag("not counted (200)", "MS", default=200.0, type=not_negative)]
-    duration_s: Annotated[float, Flag("of each run (3)", "S", default=3.0, type=not_negative)]
-    iterations: Annotated[int, Flag("at least so many inferences (10)", "N", default=10)]
-    streams: Annotated[int, Flag("contexts at the same time (1)", "N", default=1)]
+    warmup_ms: Annotated[
+        float, Flag("time before the measurement (200)", "MS", default=200.0, type=not_negative)
+    ]
+    duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, type=not_negative)]
+    iterations: Annotated[int, Flag("minimum number of inferences (10)", "N", default=10)]
+    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1)]
     transfers: Annotated[
         bool,
         Flag(
-            "inputs and outputs stay on the GPU: nothing is copied",
+            "keep inputs and outputs on the GPU, without copies",
             "",
             "--no-transfers",
             default=True,
@@ -60,12 +62,13 @@ class Timing(TypedDict, total=False):
         ),
     ]
     cuda_graph: Annotated[
-        str, Flag("a run with, a run without, or both (both)", default="both", choices=tuple(GRAPHS))
+        str,
+        Flag("time with a CUDA graph, without one, or both (both)", default="both", choices=tuple(GRAPHS)),
     ]
     layers: Annotated[
         int,
         Flag(
-            "show the N layers that take longest, and the shares of operators and plugins; 0: no profile (10)",
+            "show the N slowest layers, and the shares of operators and plugins; 0: no profile (10)",
             "N",
             default=10,
             type=int,
@@ -74,7 +77,7 @@ class Timing(TypedDict, total=False):
 
 
 class Comparison(TypedDict, total=False):
-    """comparison, of a model"""
+    """comparison, for a model"""
 
     against: Annotated[
         Texts, Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas)
@@ -82,13 +85,14 @@ class Comparison(TypedDict, total=False):
     torch: Annotated[
         str,
         Flag(
-            "gets the inputs by name as tensors, returns a callable without arguments that returns the outputs",
+            "function that takes the inputs by name as tensors, and returns a callable without arguments that returns "
+            "the outputs",
             "MODULE:FUNCTION",
         ),
     ]
     plugin_vs_native: Annotated[
         bool,
-        Flag("build the model with plugins and with their expansions into standard operators, and time both"),
+        Flag("time the model with plugins, and with their expansions into standard operators"),
     ]
 
 
@@ -118,23 +122,23 @@ def timing_of(target: Path, given: Any) -> BenchOptions:
 
 @with_operators
 def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
-    """The times of an engine on this machine's GPU, in trtexec's terms; by layer, and against other runtimes.
+    """Times an engine on this machine's GPU, in trtexec's terms, by layer and against other runtimes.
 
-    target:    an engine; or a file whose name ends in .onnx, which is built first.
-    shapes:    of an engine, the shape to time at; of a model, the profile, as for `convert`.
+    target:    an engine; or an .onnx file, which is built first.
+    shapes:    for an engine, the shape to time at; for a model, the profile, as for `convert`.
     at:        points of the profile: "min", "opt", "max".
     inputs:    an .npz file, or arrays by name; None: generated.
-    freeze:    of a model, as for `convert`.
-    warmup_ms: not counted. duration_s: of each run. iterations: at least so many inferences.
-    streams:   contexts at the same time. transfers: whether inputs and outputs are copied from and to the host.
+    freeze:    for a model, as for `convert`.
+    warmup_ms: time before the measurement. duration_s: length of each run. iterations: minimum number of inferences.
+    streams:   number of parallel contexts. transfers: whether inputs and outputs are copied from and to the host.
     cuda_graph: "on": a run with a CUDA graph; "off": one without; "both".
     layers:    how many of the slowest layers; 0: no profile by layer.
-    against:   names of other runtimes, of a model. torch: "module:function" of a PyTorch model, as the command takes it.
-    plugin_vs_native: build the model with plugins and without, and time both.
-    timeout:   for the build, and for each engine's timing, in seconds.
-    html:      a file for a page with the times, by layer and, of a model, by node.
+    against:   names of other runtimes, for a model. torch: "module:function" of a PyTorch model, as for the command.
+    plugin_vs_native: time the model with plugins, and with their expansions into standard operators.
+    timeout:   time limit of the build, and of each engine's timing, in seconds.
+    html:      a file for a page with the times, by layer and, for a model, by node.
 
-    Other arguments are those of `convert`. The record is described in converter/bench/bench_record.py.
+    Other arguments are those of `convert`. converter/bench/bench_record.py describes the record.
 
     >>> import trtsmith
     >>> record = trtsmith.bench("model.plan")  # doctest: +SKIP
@@ -145,6 +149,6 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     """
     given = with_defaults(TimedOptions, options)
     asked = timing_of(Path(target), given)
-    return written.timing(
-        written.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
+    return report_files.timing(
+        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
     )

@@ -1,4 +1,4 @@
-"""`bundle` of the public API, and its options."""
+"""The public function `bundle` and its options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class BundleOptions(TypedDict, total=False):
     batching: Annotated[
         bool | None,
         Flag(
-            "let the server join requests along the first dimension (default: where all have a dynamic one)",
+            "let the server batch requests along the first dimension (default: if all inputs and outputs have a "
+            "dynamic one)",
             alone="batching",
             action="store_const",
             const=True,
@@ -39,12 +40,12 @@ class BundleOptions(TypedDict, total=False):
 
 @checked_types
 def bundle(engine: StrPath, triton: StrPath, **options: Unpack[BundleOptions]) -> TritonModel:
-    """Puts an engine that `convert` wrote into a model repository of Triton Inference Server.
+    """Adds an engine of `convert` to a model repository of Triton Inference Server.
 
-    engine:   its file, with the manifest beside it; of TensorRT, with its plugins embedded.
-    triton:   the repository, made if it is not there.
-    name:     the model's; None: the engine's file name.
-    batching: whether the server joins requests along the first dimension; None: where all have a dynamic one.
+    engine:   a TensorRT engine with embedded plugins, and the manifest beside it.
+    triton:   the repository, created if missing.
+    name:     the model's name; None: the engine's file name.
+    batching: whether the server batches requests along the first dimension; None: if all have a dynamic one.
     instances: execution contexts on each GPU. queue_delay_us: how long a request waits for others, in microseconds.
 
     >>> import trtsmith

@@ -1,4 +1,4 @@
-"""`check` of the public API, its options, and what they ask of the stages.
+"""The public function `check` and its options.
 
 The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """
@@ -50,12 +50,12 @@ class LookedAt(TypedDict, total=False):
 
 
 class Trial(TypedDict, total=False):
-    """a build"""
+    """trial build"""
 
     build: Annotated[
         bool,
         Flag(
-            "also build the engine, which takes longer and writes none: only that tells whether TensorRT takes the graph"
+            "also build an engine and discard it: slower, but the only way to know whether TensorRT accepts the graph"
         ),
     ]
     target: Annotated[Texts, TARGET]
@@ -68,7 +68,7 @@ class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused,
 
 
 def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
-    """How a model is looked at that `check`, or `convert --dry-run`, is given. build: what an engine would be built with."""
+    """The options to analyse a model for `check` or `convert --dry-run`. build: options of a trial build."""
     return stage_options(
         ConvertOptions,
         CheckOptions,
@@ -83,7 +83,7 @@ def looked_at(model: GivenModel, given: Any, **build: Any) -> ConvertOptions:
 
 
 def build_of(given: Any) -> dict[str, Any]:
-    """Of the options of `check`, those that are for a build. UsageError for one where none was asked for."""
+    """The options of `check` for a trial build. UsageError for one without --build."""
     of_build = {
         "--target": given.target,
         "--optimization-level": given.optimization_level is not None,
@@ -93,7 +93,7 @@ def build_of(given: Any) -> dict[str, Any]:
     }
     wrong = [flag for flag, value in of_build.items() if value]
     if wrong and not given.build:
-        what = f"{wrong[0]} is for a build, and none was asked for"
+        what = f"{wrong[0]} only applies with --build"
         raise UsageError(Problem(what, wrong[0], "check with --build", "add --build, or remove the flag"))
     return {
         "targets": targets_of(given.target),
@@ -110,13 +110,13 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     **options: Unpack[CheckOptions],
 ) -> Analysis:
-    """How every node of a model reaches TensorRT, and everything that stands in the way. Needs no GPU and no TensorRT.
+    """Checks how every node of a model reaches TensorRT, and lists all problems. Needs neither a GPU nor TensorRT.
 
-    build: whether an engine is built, too, and thrown away, for which TensorRT is needed. Only that tells whether TensorRT
-        takes the graph: without it `convertible` says that every node has a route.
+    build: whether to build an engine, too, and discard it; needs TensorRT. Only a build shows whether TensorRT accepts the
+        graph: without one, `convertible` only says that every node has a route.
 
-    Other arguments are those of `convert`; `shapes` and `values` may be left out, and decide nothing then. That a model
-    cannot be converted is a result and no error.
+    Other arguments are those of `convert`; `shapes` and `values` are optional. For a model that cannot be converted, the
+    result says so; nothing is raised.
 
     >>> import trtsmith
     >>> analysis = trtsmith.check("model.onnx")
@@ -127,7 +127,7 @@ def check(
     Neg native
     com.microsoft::Inverse plugin
 
-    Raises InvalidModelError for what is no sound model, and UsageError.
+    Raises InvalidModelError for an invalid model, and UsageError.
     """
     given = with_defaults(CheckOptions, options)
     source, trial = model_of(model, args, kwargs, given), build_of(given)

@@ -1,4 +1,4 @@
-"""`convert` of the public API, its options, and what they ask of the stages.
+"""The public function `convert` and its options.
 
 The examples are of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import (
     Example,
     ModelLike,
@@ -80,11 +80,11 @@ class Engine(TypedDict, total=False):
     flavour: Annotated[str, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
     plugins: Annotated[Paths, PLUGINS]
-    embed_plugins: Annotated[
-        bool, Flag("put the plugin libraries into the engine: it then needs none beside it")
-    ]
+    embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")]
     workspace: Annotated[int | None, Flag("limit of TensorRT's workspace in MiB", "MIB")]
-    timing_cache: Annotated[StrPath | None, Flag("read and written, to build faster next time", "FILE")]
+    timing_cache: Annotated[
+        StrPath | None, Flag("file with timings of earlier builds, read and updated", "FILE")
+    ]
     optimization_level: Annotated[int | None, LEVEL]
     layer_details: bool
     timeout: Annotated[float | None, TIMEOUT]
@@ -92,7 +92,7 @@ class Engine(TypedDict, total=False):
 
 class Expected(TypedDict, total=False):
     expected: Annotated[
-        Arrays | None, Flag("outputs to compare with; default: the original in onnxruntime", "NPZ")
+        Arrays | None, Flag("expected outputs; default: those of the original model in onnxruntime", "NPZ")
     ]
     reference: Annotated[References | None, REFERENCE]
 
@@ -103,7 +103,7 @@ class Judged(Expected, Compared, total=False):
     max_cost: Annotated[
         float | None,
         Flag(
-            "what int8 or fp8 may change of any output of the original, as 0.05; more ends with exit code 3",
+            "how much int8 or fp8 may change any output, such as 0.05; more gives exit code 3",
             "X",
             type=cost,
         ),
@@ -111,8 +111,9 @@ class Judged(Expected, Compared, total=False):
     verify: Annotated[
         str | None,
         Flag(
-            "what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if this machine's "
-            "GPU is one that it is built for",
+            "what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if it is "
+            "built for this "
+            "machine's GPU",
             default="auto",
             alone="verify",
             choices=MODES,
@@ -163,67 +164,67 @@ def convert(
     kwargs: Mapping[str, Any] | None = None,
     **options: Unpack[ConversionOptions],
 ) -> Conversion:
-    """A TensorRT engine of a model, with the plugin library that it needs and a manifest beside it, and the verdict on it.
+    """Converts a model into a TensorRT engine with its plugin library and a manifest, and compares the results.
 
-    model:        the path of an .onnx file, an onnx.ModelProto or the bytes of one; of PyTorch a torch.nn.Module, a
-        torch.export.ExportedProgram, the path of a saved one (.pt2), "package.module:function" or "FILE.py:function", which
-        gives a module and its example. A .pt2 file and a function are loaded in a process of their own.
-    args, kwargs: example arguments of a module. Its outputs for them are what the engine is compared with, and their sizes
-        are the usual ones. The output's path may stand second, for a model file.
-    output:       the engine's file; None: the engine is given back as bytes, and nothing is written.
-    dynamic_shapes: of a module, as torch.export.export takes them; Dim(name, min=..., max=...) is the profile.
-    custom_translation_table: as torch.onnx.export takes it.
-    save_onnx:    a file for the ONNX model that a module becomes, for `verify` and `locate` later.
+    model:        the path of an .onnx file, an onnx.ModelProto or its bytes; or from PyTorch a torch.nn.Module, a
+        torch.export.ExportedProgram, the path of a saved one (.pt2), or "package.module:function" or "FILE.py:function" of a
+        function that returns a module and its example. A .pt2 file and a function are loaded in a child process.
+    args, kwargs: example arguments of a module. The engine is compared with the module's outputs for them, and their sizes
+        are the usual ones. For a model file, the output path may stand second.
+    output:       the engine's file; None: return the engine as bytes and write nothing.
+    dynamic_shapes: for a module, as in torch.export.export; Dim(name, min=..., max=...) gives the profile.
+    custom_translation_table: as in torch.onnx.export.
+    save_onnx:    a file for the exported ONNX model, for `verify` and `locate`.
+    export_timeout: time limit for loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
     export_timeout: of loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
-    data_folder:  that of the external data of a ModelProto or bytes.
+    data_folder:  folder of the external data of a ModelProto or bytes.
     shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one; or texts as --shapes
         takes them, "images=1x3x64x64".
     values:       of integer inputs that decide shapes, by name: a number, a list of numbers, or three lists as for `shapes`;
         or texts such as "sizes=[1,1]:[2,3]:[8,8]".
     freeze:       inputs that become constants: by name an array, a number or a list; or texts such as "axes=[0,1]".
-    inputs:       an .npz file, or arrays by name, to compare with; else a module's example, or generated ones. Axes and
-        other inputs that TensorRT wants constant are frozen to what is there.
-    expected:     an .npz file, or arrays by name, of outputs to compare with; None: a module's own, or what the original
-        model gives in onnxruntime.
+    inputs:       an .npz file, or arrays by name, for the comparison; default: a module's example, or generated inputs.
+        Inputs that TensorRT needs constant, such as axes, are frozen to these values.
+    expected:     an .npz file, or arrays by name, with the expected outputs; None: the module's own, or those of the
+        original model in onnxruntime.
     reference:    a function (or "module:function") that computes the model from its inputs; or functions by operator, which
-        compute the nodes of that operator, from inputs and attributes, in onnxruntime's place. numpy or PyTorch.
-    precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for the nodes that bear it; "": the types of the model.
-    keep_fp32:    nodes to leave in float32: names, patterns such as "/head/*", operators.
-    accumulate:   with "fp16" and TensorRT-RTX, which sums products of float16 in float16, what stays in float32 for that:
-        "fp16" nothing, "fp32" nodes of more than 256 products, "auto" or "" those that the outputs need.
-    float_lstm:   whether DynamicQuantizeLSTM is computed as an LSTM in float32: one fast layer, whose input and state are
-        not rounded to 8 bits before each step, so that its numbers differ from onnxruntime's by what that changes.
+        compute that operator's nodes, from inputs and attributes, instead of onnxruntime. In numpy or PyTorch.
+    precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for layers whose accuracy allows it; "": the model's types.
+    keep_fp32:    nodes to keep in float32: names, patterns such as "/head/*", operators.
+    accumulate:   for "fp16" with TensorRT-RTX, which sums float16 products in float16: the sums to keep in float32.
+        "fp16" none, "fp32" those of more than 256 products, "auto" or "" as many as the outputs' accuracy needs.
+    float_lstm:   whether to compute DynamicQuantizeLSTM as a float32 LSTM: one fast layer that does not round its input
+        and state to 8 bits. The missing rounding changes the results.
     io_precision: whether inputs and outputs get the type of `precision` too.
-    calibration:  .npz files of inputs for int8 and fp8, or arrays by name.
-    target:       GPUs to build for, such as "sm86", "rtx3090" or "sm86,sm89"; (): the GPU that is there, else sm86.
-    flavour:      "tensorrt", "tensorrt_rtx", or "auto": with a GPU tensorrt if it is there, else tensorrt_rtx.
-    plugins:      plugin libraries of your own. They run code of their own.
-    prefer_stock: whether nodes are left to the plugins that TensorRT itself brings, also where one of ours would do.
-    embed_plugins: whether the plugin libraries go into the engine.
+    calibration:  .npz files of samples for int8 and fp8, or arrays by name.
+    target:       GPUs to build for, such as "sm86", "rtx3090" or "sm86,sm89"; (): this machine's GPU, else sm86.
+    flavour:      "tensorrt", "tensorrt_rtx", or "auto": tensorrt if it is installed and there is a GPU, else tensorrt_rtx.
+    plugins:      your own plugin libraries. They run code of their own.
+    prefer_stock: whether to use TensorRT's own plugins, even for nodes that trtsmith has a plugin for.
+    embed_plugins: whether to store the plugin libraries in the engine file.
     workspace:    limit of TensorRT's workspace in MiB.
-    timing_cache: a file, read and written, to build faster next time.
+    timing_cache: a file with timings of earlier builds, read and updated.
     optimization_level: of the builder, 0 to 5.
-    layer_details: whether the engine can tell what each of its layers computes.
-    timeout:      of the build, in seconds.
-    mend:         whether nodes that TensorRT refuses are written in a way that it builds and that means the same, where one
-        is known; `mended` of the result says which.
-    mend_with:    mitigations that may change results, and are done all the same.
-    reduce:       whether the nodes are looked for that TensorRT refuses, and reduce_timeout: for how many seconds. Without
-        it nothing is mended.
+    layer_details: whether the engine keeps a description of each layer.
+    timeout:      time limit of the build, in seconds.
+    mend:         whether to apply known, exact workarounds to nodes that TensorRT refuses; see `mended` of the result.
+    mend_with:    workarounds to apply although they may change results.
+    reduce:       whether to search for the nodes that TensorRT refuses, and reduce_timeout: time limit of the search in
+        seconds. Without the search, no workaround is applied.
     refused:      the file for these nodes as a model; None: beside the output.
-    rtol, atol:   a tolerance for all outputs, or tolerances by the name of the output.
-    not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
-    compare:      by output, what it is compared as where its graph does not show it: "rows", "detections", "ranking",
-        "classes", "set", or "values" for element by element.
-    max_cost:     what int8 or fp8 may change of any output of the original; None: anything.
-    verify:       what is compared with onnxruntime: "graph", "engine" as well, or "auto": the engine as well if this
-        machine's GPU is one that it is built for; None: nothing.
-    html:         a file for a page to look at: what was done and why, the network, errors; or the problems.
-    ops:          definitions of operators of your own: a FILE.py, a folder or a dotted module with OPERATORS, which is
-        imported and so runs. The environment variable TRTSMITH_OPS names more.
-    plugins_from_packages: whether operators of installed packages count, which the entry points trtsmith.operators name.
+    rtol, atol:   a tolerance for all outputs, or tolerances by output name.
+    not_compared: names of outputs that may stay uncompared, if they cannot be compared.
+    compare:      by output, how to compare it if the graph does not show it: "rows", "detections", "ranking", "classes",
+        "set", or "values" for element by element.
+    max_cost:     how much int8 or fp8 may change any output; None: no limit.
+    verify:       what to compare with onnxruntime: "graph"; "engine" as well; "auto": the engine as well if it is built for
+        this machine's GPU; None: nothing.
+    html:         a file for an HTML report: changes and their reasons, the network, errors; or the problems.
+    ops:          definitions of your own operators: a FILE.py, a folder or a dotted module with OPERATORS. Its code is
+        imported and run. The environment variable TRTSMITH_OPS names more.
+    plugins_from_packages: whether to load operators of installed packages (entry points trtsmith.operators).
     verbose:      whether `progress` gets TensorRT's own messages too.
-    progress:     gets a line of text for each thing that is begun or done.
+    progress:     a function that gets a line of text for each step.
 
     >>> import trtsmith
     >>> done = trtsmith.convert("model.onnx", "model.plan", shapes={"x": [(1, 4, 4), (2, 4, 4), (8, 4, 4)]})
@@ -254,13 +255,13 @@ def convert(
     >>> done.verdict.status, [output.name for output in done.built.outputs]
     ('agree', ['inverse'])
 
-    Raises ConversionError, with every problem at once, for a model that cannot be converted or built; InvalidModelError;
-    UsageError. That numbers disagree is a result and no error.
+    Raises ConversionError with all problems for a model that cannot be converted or built; InvalidModelError; UsageError. If
+    outputs disagree, the result says so; nothing is raised.
     """
     given = with_defaults(ConversionOptions, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
-    return written.conversion(
-        written.WrittenFiles(path_of(given.html)),
+    return report_files.conversion(
+        report_files.WrittenFiles(path_of(given.html)),
         asked,
         lambda: pipeline.convert(asked, given.progress or silent),
     )

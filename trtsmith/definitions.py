@@ -1,4 +1,4 @@
-"""Serves definitions of operators from outside: bodies of ONNX functions, filled in, run, and exported from PyTorch."""
+"""Helpers for definitions of operators from outside: fills in and runs ONNX function bodies, and exports from PyTorch."""
 
 from __future__ import annotations
 

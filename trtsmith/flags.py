@@ -1,4 +1,4 @@
-"""Makes argparse's flags of declared options (trtsmith.options).
+"""Turns declared options (trtsmith.options) into argparse flags.
 
 argparse shows the message of an ArgumentTypeError as it is.
 """

@@ -1,4 +1,4 @@
-"""`locate` of the public API, its options, and what they ask of the stages."""
+"""The public function `locate` and its options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import (
     onnx_of,
     path_of,
@@ -28,24 +28,26 @@ from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_de
 
 class Search(TypedDict, total=False):
     output: Annotated[
-        StrPath | None, Flag("where the node is saved (MODEL's name with .located)", "DIR", "-o", "--output")
+        StrPath | None,
+        Flag("folder for the faulty node (MODEL's name with .located)", "DIR", "-o", "--output"),
     ]
     data_folder: StrPath | None
     on: Annotated[
         str,
         Flag(
-            "kernels: plugin nodes through the plugin host and the others in onnxruntime; needs no TensorRT. auto: tensorrt "
-            "where it is there",
+            "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
+            "tensorrt if it is "
+            "installed",
             default="auto",
             choices=("auto", TENSORRT, KERNELS),
         ),
     ]
-    native: Annotated[bool, Flag("build plugin nodes as standard operators, without the plugins")]
-    all: Annotated[bool, Flag("go on after the first node that is wrong")]
+    native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")]
+    all: Annotated[bool, Flag("continue after the first faulty node")]
     memory: Annotated[
         int,
         Flag(
-            f"of values between nodes at a time ({MEMORY >> 20}): twice so much on the host, once on the device",
+            f"memory for intermediate values at a time ({MEMORY >> 20}): once on the device, twice on the host",
             "MIB",
             default=MEMORY >> 20,
         ),
@@ -81,18 +83,18 @@ def search_of(model: ModelSource, engine: Path | None, folder: Path | None, give
 def locate(
     model: StrPath | bytes | ModelProto, engine: StrPath | None = None, **options: Unpack[SearchedOptions]
 ) -> Located:
-    """The node that makes an engine's numbers differ from onnxruntime's.
+    """Finds the node that makes an engine's results differ from onnxruntime's.
 
     model:   the ONNX model: a path, an onnx.ModelProto or the bytes of one.
-    engine:  an engine of it; None: one that is built now.
-    output:  a folder in which the node is saved with its tensors, as a model of its own; None: nowhere.
-    data_folder: that of the external data of a ModelProto or bytes.
-    on:      "tensorrt"; "kernels": plugin nodes through the plugin host, the others in onnxruntime; "auto": tensorrt where
-        it is there.
-    native:  build plugin nodes as standard operators, without the plugins.
-    all:     go on after the first node that is wrong.
-    memory:  of values between nodes at a time, in MiB.
-    timeout: for each build and each run, in seconds.
+    engine:  an engine of the model; None: build one.
+    output:  a folder to save the node in, as a model with its tensors; None: do not save it.
+    data_folder: folder of the external data of a ModelProto or bytes.
+    on:      "tensorrt"; "kernels": run plugin nodes in the plugin host, the others in onnxruntime; "auto": tensorrt if it is
+        installed.
+    native:  build plugin nodes from standard operators, without the plugins.
+    all:     continue after the first faulty node.
+    memory:  memory for intermediate values at a time, in MiB.
+    timeout: time limit of each build and each run, in seconds.
     html:    a file for a page with the network and the errors of its values.
 
     Other arguments are those of `convert`.
@@ -102,9 +104,9 @@ def locate(
     >>> found.status, found.nodes  # doctest: +SKIP
     ('agree', ())
 
-    Raises ConversionError, InvalidModelError, and UsageError: no GPU for what was asked for.
+    Raises ConversionError, InvalidModelError, and UsageError, for instance without a GPU.
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
-    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
-    return written.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))
+    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    return report_files.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

@@ -1,4 +1,4 @@
-"""Declares the options that several commands have which read a model, or run its engine: trtsmith.options says how."""
+"""Declares options that several commands share for reading a model or running its engine (see trtsmith.options)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.convert.mending.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.convert.precision_request import PRECISIONS
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
+from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS
@@ -20,19 +20,19 @@ from trtsmith.options import Arrays, Flag, Freeze, Paths, Ranges, Samples, StrPa
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 FLAVOUR = Flag(
-    "which TensorRT; auto: with a GPU tensorrt if it is there, else tensorrt_rtx",
+    "which TensorRT; auto: tensorrt if it is installed and there is a GPU, else tensorrt_rtx",
     default="auto",
     choices=FLAVOURS,
 )
-PREFER_STOCK = Flag("leave nodes to the plugins that TensorRT itself brings, also where one of ours would do")
+PREFER_STOCK = Flag("use TensorRT's own plugins, even for nodes that trtsmith has a plugin for")
 PLUGINS = Flag("a plugin library {}; may be repeated", "LIB")
 TARGET = Flag(
-    "GPUs to build for, as sm86,sm89 or rtx3090,l4; default: the GPU that is there, else sm86",
+    "GPUs to build for, such as sm86,sm89 or rtx3090,l4; default: this machine's GPU, else sm86",
     "SM|GPU",
     type=targets,
 )
 LEVEL = Flag("0 builds fastest, 5 searches longest", "0-5", choices=OPTIMIZATION_LEVELS, type=int)
-TIMEOUT = Flag("give the build up after this time", "SECONDS")
+TIMEOUT = Flag("time limit of the build", "SECONDS")
 INPUTS = Flag("example inputs, {}", "NPZ")
 
 
@@ -41,15 +41,15 @@ class Torch(TypedDict, total=False):
 
     dynamic_shapes: Any
     custom_translation_table: Mapping[Any, Any] | None
-    save_onnx: Annotated[StrPath | None, Flag("keep the ONNX model that the program becomes", "FILE")]
+    save_onnx: Annotated[StrPath | None, Flag("also save the exported ONNX model", "FILE")]
     export_timeout: Annotated[
-        float | None, Flag(f"give loading and exporting up after this time ({EXPORT_TIMEOUT_S:g})", "SECONDS")
+        float | None, Flag(f"time limit of loading and exporting ({EXPORT_TIMEOUT_S:g})", "SECONDS")
     ]
     data_folder: StrPath | None
 
 
 def _trtexec(name: str) -> Flag:
-    return Flag("as trtexec takes it: a:1x3x8x8,b:1x4", "SPEC", f"--{name}Shapes", default="")
+    return Flag("as in trtexec: a:1x3x8x8,b:1x4", "SPEC", f"--{name}Shapes", default="")
 
 
 class Shapes(TypedDict, total=False):
@@ -58,8 +58,9 @@ class Shapes(TypedDict, total=False):
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "as images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for all three, once for each input; or "
-            "images:1x3x640x640,mask:1x1, as trtexec writes it",
+            "such as images=1x3x320x320:1x3x640x640:8x3x1280x1280; a single shape sets all three; once for each "
+            "input. trtexec's "
+            "form works too: images:1x3x640x640,mask:1x1",
             "NAME=MIN:OPT:MAX",
         ),
         _trtexec("min"),
@@ -69,7 +70,8 @@ class Shapes(TypedDict, total=False):
     values: Annotated[
         Ranges | None,
         Flag(
-            "values of an integer input that decides shapes, as sizes=[1,1]:[2,3]:[8,8]; once for each such input",
+            "range of an integer input whose values decide shapes, such as sizes=[1,1]:[2,3]:[8,8]; once for each "
+            "such input",
             "NAME=MIN:OPT:MAX",
         ),
     ]
@@ -94,51 +96,51 @@ class Precision(TypedDict, total=False):
     precision: Annotated[
         str,
         Flag(
-            "compute in this type what bears it; inputs and outputs keep theirs. Default: the types of the model",
+            "run layers in this type where accuracy allows; inputs and outputs keep their types. Default: the model's types",
             choices=PRECISIONS,
         ),
     ]
     keep_fp32: Annotated[
         Texts,
         Flag(
-            "leave nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
+            "keep nodes in float32: a name, a pattern such as '/head/*', or an operator; may be repeated",
             "NAME|OP",
         ),
     ]
     accumulate: Annotated[
         str,
         Flag(
-            "with fp16 and TensorRT-RTX, which sums products of float16 in float16: keep no node in float32 for that "
-            "(fp16), those of more than 256 products (fp32), or those without which an output would be off by more than is "
-            "allowed (auto, the default)",
+            "for fp16 with TensorRT-RTX, which sums float16 products in float16: keep no such sum in float32 (fp16), "
+            "sums of "
+            "more than 256 products (fp32), or as many as the accuracy of the outputs needs (auto, the default)",
             choices=ACCUMULATE,
         ),
     ]
     float_lstm: Annotated[
         bool,
         Flag(
-            "compute DynamicQuantizeLSTM as an LSTM in float32: one fast layer, whose input and state are not rounded to 8 "
-            "bits before each step. Its numbers differ from onnxruntime's by as much as that rounding changes, 0.001 to 0.7 "
-            "of the largest where it was seen"
+            "compute DynamicQuantizeLSTM as a float32 LSTM: one fast layer that does not round its input and state to "
+            "8 bits. "
+            "The missing rounding changes the results: by 0.001 to 0.7 of the largest value in the cases seen"
         ),
     ]
-    io_precision: Annotated[bool, Flag("give float inputs and outputs that type too")]
+    io_precision: Annotated[bool, Flag("convert float inputs and outputs to that type too")]
     calibration: Annotated[
         Samples,
         Flag(
-            "inputs to calibrate int8 and fp8 with, samples along the first axis; may be repeated (default: --inputs)",
+            "samples to calibrate int8 and fp8, along the first axis; may be repeated (default: --inputs)",
             "NPZ",
         ),
     ]
 
 
 class Refused(TypedDict, total=False):
-    """a graph that is refused"""
+    """refused graphs"""
 
     mend: Annotated[
         bool,
         Flag(
-            "write the nodes in a way that builds and means the same, if one is known (default), or only tell of it",
+            "apply a known, exact workaround to refused nodes (default), or only report it",
             default=True,
             action=BooleanOptionalAction,
         ),
@@ -146,7 +148,7 @@ class Refused(TypedDict, total=False):
     mend_with: Annotated[
         Texts,
         Flag(
-            "also in a way that may change results; a message names it; may be repeated",
+            "also apply this workaround, which may change results; the error names it; may be repeated",
             "NAME",
             choices=MAY_DIFFER,
         ),
@@ -154,15 +156,15 @@ class Refused(TypedDict, total=False):
     reduce: Annotated[
         bool,
         Flag(
-            "look for the nodes (default), or not; nothing is mended then",
+            "search for the nodes that TensorRT refuses (default), or skip the search and all workarounds",
             default=True,
             action=BooleanOptionalAction,
         ),
     ]
     reduce_timeout: Annotated[
-        float, Flag(f"look for the nodes so long; default: {REDUCE_S:g}", "SECONDS", default=REDUCE_S)
+        float, Flag(f"time limit of the search; default: {REDUCE_S:g}", "SECONDS", default=REDUCE_S)
     ]
-    refused: Annotated[StrPath | None, Flag("save the nodes as this model; default: {}", "ONNX")]
+    refused: Annotated[StrPath | None, Flag("save the refused nodes as this model; default: {}", "ONNX")]
 
 
 class Tolerances(TypedDict, total=False):
@@ -174,14 +176,14 @@ class Compared(Tolerances, total=False):
     not_compared: Annotated[
         Texts,
         Flag(
-            "an output that may be left out of the comparison, if it cannot be compared; may be repeated",
+            "accept that this output cannot be compared; may be repeated",
             "OUT",
         ),
     ]
     compare: Annotated[
         Mapping[str, str] | None,
         Flag(
-            f"what an output is compared as, where its graph does not show it: {', '.join(KINDS)}; may be repeated",
+            f"how to compare an output, if the graph does not show it: {', '.join(KINDS)}; may be repeated",
             "OUT=KIND",
         ),
     ]
@@ -192,7 +194,7 @@ class Running(TypedDict, total=False):
     flavour: Annotated[
         str,
         Flag(
-            "which TensorRT; auto: the manifest's, else tensorrt if it is there, else tensorrt_rtx",
+            "which TensorRT; auto: the manifest's, else tensorrt if it is installed, else tensorrt_rtx",
             default="auto",
             choices=FLAVOURS,
         ),
@@ -204,7 +206,7 @@ class Page(TypedDict, total=False):
     html: Annotated[
         StrPath | None,
         Flag(
-            "write a page to look at: what was done and why, the network, errors, times; it needs no network",
+            "write an HTML report: changes and their reasons, the network, errors, times; works offline",
             "FILE",
         ),
         Flag(

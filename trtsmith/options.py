@@ -1,4 +1,4 @@
-"""Declares options, each once: its type for Python, and its flag, help, default and choices for the command line.
+"""Declares each option once: its Python type, and its flag, help, default and choices on the command line.
 
 A block is a TypedDict whose values are of a type, or Annotated with that and a Flag. A docstring without a full stop is the
 title of its flags in a command's help. The options of a command are a TypedDict of blocks, in the order in which its help
@@ -129,8 +129,8 @@ def spelled_out(function: Callable[..., Any]) -> Signature:
 
 
 REFERENCE = Flag(
-    "a function of yours, in numpy or PyTorch, that computes the nodes of an operator in onnxruntime's place, or the whole "
-    "model; may be repeated",
+    "your function, in numpy or PyTorch, that computes an operator's nodes instead of onnxruntime, or the whole model; may "
+    "be repeated",
     "[OP_TYPE=]MODULE:FUNCTION",
 )
 
@@ -141,8 +141,9 @@ class Operators(TypedDict, total=False):
     ops: Annotated[
         Paths,
         Flag(
-            "definitions of operators of your own: FILE.py, a FOLDER or a dotted MODULE with OPERATORS, which is imported "
-            f"and so runs; may be repeated. {VARIABLE} names more",
+            "definitions of your own operators: FILE.py, a FOLDER or a dotted MODULE with OPERATORS; its code is "
+            "imported and "
+            f"run; may be repeated. {VARIABLE} names more",
             "SPEC",
             type=str,
         ),
@@ -150,7 +151,7 @@ class Operators(TypedDict, total=False):
     plugins_from_packages: Annotated[
         bool,
         Flag(
-            f"leave out operators of installed packages, which the entry points {GROUP} name",
+            f"ignore operators of installed packages (entry points {GROUP})",
             "",
             LEAVE_OUT,
             default=True,

@@ -1,4 +1,4 @@
-"""`rewrite` of the public API, its options, and what they ask of the stages.
+"""The public function `rewrite` and its options.
 
 The example is of a model.onnx that computes the Inverse of com.microsoft of the Neg of an input x of shape (n, 4, 4).
 """
@@ -44,7 +44,7 @@ class GraphFile(TypedDict, total=False):
 
 class GraphForm(TypedDict, total=False):
     expand: Annotated[
-        bool, Flag("write custom operators as standard ones, for plain onnxruntime", alone="form")
+        bool, Flag("expand custom operators into standard ones, for plain onnxruntime", alone="form")
     ]
     plugin_v2: Annotated[
         bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form")
@@ -67,14 +67,13 @@ def rewrite(
     kwargs: Mapping[str, Any] | None = None,
     **options: Unpack[GraphOptions],
 ) -> Analysis:
-    """The graph that TensorRT gets, with plugin nodes; it is written to a file if `output` names one.
+    """Rewrites a model into TensorRT's graph, with plugin nodes, and writes it to a file if `output` names one.
 
-    expand:    whether custom operators become standard ones, for plain onnxruntime.
-    plugin_v2: whether plugin nodes are those of V2 plugins, for TensorRT 8.6 to 10.
+    expand:    whether to expand custom operators into standard ones, for plain onnxruntime.
+    plugin_v2: whether to write nodes of V2 plugins, for TensorRT 8.6 to 10.
 
-    Other arguments are those of `convert`; with `shapes` the graph holds for these only. `rewritten.rewrites`
-    of the result says what was done, and `graph.proto` is the
-    graph, whose weights stay in the model's files.
+    Other arguments are those of `convert`; with `shapes` the graph holds for these only. In the result, `rewritten.rewrites`
+    lists the changes, and `graph.proto` is the graph, whose weights stay in the model's files.
 
     >>> import trtsmith
     >>> analysis = trtsmith.rewrite("model.onnx", "rewritten.onnx")

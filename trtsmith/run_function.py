@@ -1,4 +1,4 @@
-"""`run` of the public API, its options, and what they ask of the runtime."""
+"""The public function `run` and its options."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Run(TypedDict, total=False):
     embedded_plugins: Annotated[
         bool,
         Flag(
-            "load the plugin libraries inside the engine although no manifest speaks of them; they run code of their own"
+            "load the engine's embedded plugin libraries even without a manifest; they run code of their own"
         ),
     ]
     profile: Annotated[int, Flag("the optimization profile to run with (0)", "N", default=0, type=int)]
     runtime_cache: Annotated[
         StrPath | None,
         Flag(
-            "TensorRT-RTX: keep the kernels that it compiles at first; of a folder, a file for each engine and GPU",
+            "TensorRT-RTX: file for compiled kernels; in a folder, a file for each engine and GPU",
             "FILE",
         ),
     ]
     specialization: Annotated[
         str,
         Flag(
-            "TensorRT-RTX: compile kernels for new shapes before they run (eager), meanwhile (lazy) or never (none)",
+            "TensorRT-RTX: compile kernels for new shapes before the run (eager), in the background (lazy) or never (none)",
             default=EAGER,
             choices=SPECIALIZATIONS,
         ),
@@ -64,16 +64,16 @@ def run_of(engine: Path, given: Any) -> RunRequest:
 
 @checked_types
 def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
-    """An engine's outputs by name. It runs in a process of its own: a fault in a kernel ends that one only.
+    """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
 
     engine:    its file, with the manifest beside it.
     inputs:    an .npz file, or arrays by name, in the model's types.
-    embedded_plugins: load the libraries inside the engine although no manifest speaks of them; they run code of their own.
+    embedded_plugins: load the engine's embedded plugin libraries even without a manifest; they run code of their own.
     profile:   the optimization profile.
     runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
     specialization: TensorRT-RTX: when kernels for new shapes are compiled: "eager", "lazy" or "none".
     cuda_graph: whether the engine runs as a CUDA graph.
-    timeout:   of the run, in seconds.
+    timeout:   time limit of the run, in seconds.
 
     Other arguments are those of `convert`. `trtsmith.Runner` and `trtsmith.load` run engines in this process, many times.
 

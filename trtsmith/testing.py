@@ -1,4 +1,4 @@
-"""Tests operators of one's own: what their package's tests call, for each operator and each of its cases.
+"""Tests users' own operators: the functions that a package's tests call for each operator and case.
 
     from trtsmith import testing
     from voxels import OPERATORS

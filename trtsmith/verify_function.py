@@ -1,4 +1,4 @@
-"""`verify` of the public API, its options, and what they ask of the stages."""
+"""The public function `verify` and its options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.arguments import onnx_of, path_of, silent, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.references import references_of
@@ -31,17 +31,19 @@ from trtsmith.options import (
 
 
 class Data(TypedDict, total=False):
-    """what is compared"""
+    """inputs and outputs"""
 
     data_folder: StrPath | None
-    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: made up", "NPZ")]
+    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ")]
     expected: Annotated[
-        Arrays | None, Flag("outputs for --inputs; default: the original in onnxruntime", "NPZ")
+        Arrays | None,
+        Flag("expected outputs for --inputs; default: those of the original model in onnxruntime", "NPZ"),
     ]
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "sizes of made-up inputs, as images=2x3x640x640 or MIN:OPT:MAX; once for each input", "NAME=SHAPE"
+            "sizes of generated inputs, such as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
+            "NAME=SHAPE",
         ),
     ]
     reference: Annotated[References | None, REFERENCE]
@@ -52,33 +54,35 @@ class PolygraphyFiles(TypedDict, total=False):
 
     load_inputs: Annotated[
         Paths,
-        Flag("inputs that `polygraphy run --save-inputs` wrote, a file or a folder; may be repeated", "JSON"),
+        Flag("inputs from `polygraphy run --save-inputs`, a file or a folder; may be repeated", "JSON"),
     ]
     load_outputs: Annotated[
         StrPath | None,
-        Flag("outputs for --load-inputs, of one runner, that `polygraphy run --save-outputs` wrote", "JSON"),
+        Flag("outputs of one runner for --load-inputs, from `polygraphy run --save-outputs`", "JSON"),
     ]
     save_inputs: Annotated[
         StrPath | None,
-        Flag("write the inputs for `polygraphy run --load-inputs`; a name without suffix: a folder", "JSON"),
+        Flag(
+            "write the inputs for `polygraphy run --load-inputs`; a name without suffix makes a folder",
+            "JSON",
+        ),
     ]
     save_outputs: Annotated[
         StrPath | None,
         Flag(
-            "write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix: a folder",
+            "write the engine's outputs for `polygraphy run --load-outputs`; a name without suffix makes a folder",
             "JSON",
         ),
     ]
 
 
 class Allowed(Compared, total=False):
-    """what is allowed"""
+    """tolerances"""
 
     precision: Annotated[
         str,
         Flag(
-            "what the engine computes in, by which the default tolerance is found; default: what its manifest says, and "
-            "tf32 for fp32",
+            "the engine's precision, which sets the default tolerance; default: the manifest's, with tf32 for fp32",
             choices=PRECISIONS,
         ),
     ]
@@ -111,42 +115,45 @@ def verification_of(model: ModelSource, engine: Path, given: Any) -> VerifyOptio
 def verify(
     model: StrPath | bytes | ModelProto, engine: StrPath, **options: Unpack[VerificationOptions]
 ) -> Verdict:
-    """An engine's outputs, on this machine's GPU, against onnxruntime's on the original model, custom operators expanded.
+    """Compares an engine's outputs, on this machine's GPU, with those of the original model in onnxruntime.
 
     model:     the ONNX model from which the engine was built: a path, an onnx.ModelProto or the bytes of one.
-    data_folder: that of the external data of a ModelProto or bytes.
+    data_folder: folder of the external data of a ModelProto or bytes.
     engine:    the engine, with its manifest beside it.
-    inputs:    an .npz file, or arrays by name; None: inputs are made up for the smallest, usual and largest sizes of the
-        engine's profile.
-    expected:  an .npz file, or arrays by name, of outputs for `inputs`; None: what the original model gives in onnxruntime.
-    reference: a function that computes the model, or functions by operator, as of `convert`.
-    load_inputs, load_outputs: the same as `polygraphy run --save-inputs` and `--save-outputs` write them: JSON files, or
-        folders of one file an iteration; the outputs of one runner.
+    inputs:    an .npz file, or arrays by name; None: generated for the smallest, usual and largest sizes of the engine's
+        profile.
+    expected:  an .npz file, or arrays by name, with the expected outputs for `inputs`; None: those of the original model in
+        onnxruntime.
+    reference: a function that computes the model, or functions by operator, as in `convert`.
+    load_inputs, load_outputs: the files of `polygraphy run --save-inputs` and `--save-outputs`: JSON files, or folders
+        with a file for each iteration; the outputs of one runner.
     save_inputs, save_outputs: files, or folders if there is no suffix, for the inputs and the engine's outputs in that form.
-    shapes:    of made-up inputs, by name: one shape, or three.
-    rtol, atol: a tolerance for all outputs, or tolerances by the name of the output.
-    not_compared: names of outputs that may be left out of the comparison, if they cannot be compared.
-    compare:      by output, what it is compared as where its graph does not show it: "rows", "detections", "ranking",
-        "classes", "set", or "values" for element by element.
-    precision: what the engine computes in, by which the default tolerance is found: "fp32", "tf32", "fp16", "fp16-sums"
-        (its products are summed in float16, too), "bf16", "int8" or "fp8"; "": what its manifest says, and tf32 for fp32.
-    plugins:   libraries that no manifest names. They run code of their own.
+    shapes:    sizes of generated inputs, by name: one shape, or three.
+    rtol, atol: a tolerance for all outputs, or tolerances by output name.
+    not_compared: names of outputs that may stay uncompared, if they cannot be compared.
+    compare:      by output, how to compare it if the graph does not show it: "rows", "detections", "ranking", "classes",
+        "set", or "values" for element by element.
+    precision: the engine's precision, which sets the default tolerance: "fp32", "tf32", "fp16", "fp16-sums" (which also sums
+        products in float16), "bf16", "int8" or "fp8"; "": the manifest's, with tf32 for fp32.
+    plugins:   libraries that the manifest does not name. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
-    timeout:   of the engine's run, in seconds.
+    timeout:   time limit of the engine's run, in seconds.
     html:      a file for a page with the verdict and the network.
     ops, plugins_from_packages: as in `convert`.
     verbose:   whether `progress` gets TensorRT's own messages too.
-    progress:  gets a line of text for each thing that is begun or done.
+    progress:  a function that gets a line of text for each step.
 
     >>> import trtsmith
     >>> verdict = trtsmith.verify("model.onnx", "model.plan")  # doctest: +SKIP
     >>> verdict.passed, verdict.reason  # doctest: +SKIP
     (True, 'largest relative error 1.3e-07')
 
-    Raises UsageError for an engine that cannot be run here, or is not of this model. That numbers disagree is a result and
-    no error. `trtsmith locate` finds the node that is wrong.
+    Raises UsageError for an engine that cannot run here, or belongs to another model. If outputs disagree, the verdict says
+    so; nothing is raised. `locate` finds the faulty node.
     """
     given = with_defaults(VerificationOptions, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
-    files, progress = written.WrittenFiles(path_of(given.html)), given.progress or silent
-    return written.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[0].verdict
+    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    return report_files.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[
+        0
+    ].verdict

@@ -1,1 +1,1 @@
-"""`trtsmith batch`: many conversions, on this machine or on a cluster, with a cache and pages of what came of them."""
+"""`trtsmith batch`: runs many conversions, on this machine or a cluster, with a cache and result pages."""

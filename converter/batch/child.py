@@ -1,4 +1,4 @@
-"""Runs one task after another in a supervised child process; whatever happens to it becomes a record."""
+"""Runs tasks one after another in a supervised child process, and turns every outcome into a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives a batch: what is there already is kept, what was done before comes from the cache, the rest is run."""
+"""Drives a batch: keeps finished results, takes known ones from the cache, and runs the rest."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ class BatchRequest:
         if self.on not in (None, LOCAL) and self.jobs is not None:
             raise UsageError(
                 Problem(
-                    "a cluster runs as many tasks as it has cores for",
+                    "--jobs does not apply to a cluster, which runs as many tasks as it has cores for",
                     f"--jobs {self.jobs}",
                     f"--jobs without --on, or with --on {LOCAL}",
-                    "leave it out; cpus in the zoo's [needs] says what a task takes",
+                    "remove it; set the cores of a task with cpus in the zoo's [needs]",
                 )
             )
         if self.cache is not None and os.path.lexists(self.cache) and not self.cache.is_dir():
             raise UsageError(
                 Problem(
-                    "the cache is no folder",
+                    "the cache is not a folder",
                     f"--cache {self.cache}",
                     "a folder, which is made if it is not there",
                     "name another, or leave it out with --no-cache",
@@ -254,7 +254,7 @@ class _BatchRun:
                     self._note(record_of(task, TaskStatus.CANCELLED, cancelled(task)), RUN)
                 else:
                     expected, fix = "a record of how it ended", "run the command again"
-                    lost = Problem("nothing came back of the task", task.name, expected, fix)
+                    lost = Problem("the task returned no record", task.name, expected, fix)
                     record = record_of(task, TaskStatus.LOST, lost)
                     self._output.publish(record, None)
                     self._note(record, RUN)

@@ -1,4 +1,4 @@
-"""Hashes files by SHA-256: each once, several at a time, and none that is written to meanwhile."""
+"""Hashes files by SHA-256 in parallel, each once, and detects files that change meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs tasks on a Ray, which schedules them, cancels them, and moves the bytes of models and engines."""
+"""Runs tasks on Ray, which schedules and cancels them and moves the bytes of models and engines."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ class RayExecutor:
                 lines = [line.strip() for line in str(error).splitlines() if "Error" in line]
                 problems.append(
                     Problem(
-                        f"the machine cannot say what is installed on it: {(lines or [type(error).__name__])[-1]}",
+                        f"the machine cannot report its installed packages: {(lines or [type(error).__name__])[-1]}",
                         node.address,
                         "the same trtsmith as here, in the Python that runs Ray there",
                         "install the same trtsmith, with the extra `fleet`, on every machine of the cluster",
@@ -411,7 +411,7 @@ def _lost(one: _Running, said: str, *, memory: bool = False) -> TaskRecord:
         times = f"it was lost {one.attempts} times: " if one.attempts > 1 else ""
         status, what = TaskStatus.LOST, f"its worker or its machine was lost; {times}{said}"
         expected = "a machine that stays until the task ends"
-        fix = "run the same command again: it does what is left"
+        fix = "run the same command again to continue"
     problem = Problem(what, one.task.name, expected, fix)
     return record_of(one.task, status, problem, attempts=one.attempts)
 

@@ -1,4 +1,4 @@
-"""Makes the key of a conversion: a digest of all that its result depends on. docs/reference/cache.md says what that is."""
+"""Computes the cache key of a conversion: a digest of everything its result depends on (docs/reference/cache.md)."""
 
 from __future__ import annotations
 

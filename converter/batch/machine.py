@@ -1,4 +1,4 @@
-"""Says what a conversion owes to its machine: packages, trtsmith's sources, plugin libraries, operators, and the GPU."""
+"""Collects the machine's part of a conversion: packages, trtsmith's sources, plugin libraries, operators, and the GPU."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def machine_problems(here: MachineFacts, machines: Mapping[str, MachineFacts]) -
         if what := "; ".join(f"{part} {_short(b)} there, {_short(a)} here" for part, a, b in parts if a != b):
             problems.append(
                 Problem(
-                    f"trtsmith is not the one that is here: {what}",
+                    f"trtsmith differs from the one on this machine: {what}",
                     name,
                     "the same trtsmith, plugin libraries and operators from outside as on this machine",
                     "install the same on every machine of the cluster",

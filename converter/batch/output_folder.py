@@ -153,7 +153,9 @@ class OutputFolder:
         for task in self._tasks:
             if not is_below(task.name) or any(part[0] == "." for part in PurePosixPath(task.name).parts):
                 where, fix = f"task {task.name!r}", "give the model another name"
-                problems.append(Problem("the name cannot be a folder's", where, "a relative path", fix))
+                problems.append(
+                    Problem("the model's name cannot be a folder name", where, "a relative path", fix)
+                )
                 continue
             path = self.folder / task.name
             if os.path.lexists(path) and not (path / RECORD).exists() and not _has_variants_only(path):
@@ -184,7 +186,7 @@ def cannot_write(folder: Path, error: OSError) -> UsageError:
     what = f"the folder of the batch cannot be written: {error.strerror or error}"
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
     where = f"-o {folder}" + (f": {names}" if names else "")
-    fix = "free space, see to its permissions, or name another; the same command again does what is left"
+    fix = "free space, see to its permissions, or name another; the same command continues the batch"
     return UsageError(Problem(what, where, "a folder with room that can be written", fix))
 
 

@@ -1,4 +1,4 @@
-"""Watches the processes of a task: measures their memory, and ends them all where a limit is reached."""
+"""Watches a task's processes: measures their memory, and ends them all at a limit."""
 
 from __future__ import annotations
 

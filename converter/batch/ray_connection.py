@@ -1,4 +1,4 @@
-"""Connects to a Ray cluster, or starts a Ray on this machine, and says in words why that does not work."""
+"""Connects to a Ray cluster or starts Ray on this machine, and explains failures."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _checked_address(on: str) -> str:
         )
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        what = f"{address!r} is no address of a Ray cluster"
+        what = f"{address!r} is not the address of a Ray cluster"
         raise _problem(where, what, _FORMS, "--on auto on a node of the cluster")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PORT_S).close()
@@ -286,7 +286,7 @@ def _only_loopback(ray: Any) -> Iterator[None]:
 def _open_to_others(what: str) -> UsageError:
     return _problem(
         LOCAL,
-        f"{what}: whoever reaches this machine could run programs on it",
+        f"{what}: anyone who can reach this machine could run programs on it",
         "a Ray that listens on the loopback address only and asks for a token, as Ray 2.60 does",
         "pip install --upgrade 'trtsmith[fleet]'; or leave --on out: processes of this machine need no Ray",
     )

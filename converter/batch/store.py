@@ -135,7 +135,7 @@ class Store:
         except (OSError, sqlite3.Error) as error:
             self._cannot("written", error)
         except (DamagedBlob, ValueError) as error:
-            what = f"{record.name}: the conversion is not put into the cache: {error}"
+            what = f"{record.name}: the conversion cannot be cached: {error}"
             self._tell(
                 what, folder, "files as the record has them", "leave the folder alone while it is used"
             )
@@ -191,7 +191,7 @@ class Store:
         )
         said = (error.strerror if isinstance(error, OSError) else None) or error
         self._tell(
-            f"the cache cannot be {verb}: {said}; what is done now is not found next time",
+            f"the cache cannot be {verb}: {said}; later runs cannot reuse these results",
             self.folder,
             "a folder that can be read and written",
             f"{fix}; or name another folder with --cache",

@@ -1,4 +1,4 @@
-"""The data of a batch: tasks as a zoo gives them, records of what came of them, and what executors say meanwhile."""
+"""Defines the data of a batch: tasks of a zoo, records of their results, and the executors' events."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def cancelled(task: BatchTask) -> Problem:
         "the task was ended before it was done",
         task.name,
         "a batch that is left to end",
-        "run the same command again: it does what is left",
+        "run the same command again to continue",
     )
 
 

@@ -32,7 +32,10 @@ def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> Non
                 Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
             )
         elif not has_model:
-            what, expected = "an engine does not say which model it is of", "an ONNX model to build and time"
+            what, expected = (
+                "baselines need the model, and only an engine is given",
+                "an ONNX model to build and time",
+            )
             problems.append(
                 Problem(what, where, expected, "trtsmith bench MODEL, a file whose name ends in .onnx")
             )
@@ -43,7 +46,7 @@ def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> Non
     if torch and "torch" not in names:
         problems.append(
             Problem(
-                "nothing is timed against PyTorch",
+                "--torch is given, but PyTorch is not a baseline",
                 f"--torch {torch}",
                 "--against with torch in it",
                 "--against torch",

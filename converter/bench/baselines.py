@@ -18,7 +18,7 @@ from trtsmith.converter.model.user_function import load_user_function
 
 BASELINES: Mapping[str, str] = {
     "onnxruntime": "the model in onnxruntime, on its CUDA provider if it has one, else on the CPU",
-    "torch": "what --torch MODULE:FUNCTION makes",
+    "torch": "the PyTorch model of --torch MODULE:FUNCTION",
 }
 
 Arrays = Mapping[str, np.ndarray]

@@ -1,4 +1,4 @@
-"""Writes what `trtsmith bench` finds as a document, and defines each figure of it.
+"""Writes the results of `trtsmith bench` as a document, and defines each of its figures.
 
 The terms are those of trtexec's documentation ("Benchmarking Network"); where a figure is ours, it is said. Times are in
 milliseconds unless the name says otherwise, and each is a summary over the inferences of a run: count, min, median,

@@ -1,4 +1,4 @@
-"""Describes to the process that times an engine what it has to do: plain data, to JSON and from it."""
+"""Describes a timing run to the process that makes it, as plain data to and from JSON."""
 
 from __future__ import annotations
 

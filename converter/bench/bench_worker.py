@@ -20,8 +20,8 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
-from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.machine import clocks
 from trtsmith.converter.rewrite.types import to_engine, to_model

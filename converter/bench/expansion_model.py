@@ -1,4 +1,4 @@
-"""Makes a model of nothing but one operator's expansion, with what is constant in an engine as constants."""
+"""Makes a model that holds only one operator's expansion, with the engine's constants as constants."""
 
 from __future__ import annotations
 

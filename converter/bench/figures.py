@@ -1,4 +1,4 @@
-"""Summarises many single times: statistics, and what they say of a run."""
+"""Summarises repeated times: statistics, and warnings about a run."""
 
 from __future__ import annotations
 

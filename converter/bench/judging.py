@@ -1,4 +1,4 @@
-"""Judges whether the outputs of what was timed agree with onnxruntime's, as TensorRT's precision allows."""
+"""Checks that the outputs of timed engines agree with onnxruntime's, within the tolerance of their precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times one plugin node beside an engine of its expansion alone: times, errors and memory, on the same tensors."""
+"""Times one plugin node against an engine of its expansion: times, errors and memory, on the same tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side of one plugin node beside its expansion. Needs PyTorch with CUDA, and TensorRT."""
+"""Child side: times one plugin node against its expansion. Needs PyTorch with CUDA, and TensorRT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the plugin nodes of a model and what flows into them, to time each alone where no engine can hold them."""
+"""Finds a model's plugin nodes and their inputs, to time each alone if no engine can hold plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the shapes at which an engine is timed: of its profile, of the user, or of the user's arrays."""
+"""Chooses the shapes at which an engine is timed: from its profile, the user's flags or the user's arrays."""
 
 from __future__ import annotations
 

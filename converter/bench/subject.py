@@ -1,4 +1,4 @@
-"""Provides the engine to be timed: one that is there, or one that is built of a model for the occasion."""
+"""Provides the engine to time: an existing one, or one that is built from a model."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def check_options(options: BenchOptions) -> None:
     """UsageError for flags that contradict each other or the target."""
     problems = []
     if options.inputs is not None and (options.at != ("opt",) or (options.shapes and not options.is_model)):
-        what, expected = "the arrays have shapes of their own", "--inputs without --at and --shapes"
+        what, expected = "--inputs already sets the shapes", "--inputs without --at and --shapes"
         problems.append(
             Problem(what, named_source("--inputs", options.inputs), expected, "leave the other flag out")
         )
@@ -177,7 +177,10 @@ def check_options(options: BenchOptions) -> None:
                 fix = f"trtsmith bench MODEL, a file whose name ends in {MODEL_SUFFIX}"
                 problems.append(
                     Problem(
-                        "an engine is built already", f"{flag}, {options.target}", "a model to build", fix
+                        f"{flag} needs a model, and an engine is given",
+                        f"{flag}, {options.target}",
+                        "a model to build",
+                        fix,
                     )
                 )
     if problems:

@@ -1,4 +1,4 @@
-"""Times one engine in a child process: whatever TensorRT or a kernel does to that process becomes an error message."""
+"""Times one engine in a child process, and turns crashes there into error messages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Defines the command `trtsmith`: its arguments, what it prints, and how it ends."""
+"""Defines the command `trtsmith`: its arguments, output and exit codes."""

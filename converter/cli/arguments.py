@@ -1,4 +1,4 @@
-"""Reads the arguments that commands which read models have besides their declared options (trtsmith.options)."""
+"""Reads the arguments of commands that read models, besides their declared options (trtsmith.options)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
     parser.add_argument(
         "model",
         metavar=name,
-        help="an .onnx file; a program that torch.export.save wrote (.pt2); or package.module:function or FILE.py:function, "
-        "which gives a PyTorch module and its example",
+        help="an .onnx file; a program saved by torch.export.save (.pt2); or package.module:function or FILE.py:function, a "
+        "function that returns a PyTorch module and its example",
     )
 
 

@@ -1,4 +1,4 @@
-"""Hands the parsers of `convert` and `bench`, and what these check before they begin, to whoever reads a zoo."""
+"""Gives the zoo reader the parsers of `convert` and `bench`, and their checks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _check_references(options: argparse.Namespace) -> None:
             raise UsageError(Problem(what, f"--reference {spec}", expected, "correct it"))
         whole += [spec] if "=" not in spec else []
     if whole and (options.expected is not None or len(whole) > 1):
-        what, where = "what the outputs should be is said twice", f"--reference {whole[-1]}"
+        what, where = "the expected outputs are given twice", f"--reference {whole[-1]}"
         raise UsageError(Problem(what, where, "one of them", "remove the others"))
 
 

@@ -1,4 +1,4 @@
-"""Shows a batch while it runs: a line for each task that has ended, and on a terminal one for each that runs."""
+"""Shows the progress of a batch: a line for each finished task, and on a terminal one for each running task."""
 
 from __future__ import annotations
 

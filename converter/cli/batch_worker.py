@@ -1,4 +1,4 @@
-"""The process of a batch that converts: it runs the command lines of `convert` and `bench`, one task after another.
+"""The worker process of a batch: runs the command lines of `convert` and `bench`, one task after another.
 
 The parent's side is converter/batch/child.py. A request is JSON:
 
@@ -39,7 +39,7 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import EXIT_OK, EXIT_USAGE, BuildRefused, TrtsmithError
-from trtsmith.converter.model.signs_of_life import Steps
+from trtsmith.converter.model.progress import Steps
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
 

@@ -13,7 +13,7 @@ from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.cli.terminal import colors
 from trtsmith.converter.cli.terminal.live_line import LiveLine
 from trtsmith.converter.cli.text import one_line, printable, table
-from trtsmith.converter.model.signs_of_life import Progress
+from trtsmith.converter.model.progress import Progress
 from trtsmith.importers.problem import Problem
 
 __all__ = ["Console", "on_terminal", "one_line", "printable", "table"]

@@ -1,4 +1,4 @@
-"""Names the output where -o does not: after the model, in the current folder, and never in the place of another's work."""
+"""Chooses the default output file: the model's name in the current folder, without overwriting other files."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class DefaultEngine:
         of = (
             f"it was made of {before.file}"
             if before
-            else f"no {manifest_path(self.path)} says of what it was made"
+            else f"no {manifest_path(self.path)} says which model it was made from"
         )
         other = "-o with another name leaves it as it is"
         return Problem(
-            f"{self.path}, the name that the engine gets without -o, is there already, and {of}",
+            f"{self.path}, the default output, already exists, and {of}",
             str(self.path),
             f"nothing of that name, or an engine of {self._source}",
             f"-o {self.path} replaces it; {other}" if self.path.is_file() else other,
@@ -96,5 +96,5 @@ def default_graph(source: Source, form: str, console: Console) -> Path:
     """The ONNX file of `rewrite` where -o names none. form: of the graph: "rewritten", "expanded", "plugin-v2"."""
     path = named_after(source, f".{form}.onnx")
     if path.exists():
-        console.say(f"note: {path} is there already, and will be replaced")
+        console.say(f"note: {path} already exists and will be replaced")
     return path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from trtsmith.converter.cli.console import Console, on_terminal
-from trtsmith.converter.cli.endings import (
+from trtsmith.converter.cli.exit_handling import (
     file_problem,
     hold_standard_streams,
     memory_problem,
@@ -26,7 +26,7 @@ from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, Overview
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.process.scratch_folder import remove_left_folders
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.importers.problem import Problem
@@ -62,11 +62,12 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         "--color",
         choices=MODES,
         default="auto",
-        help="colours: auto has them on a terminal, and heeds NO_COLOR and FORCE_COLOR",
+        help="colours: auto uses them on a terminal, and respects NO_COLOR and FORCE_COLOR",
     )
     parser = OverviewParser(
         prog="trtsmith",
-        description="Turns ONNX models with operators that TensorRT cannot import into TensorRT engines, with proof.",
+        description="Converts ONNX models whose operators TensorRT cannot import into TensorRT engines, and compares "
+        "the results.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
@@ -104,7 +105,7 @@ def _main(argv: Sequence[str] | None) -> int:
         build_parser(words).print_help(sys.stderr)
         return EXIT_USAGE
     try:
-        with others_code():  # libraries that are imported may wait for ever
+        with foreign_code():  # libraries that are imported may wait for ever
             parser = build_parser(words)
         options = parser.parse_args(words)
     except ImportError as error:
@@ -155,7 +156,7 @@ def _internal(error: Exception) -> Problem:
     return Problem(
         f"internal error: {type(error).__name__}: {error}",
         f"{Path(frame.filename).name}, line {frame.lineno}",
-        "a result, or a message that says what is wrong with the input",
+        "a result, or a message about the input",
         "run the command again with -v, and report what it prints, with the model if you can share it",
     )
 

@@ -1,4 +1,4 @@
-"""Puts problems of one kind together: a model with a hundred nodes of an unknown operator has one thing to be done."""
+"""Groups problems of one kind: a hundred nodes with an unknown operator become one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes text for a terminal: nothing in it that one could act on, and tables."""
+"""Formats text for a terminal: escapes control characters, and lays out tables."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trtsmith.converter.compile.logged import Say, SetupError, say
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.importers.problem import Problem
 
 # 12.0 is the first whose nvcc takes -std=c++20 and knows every architecture of the developer default.

@@ -1,4 +1,4 @@
-"""Offers to freeze inputs whose values choose the branch of an If, where TensorRT refuses a model that has both branches."""
+"""Suggests freezing the inputs that select an If's branch, if TensorRT refuses a model with both branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds what a conversion is told, and what of it is for the analysis before it; imports no later stage."""
+"""Holds the options of a conversion, and those of the analysis before it; imports no later stage."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.mending.refusals import Refusals
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import UsageError
@@ -73,7 +73,7 @@ class ConvertOptions:
         priced = self.tolerances is not None and self.tolerances.max_cost is not None
         self.precision.check_meaning({"--max-cost": priced})
         if priced and self.verify is None:
-            what = "--max-cost is judged by the comparison, and there is none"
+            what = "--max-cost needs the comparison, which is turned off"
             where, fix = "--max-cost, --no-verify", "remove one of the two"
             raise UsageError(Problem(what, where, "--max-cost with a comparison", fix))
         expected = "" if self.expected is None else named_source("--expected", self.expected)

@@ -1,4 +1,4 @@
-"""Gathers the facts of a conversion for the manifest of its engine, and warns where one matters."""
+"""Gathers the facts of a conversion for the engine's manifest, and warns about important ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans nodes of plugins that are not ours: of the user's libraries, and those that TensorRT itself brings."""
+"""Plans nodes of foreign plugins: those of the user's libraries, and TensorRT's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trtsmith.converter.convert.node_problems import kind_of, new_command
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.near import misspelt
+from trtsmith.converter.model.options.suggestions import misspelt
 from trtsmith.converter.rewrite.target import Target
 from trtsmith.importers.declared.declared_creators import PARSER_VERSION, DeclaredCreator, matching
 from trtsmith.importers.declared.declared_fields import attribute_faults, attribute_notes, passed_fields
@@ -105,7 +105,10 @@ class ForeignPlugins:
             if attribute is not None and attribute.type != onnx.AttributeProto.STRING:
                 fix = f'write it as a string, {name}="1"'
                 problem = Problem(
-                    f"attribute {name!r} is no string", where, "a string, which TensorRT's parser reads", fix
+                    f"attribute {name!r} is not a string",
+                    where,
+                    "a string, which TensorRT's parser reads",
+                    fix,
                 )
                 return ForeignPlan(problem.what, stock, (problem,))
             words.append(default if attribute is None else attribute.s.decode("utf-8", "replace"))

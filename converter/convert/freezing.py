@@ -13,7 +13,7 @@ import onnx
 from trtsmith.converter.model.arrays import ArraySource, load_array, load_arrays, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.signs_of_life import Progress
+from trtsmith.converter.model.progress import Progress
 from trtsmith.converter.rewrite.freeze import example_flag, inputs_to_freeze, value_problems
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
@@ -118,7 +118,7 @@ def _value(given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
         return load_array(Path(given[1:]), "--freeze")
     elem_type = value.type.tensor_type.elem_type
     if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
-        what = f"input {value.name!r} is no tensor of numbers"
+        what = f"input {value.name!r} is not a tensor of numbers"
         raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
     dtype = numpy_dtype(elem_type)
     try:

@@ -1,4 +1,4 @@
-"""Explains why a node cannot reach TensorRT: a plugin that cannot be created or run, an operator that nobody knows."""
+"""Explains why a node cannot reach TensorRT: an unknown operator, or a plugin that cannot be created or run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onnx.defs
 from onnx import helper
 
 from trtsmith.converter.convert.outside_engines import elsewhere
-from trtsmith.converter.model.options.near import misspelt
+from trtsmith.converter.model.options.suggestions import misspelt
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dims import describe

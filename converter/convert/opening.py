@@ -1,4 +1,4 @@
-"""Stage: opens what the user wants converted: an ONNX model, or something of PyTorch's that is exported first."""
+"""Stage: opens the user's model: an ONNX model, or a PyTorch program that is exported first."""
 
 from __future__ import annotations
 

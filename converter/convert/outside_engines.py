@@ -1,4 +1,4 @@
-"""Lists operators that no engine runs, by their nature, and says where to run them instead."""
+"""Lists operators that no engine can run, and says where to run them instead."""
 
 from __future__ import annotations
 

@@ -23,8 +23,6 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.mending.building import build_mended
-from trtsmith.converter.convert.mending.refusals import Mended, Refusals
 from trtsmith.converter.convert.opening import OpenedModel, open_model
 from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.convert.plugin_libraries import needed_libraries
@@ -32,6 +30,8 @@ from trtsmith.converter.convert.precision import brought_to, examples, precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
+from trtsmith.converter.convert.workarounds.building import build_mended
+from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
 from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
     BuildRequest,
@@ -49,9 +49,9 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.model.progress import Progress, Steps, progress_reports
 from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
-from trtsmith.converter.model.signs_of_life import Progress, Steps, signs_of_life
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ConversionCheck, prepare
@@ -105,7 +105,7 @@ class Conversion:
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:
     """Model in, engine out. TrtsmithError with every problem at once if it cannot be done."""
-    with calling(options.references.nodes), signs_of_life(progress) as telling:
+    with calling(options.references.nodes), progress_reports(progress) as telling:
         return _convert(options, telling)
 
 

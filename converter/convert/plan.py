@@ -1,4 +1,4 @@
-"""Stage: plans how every node will reach TensorRT, and tells all problems at once. Needs no GPU."""
+"""Stage: plans how every node will reach TensorRT, and reports all problems at once. Needs no GPU."""
 
 from __future__ import annotations
 

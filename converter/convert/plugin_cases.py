@@ -1,4 +1,4 @@
-"""Takes the cases with which a plugin library is tested from a model's nodes."""
+"""Makes test cases for a plugin library from a model's nodes."""
 
 from __future__ import annotations
 

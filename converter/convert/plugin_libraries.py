@@ -1,4 +1,4 @@
-"""Says which plugin libraries a planned graph needs: ours, and those of operators from outside."""
+"""Finds the plugin libraries that a planned graph needs: trtsmith's, and those of operators from outside."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class PrecisionRequest:
                 beside = f"with --precision {self.precision}" if self.precision else "without --precision"
                 fix = f"add --precision {meaning[0]}, or remove {flag}"
                 expected = f"--precision {', '.join(meaning)} beside it"
-                problems.append(Problem(f"{flag} has no meaning {beside}", flag, expected, fix))
+                problems.append(Problem(f"{flag} has no effect {beside}", flag, expected, fix))
         if problems:
             raise UsageError(problems)
 

@@ -1,4 +1,4 @@
-"""Rewrites a model file for TensorRT, or for others: plain onnxruntime, or TensorRT 8.6 to 10 with V2 plugins."""
+"""Rewrites a model file for TensorRT, plain onnxruntime, or TensorRT 8.6 to 10 with V2 plugins."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from trtsmith.converter.convert.opening import Progress, open_model
 from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.progress import Steps, progress_reports
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.signs_of_life import Steps, signs_of_life
 from trtsmith.converter.rewrite.rewrite import expand as expanded
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.problem import Problem
@@ -31,9 +31,9 @@ def rewrite_model(
     refuses to take as they are. UsageError: both forms are asked for.
     """
     if expand and plugin_v2:
-        what, expected = "two forms of the graph are asked for", "one of the two"
+        what, expected = "--expand and --plugin-v2 are both given", "one of the two"
         raise UsageError(Problem(what, "--expand --plugin-v2", expected, "remove one"))
-    with signs_of_life(progress or _silent) as telling:
+    with progress_reports(progress or _silent) as telling:
         return _rewritten(options, telling, expand, plugin_v2)
 
 

@@ -1,4 +1,4 @@
-"""Checks a model: how every node reaches TensorRT and, where that is asked for, whether TensorRT builds the graph."""
+"""Checks a model: how every node reaches TensorRT and, with --build, whether TensorRT builds the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.opening import open_model
 from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.signs_of_life import Progress, steps_of
+from trtsmith.converter.model.progress import Progress, steps_of
 
 
 def check_model(options: ConvertOptions, progress: Progress, *, build: bool) -> Analysis:

@@ -1,1 +1,1 @@
-"""Builds and runs TensorRT's engines, and writes the files around them."""
+"""Builds and runs TensorRT engines, and writes the files that go with them."""

@@ -1,4 +1,4 @@
-"""Finds our compiled libraries, and reads what they say of themselves."""
+"""Finds trtsmith's compiled libraries, and reads their manifests."""
 
 from __future__ import annotations
 

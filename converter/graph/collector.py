@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, out of the way while a graph is worked on."""
+"""Pauses Python's cyclic garbage collector while a graph is edited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants that are written as nodes."""
+"""Reads and writes constants as nodes."""
 
 from __future__ import annotations
 

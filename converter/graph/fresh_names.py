@@ -1,4 +1,4 @@
-"""Names for new values and nodes: like what was wanted, and nobody's yet."""
+"""Makes unused names for new values and nodes, similar to the requested ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model while it is changed: who makes and who reads its values, what is known of them, and names that are free.
+"""A model during editing: producers and consumers of values, their known types, and free names.
 
     graph = Graph(model)
     for scope in graph.scopes():

@@ -1,4 +1,4 @@
-"""Shape and type inference that goes through custom nodes."""
+"""Infers shapes and types through custom nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trtsmith.converter.graph import onnx_inference
 from trtsmith.converter.graph.inference_cost import MOST_ELEMENTS, MOST_IN_SHAPES, inference_cost
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.importers.dtypes import dtype_name
 
 _FAILURES = (
@@ -68,14 +68,14 @@ def inferred_proto(proto: onnx.ModelProto, **checks: bool) -> onnx.ModelProto:
 
 
 def _infer(proto: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
-    with others_code():
+    with foreign_code():
         return onnx_inference.infer_shapes(proto, **options)
 
 
 def _unfolded(proto: onnx.ModelProto) -> onnx.ModelProto:
     """The model with the nodes of functions in the place of their calls, as far as onnx puts them there."""
     try:
-        with others_code():
+        with foreign_code():
             return inliner.inline_local_functions(proto) if proto.functions else proto
     except RuntimeError:  # several versions of ONNX's operators that nobody converts
         return proto

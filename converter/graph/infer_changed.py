@@ -1,4 +1,4 @@
-"""Types of a model that a tool for whole models made of another one: inference of what is new in it, and behind that."""
+"""Infers types in a model that a whole-model tool changed: only of new nodes, and of those after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape inference of the nodes that are new in a graph, and of those behind them whose types follow from theirs.
+"""Infers shapes of new nodes in a graph, and of the nodes after them whose types depend on them.
 
 onnx infers models only, and each time all of it. So a model is made of the nodes that it has to see: what they read are
 its inputs, of the types that are known, and its constants; one model after the other where there are many. Sizes that a

@@ -1,4 +1,4 @@
-"""Bounds what onnx's inference would keep of a model: dimensions of shapes, and elements of values that it follows.
+"""Limits the memory of onnx's shape inference: dimensions of shapes, and elements of propagated values.
 
 onnx follows the values of vectors ("data propagation") with a message for each element, of whatever type, and takes every
 vector of a known length for one of unknown numbers: a Range of 2^31 elements behind a Cast took all memory. So sizes go

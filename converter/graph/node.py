@@ -1,4 +1,4 @@
-"""One node of a graph that is being changed."""
+"""One node of a graph during editing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells which values of the graphs around it a node reads."""
+"""Finds the values of enclosing graphs that a node reads."""
 
 from __future__ import annotations
 

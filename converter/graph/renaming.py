@@ -1,4 +1,4 @@
-"""Renaming the values that a node reads and makes, inside its subgraphs too."""
+"""Renames a node's inputs and outputs, inside its subgraphs too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One graph of a model that is being changed: its nodes and values, and the operations that change them."""
+"""One graph of a model during editing: its nodes, its values, and the editing operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the shapes that a node gets, and its attributes, those that its operator takes? Asked of ONNX's own inference."""
+"""Checks with ONNX's own inference that a node's input shapes and attributes suit its operator."""
 
 from __future__ import annotations
 

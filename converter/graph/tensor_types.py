@@ -1,4 +1,4 @@
-"""Types as protobuf has them, as shapes and element types."""
+"""Converts protobuf types to shapes and element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the types of a model those that its operators take? Said before anything is done with it, with the node's name."""
+"""Checks that the types of a model suit its operators, before the conversion, and names the node."""
 
 from __future__ import annotations
 

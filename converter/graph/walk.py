@@ -1,4 +1,4 @@
-"""Walks over graphs as protobuf has them: a graph, the graphs inside its nodes, and what these hold."""
+"""Walks over protobuf graphs, their subgraphs and their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph that was changed, written into protos again."""
+"""Writes an edited graph back to protobuf."""
 
 from __future__ import annotations
 

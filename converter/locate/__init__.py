@@ -1,1 +1,1 @@
-"""Stage: finds the node that makes an engine's numbers differ from onnxruntime's, and a minimal model that shows it."""
+"""Stage: finds the node that makes an engine's results differ from onnxruntime's, and a minimal model that shows it."""

@@ -1,4 +1,4 @@
-"""Confirms that a node is wrong where the executor computes several nodes in one kernel.
+"""Confirms that a node is wrong if the executor computes several nodes in one kernel.
 
 An output in the middle of such a kernel is computed apart from what goes on inside: the reader of a value can differ from
 the value that was asked for by what the two round, and be right. And the output can be wrong where what goes on inside is

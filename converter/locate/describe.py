@@ -1,4 +1,4 @@
-"""Describes nodes, values and the growth of errors in the words of the report, and advises what to do."""
+"""Describes nodes, values and the growth of errors for the report, and gives advice."""
 
 from __future__ import annotations
 

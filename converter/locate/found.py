@@ -1,4 +1,4 @@
-"""Defines what the search for a node finds, as plain data."""
+"""Defines the results of the search for a faulty node, as plain data."""
 
 from __future__ import annotations
 

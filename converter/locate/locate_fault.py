@@ -13,6 +13,7 @@ from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
 from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Original, Value, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
+from trtsmith.converter.locate.node_groups import CompanySearch
 from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
 from trtsmith.converter.locate.reduced_precision import ReducedNodes, fewest
 from trtsmith.converter.locate.save_repro import (
@@ -25,10 +26,9 @@ from trtsmith.converter.locate.save_repro import (
 )
 from trtsmith.converter.locate.search import Confirm, Search, search
 from trtsmith.converter.locate.searched_graph import Progress, ReplayKernel, SearchedGraph, SearchOptions
-from trtsmith.converter.locate.together import CompanySearch
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.verify.compare import Comparison
 

@@ -1,4 +1,4 @@
-"""Judges nodes and outputs as `trtsmith verify` judges outputs: by what rounding in the engine's precision changes."""
+"""Judges nodes and outputs like `trtsmith verify`: by the effect of rounding in the engine's precision."""
 
 from __future__ import annotations
 

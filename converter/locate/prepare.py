@@ -1,4 +1,4 @@
-"""Prepares a search from what a user names on the command line: model, inputs, executor."""
+"""Prepares a search from the user's options: model, inputs, executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives the searched graph its precision, by manifest or flag, and finds nodes that must be in float32 in it."""
+"""Gives the searched graph its precision, by manifest or flag, and finds nodes that must stay in float32."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def precision_asked(
         check_searchable(asked, f"--precision {asked.precision}")
         return asked
     if asked.precision:
-        what = "a precision is asked for, and an engine is named that has its own"
+        what = "--precision is given together with an engine, which has its own"
         where = f"--precision {asked.precision}, {engine}"
         raise UsageError(Problem(what, where, "one of the two", "remove --precision, or the engine"))
     request = engine_request(origin, io_types)

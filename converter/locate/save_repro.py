@@ -1,4 +1,4 @@
-"""Saves a node that was found as a folder that shows the error again: model, inputs, outputs, and the commands."""
+"""Saves a faulty node as a folder that reproduces the error: model, inputs, outputs, and commands."""
 
 from __future__ import annotations
 

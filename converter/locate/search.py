@@ -9,7 +9,7 @@ from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.locate.node_judge import arithmetic, node_errors
 from trtsmith.converter.locate.searched_graph import Region, SearchedGraph, region_of
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 

@@ -1,4 +1,4 @@
-"""Holds the graph that is searched, what runs it and the options, and cuts nodes out of it as models of their own."""
+"""Holds the searched graph, its executor and the options, and cuts nodes out of it as separate models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads and writes arrays in files that users name, and takes those that Python gives. Pickles are never loaded."""
+"""Reads and writes array files that users name, and accepts arrays from Python. Never loads pickles."""
 
 from __future__ import annotations
 

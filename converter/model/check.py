@@ -1,4 +1,4 @@
-"""Checks a model before anything is done with it. Works on a skeleton and reads no weights."""
+"""Checks a model before the conversion, on a skeleton without weights."""
 
 from __future__ import annotations
 
@@ -271,6 +271,6 @@ def _check_names(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
         if name in seen or not name:
             what = f"Two initializers are called {name[:200]!r}." if name else "An initializer has no name."
             yield Problem(
-                what, f"{file}: graph {graph.name!r}", "a name of its own each", "export the model again"
+                what, f"{file}: graph {graph.name!r}", "a unique name for each", "export the model again"
             )
         seen.add(name)

@@ -1,4 +1,4 @@
-"""Gives dynamic dimensions, as exporters write them, the meaning that ONNX has for them.
+"""Interprets dynamic dimensions as exporters write them.
 
 A symbol is a promise: two dimensions of one name have one size. paddle2onnx calls every dynamic dimension `?`, others
 write -1 or `None`; taken at their word, height and width would have to be equal, and TensorRT refuses the shapes as

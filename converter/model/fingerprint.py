@@ -1,4 +1,4 @@
-"""Tells one model from another by its files, in constant time: to notice that an engine is another model's."""
+"""Computes a cheap fingerprint of a model's files, to notice that an engine belongs to another model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes a serialised model from memory, as if it were a file: what reads and maps model files needs not know."""
+"""Presents a serialised model in memory as a file, for code that reads and maps model files."""
 
 from __future__ import annotations
 

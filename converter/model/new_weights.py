@@ -1,4 +1,4 @@
-"""Holds the weights that come to a model while it is rewritten: in files without a name, to which its tensors refer."""
+"""Holds weights that rewriting adds to a model, in unnamed files that its tensors refer to."""
 
 from __future__ import annotations
 

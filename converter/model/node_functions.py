@@ -1,4 +1,4 @@
-"""Holds the user's functions that compute nodes in onnxruntime's place, while they are in force."""
+"""Holds the user's functions that compute nodes instead of onnxruntime, while they are active."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the values that options can have, whether they come from the command line or from Python."""
+"""Lists the allowed values of options, from the command line or from Python."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_values(*given: tuple[str, object, Sequence[object] | Callable[[object]
             expected = (
                 EXPECTED[allowed] if callable(allowed) else ", ".join(str(c) for c in allowed if c != "")
             )
-            what = f"{value!r} is no value of {flag}"
+            what = f"{value!r} is not a value of {flag}"
             problems.append(Problem(what, f"{flag} {value}", expected, "give one of these, or leave it out"))
     if problems:
         raise UsageError(problems)

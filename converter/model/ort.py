@@ -24,7 +24,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort_kernels import depends_on_threads, quantised
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.problem import Problem
@@ -129,7 +129,7 @@ def open_session(
         )
 
     def opened() -> ort.InferenceSession:
-        with others_code():
+        with foreign_code():
             return ort.InferenceSession(
                 proto.SerializeToString(),
                 options,
@@ -216,7 +216,7 @@ def run_session(
     """
     names = [output.name for output in session.get_outputs()]
     try:
-        with others_code():
+        with foreign_code():
             values = session.run(names, dict(feeds))
     except _ORT_ERRORS as error:
         raise _refused(str(error), model, running=True) from None

@@ -1,4 +1,4 @@
-"""Knows which operators onnxruntime computes on the CPU, as a schema alone computes nothing, and what its threads change."""
+"""Lists the operators that onnxruntime computes on the CPU, and those that depend on the number of threads."""
 
 from __future__ import annotations
 

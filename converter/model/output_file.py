@@ -1,4 +1,4 @@
-"""Writes files that a user names: refused before any work is done, and written whole or not at all."""
+"""Writes output files atomically, and refuses bad paths before any work is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a model of which functions compute some nodes: onnxruntime runs the parts between them."""
+"""Runs a model in which user functions compute some nodes, and onnxruntime the parts between them."""
 
 from __future__ import annotations
 

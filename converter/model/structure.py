@@ -1,4 +1,4 @@
-"""Checks that a graph is one: every value made once, by something, and before it is needed by itself. Sorts its nodes."""
+"""Checks a graph's structure: one producer for each value, and no cycles. Sorts its nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _check_graph(graph: onnx.GraphProto, where: str, outer: frozenset[str]) -> I
                     if name
                     else f"One of the {kind} has no name."
                 )
-                yield Problem(what, where, "a name of its own for each", _AGAIN)
+                yield Problem(what, where, "a unique name for each", _AGAIN)
     given |= {value.name for value in graph.input}
     outputs = [value.name for value in graph.output]
     yield from _check_nodes(graph.node, given, outputs, where, outer)

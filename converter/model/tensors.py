@@ -1,4 +1,4 @@
-"""Reads what a TensorProto says of its data: how many bytes, where, and whether that is consistent."""
+"""Reads the data layout of a TensorProto: size, location and consistency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns host arrays into PyTorch tensors and back; numpy has no bfloat16 that PyTorch knows."""
+"""Converts host arrays to PyTorch tensors and back, including bfloat16, which numpy lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and calls functions of the user, named as MODULE:FUNCTION: errors in them are messages with the line."""
+"""Loads and calls the user's functions, named MODULE:FUNCTION; errors in them become messages with the line."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
     """
     module_name, _, name = spec.partition(":")
     where = f"{flag} {spec}"
-    expected = "MODULE:FUNCTION, a function of a module on the Python path or in the working folder"
+    expected = "MODULE:FUNCTION, a function in a module on the Python path or in the working folder"
     if not module_name or not name:
         raise UsageError(Problem(f"{spec!r} names no function", where, expected, f"{flag} my_model:compute"))
     try:
@@ -107,7 +107,7 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
         what = f"the function cannot be loaded: {type(error).__name__}: {error}"
         raise UsageError(Problem(what, where + place, expected, "correct the name or the module")) from error
     if not callable(found):
-        raise UsageError(Problem(f"{name!r} is no function", where, expected, "correct the name"))
+        raise UsageError(Problem(f"{name!r} is not a function", where, expected, "correct the name"))
     return UserFunction(spec, found, flag)
 
 

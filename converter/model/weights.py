@@ -1,4 +1,4 @@
-"""Maps files that hold weights into memory, and enforces the rules by which a model may refer to them."""
+"""Maps weight files into memory, and checks that a model may refer to them."""
 
 from __future__ import annotations
 

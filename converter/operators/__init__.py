@@ -1,1 +1,1 @@
-"""Loads operators from outside: finds the modules, imports them, and holds their definitions to what ours are held to."""
+"""Loads operators from outside: finds and imports the modules, and checks their definitions."""

@@ -1,4 +1,4 @@
-"""Makes the functions of a definition say whose they are when they raise, or give what they should not: a message then."""
+"""Turns exceptions and wrong results of a definition's functions into messages that name the operator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from trtsmith.importers.problem import Problem
 _UNKNOWN = (KeyError, TypeError)
 """What a rule of shapes raises where a shape that it needs is not known: whoever asks takes it for that."""
 
-_FIX = "mend the definition, or leave its package out"
+_FIX = "correct the definition, or remove its package"
 
 Fits = Callable[[Any], bool]
 """Whether a result is what it should be."""

@@ -1,4 +1,4 @@
-"""Finds the plugin libraries of operators from outside, and holds what was compiled to what is defined."""
+"""Finds plugin libraries of operators from outside, and compares them with their definitions."""
 
 from __future__ import annotations
 

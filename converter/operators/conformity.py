@@ -1,4 +1,4 @@
-"""Holds the values of dataclasses to the types of their fields, which Python does not."""
+"""Checks the values of dataclasses against the types of their fields."""
 
 from __future__ import annotations
 

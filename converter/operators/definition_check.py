@@ -1,4 +1,4 @@
-"""Holds the definitions of a module of the user's to what the rest of trtsmith takes for granted in ours."""
+"""Checks the user's definitions for everything that trtsmith assumes of its own."""
 
 from __future__ import annotations
 

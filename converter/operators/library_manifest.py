@@ -1,4 +1,4 @@
-"""Reads what a plugin library that our adapters made says of itself, and holds it to definitions."""
+"""Reads the manifest of a plugin library built with trtsmith's adapters, and compares it with definitions."""
 
 from __future__ import annotations
 

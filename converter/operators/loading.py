@@ -1,4 +1,4 @@
-"""Loads the operator packages that are named, and puts them in force."""
+"""Loads operator packages, and activates them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.operators.clashes import check_clashes
+from trtsmith.converter.operators.conflicts import check_clashes
 from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.module_files import load_module, module_name
 from trtsmith.converter.operators.own_process import own_process

@@ -1,4 +1,4 @@
-"""Finds the module that a spec means, and imports it: a file, a folder, or a dotted name."""
+"""Finds and imports the module of a spec: a file, a folder, or a dotted name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says whether the process is trtsmith's own, as a command's is, or that of a program which calls it.
+"""Tells whether this process is a command of trtsmith or a program that calls it.
 
 Only in its own does trtsmith change what belongs to the whole process.
 """

@@ -1,4 +1,4 @@
-"""Gathers where operators from outside come from: what the user names, the environment, and installed packages."""
+"""Collects the sources of operators from outside: the user's options, the environment, and installed packages."""
 
 from __future__ import annotations
 

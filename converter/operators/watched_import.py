@@ -1,4 +1,4 @@
-"""Imports a module of the user's: within a time limit, with its output on stderr, and its errors as messages.
+"""Imports a user's module with a time limit, its output on stderr, and its errors as messages.
 
 The module runs in this process and can do what any code of the user's can. In a command, what is kept from it is stdout,
 which is for results, and the power to end or to stop the command without a word.

@@ -1,1 +1,1 @@
-"""Pages to look at: self-contained HTML files, which make no request to any network."""
+"""Makes HTML reports: self-contained files without network requests."""

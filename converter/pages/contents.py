@@ -1,4 +1,4 @@
-"""Gathers the content of a page from what the stages give back: a conversion, a verification, a search, a timing."""
+"""Collects the content of a report from the results of a conversion, verification, search or timing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.pages.conversion_document import PageContent
-from trtsmith.converter.pages.network.pictured import PicturedNetwork, pictured
+from trtsmith.converter.pages.network.node_values import PicturedNetwork, pictured
 from trtsmith.converter.verify.verify_bundle import VerifyOptions
 
 Words = Sequence[str]

@@ -1,4 +1,4 @@
-"""Gathers what the page of one conversion, verification, search or timing shows, as plain data.
+"""Collects the data of one report (conversion, verification, search or timing) as plain data.
 
 format      1
 kind        "convert", "verify", "locate" or "bench". title: the model's file. command: the words of the command line
@@ -30,7 +30,7 @@ from typing import Any
 
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.pages.explanations import explanations
-from trtsmith.converter.pages.network.pictured import PicturedNetwork
+from trtsmith.converter.pages.network.node_values import PicturedNetwork
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.cost.precision_cost import cost_from_json
 

@@ -1,4 +1,4 @@
-"""The page of one conversion: a frame with empty sections, which our scripts fill with what conversion_document gathered."""
+"""Makes the page of one conversion: a frame with empty sections, which scripts fill from the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says in a sentence why a rule, pass or phase does what it does: for those whom a report shows its name."""
+"""Explains in a sentence why a rule, pass or phase exists, for readers of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overlays for Google's Model Explorer: its "node data", a JSON file for each thing that nodes can be coloured by.
+"""Writes overlays for Google's Model Explorer: one JSON file of node data for each property.
 
 The form is that of model_explorer/node_data_builder.py and the reader in its user interface: {"results": {key: {"value",
 "bgColor"}}, "gradient": [...]}, which without the name of a graph is of the graph that is shown. A key is the name of a
@@ -18,7 +18,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import write_text
 from trtsmith.converter.pages.conversion_document import PageContent
 from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
-from trtsmith.converter.pages.network.pictured import PicturedNetwork
+from trtsmith.converter.pages.network.node_values import PicturedNetwork
 from trtsmith.importers.problem import Problem
 
 _ROUTES = {
@@ -52,11 +52,11 @@ def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
     network = content.network
     if network is None:
         return {}
-    fates = network.fates
+    routes = network.routes
     found: dict[str, dict[str, Any]] = {
-        "route": {"results": _coloured(network, lambda index: fates[index].route, _ROUTES)},
-        "rule": {"results": _coloured(network, lambda index: fates[index].rule, {})},
-        "type": {"results": _coloured(network, lambda index: fates[index].dtype, {})},
+        "route": {"results": _coloured(network, lambda index: routes[index].route, _ROUTES)},
+        "rule": {"results": _coloured(network, lambda index: routes[index].rule, {})},
+        "type": {"results": _coloured(network, lambda index: routes[index].dtype, {})},
     }
     errors: dict[int, float] = {}
     for index, _, error, _ in network.errors(content.located["values"]) if content.located else ():

@@ -1,4 +1,4 @@
-"""The frame of every page: one HTML file that holds its styles, scripts and data, and asks nothing of any network.
+"""The frame of every page: one HTML file with its styles, scripts and data, without network requests.
 
 What a page shows comes from models, which others wrote. So nothing of it is ever HTML: it travels as JSON in an element
 that no browser executes, and scripts show it through textContent. A Content-Security-Policy lists the hashes of our own

@@ -1,4 +1,4 @@
-"""Writes the page of a conversion, and its overlays for Model Explorer: --html and --model-explorer."""
+"""Writes the report page of a conversion (--html) and its overlays for Model Explorer (--model-explorer)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a plugin's kernel in the child process and gets its outputs back, whatever they are."""
+"""Runs a plugin's kernel in a child process, and returns its outputs."""
 
 from __future__ import annotations
 

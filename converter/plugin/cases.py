@@ -1,4 +1,4 @@
-"""Derives contract and kernel cases of our own plugins from their definitions."""
+"""Derives contract and kernel cases of trtsmith's plugins from their definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines what a plugin is tested with and what the tests find: plain data."""
+"""Defines the inputs and results of plugin tests, as plain data."""
 
 from __future__ import annotations
 

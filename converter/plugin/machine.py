@@ -1,4 +1,4 @@
-"""Records what measurements were made with: GPU, driver and packages."""
+"""Records the machine of a measurement: GPU, driver and packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a plugin, in a child process, what its outputs are for given inputs."""
+"""Asks a plugin, in a child process, for the types and shapes of its outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTPUTS = "outputs"
 def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) -> tuple[TensorDesc, ...]:
     """Types and shapes of the outputs. ConversionError where it cannot be created, or does not say, or ends the child."""
     where = f"plugin {case.plugin} of {library}, {case.name}"
-    fix = "correct the node's attributes and inputs, or mend the plugin"
+    fix = "correct the node's attributes and inputs, or correct the plugin"
     with LibraryWorker(library, host, 60.0) as worker:
         names = [str(creator["name"]) for creator in worker.start()["creators"]]
         try:

@@ -1,4 +1,4 @@
-"""Tests the whole contract of every creator in a plugin library, and with a GPU its kernels.
+"""Tests every creator of a plugin library against TensorRT's contract, and its kernels if there is a GPU.
 
 Every check runs in a child process: a plugin that crashes or hangs fails that check, and the next check gets a new
 child. The definitions of known plugins come in as ContractCases; of an unknown plugin what can be found out is

@@ -1,4 +1,4 @@
-"""Child side of test.py: loads one library and answers questions about its plugins.
+"""Child side of test.py: loads one library and answers queries about its plugins.
 
 A plugin that crashes takes only this process with it. In the end the library is unloaded and the process ends as Python
 does, so that what crashes there is seen too.

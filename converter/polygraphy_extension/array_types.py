@@ -1,4 +1,4 @@
-"""Arrays between Polygraphy and us: types that numpy has not pass as float32, which holds their values exactly."""
+"""Converts arrays for Polygraphy: types that numpy lacks become float32, which holds their values exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runner for engines that we built, with their plugin libraries, and the loader that builds one."""
+"""Runs trtsmith's engines with their plugin libraries, and builds them."""
 
 from __future__ import annotations
 
@@ -183,8 +183,8 @@ def _opened(
     from trtsmith.converter.engine.build.flavour import load_flavour
     from trtsmith.converter.engine.bundle.run_from_bundle import request_for
     from trtsmith.converter.engine.runtime.device import Device
-    from trtsmith.converter.engine.runtime.logged import process_log
     from trtsmith.converter.engine.runtime.runner import Runner
+    from trtsmith.converter.engine.runtime.runtime_log import process_log
 
     request = request_for(path, [Path(library) for library in plugins], flavour or "auto")
     _check_gpu()

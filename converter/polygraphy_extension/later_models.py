@@ -1,4 +1,4 @@
-"""Puts our rewriting between the model that Polygraphy loads and the runners that come after --trtsmith-rewrite."""
+"""Inserts the rewrite between the model that Polygraphy loads and the runners after --trtsmith-rewrite."""
 
 from __future__ import annotations
 

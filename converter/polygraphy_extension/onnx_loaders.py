@@ -1,4 +1,4 @@
-"""Loaders of ONNX models: the graph that TensorRT gets, and the same with plugin nodes made of standard operators."""
+"""Loads ONNX models for Polygraphy: TensorRT's graph, and the same with plugin nodes expanded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives Polygraphy's TensorRT our plugins, where a model has nodes of them.
+"""Registers trtsmith's plugins with Polygraphy's TensorRT if a model needs them.
 
 Its own `--plugins` opens libraries with dlopen, which registers nothing of a library that TensorRT loads by getCreators.
 """
@@ -57,7 +57,7 @@ def _load(names: set[str]) -> None:
     from trtsmith.converter.engine.build.plugins import registered
     from trtsmith.converter.engine.libraries import plugin_library
     from trtsmith.converter.engine.runtime.loading import load_plugins
-    from trtsmith.converter.engine.runtime.logged import process_log
+    from trtsmith.converter.engine.runtime.runtime_log import process_log
     from trtsmith.converter.operators.compiled import compiled_operators
     from trtsmith.importers.registry import package_of
 
@@ -90,7 +90,7 @@ def _check_rtx_name() -> None:
             Problem(
                 f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
                 "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
-                f"a link of the name {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
+                f"a link named {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
                 f"use --trtsmith, which sees to that; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
             )
         ) from error

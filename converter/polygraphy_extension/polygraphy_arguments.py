@@ -1,4 +1,4 @@
-"""The options that `polygraphy run` gets from us: its entry point `polygraphy.run.plugins` names `argument_groups`."""
+"""Lists trtsmith's options for `polygraphy run`; its entry point `polygraphy.run.plugins` names `argument_groups`."""
 
 from __future__ import annotations
 

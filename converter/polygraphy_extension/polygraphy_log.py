@@ -1,4 +1,4 @@
-"""Tells Polygraphy's user what is wrong, by Polygraphy's own logger and its own exception."""
+"""Reports problems through Polygraphy's logger and exception."""
 
 from __future__ import annotations
 

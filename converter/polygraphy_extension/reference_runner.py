@@ -1,4 +1,4 @@
-"""A runner for the reference graph: the original model in onnxruntime, custom operators expanded."""
+"""Runs the reference graph in Polygraphy: the original model in onnxruntime, custom operators expanded."""
 
 from __future__ import annotations
 

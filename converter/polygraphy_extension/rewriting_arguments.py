@@ -1,4 +1,4 @@
-"""The options that trtsmith's loader and runners share in `polygraphy run`, and those of its loader."""
+"""Defines the options that trtsmith's loader and runners share in `polygraphy run`, and those of its loader."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         if given.model_type is not None and given.model_type.is_trt():
             raise UsageError(
                 Problem(
-                    f"{given.path} is no ONNX model, but {given.model_type}",
+                    f"{given.path} is not an ONNX model, but {given.model_type}",
                     user,
                     "the model that an engine is built from: a .onnx file",
                     "give the ONNX model; --trtsmith-engine names an engine that is there already",

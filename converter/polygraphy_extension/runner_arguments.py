@@ -1,4 +1,4 @@
-"""The options of trtsmith's runners in `polygraphy run`: its reference graph, and its engines."""
+"""Defines the options of trtsmith's runners in `polygraphy run`: its reference graph, and its engines."""
 
 from __future__ import annotations
 
@@ -99,7 +99,10 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
         given = self.arg_groups[ModelArgs]
         ready: str | None = self.engine or (given.path if given.model_type == "engine" else None)
         if ready and self.save:
-            what, expected = "an engine is given, and one to be built is to be kept", "one of the two"
+            what, expected = (
+                "--trtsmith-save-engine is given together with an existing engine",
+                "one of the two",
+            )
             where = f"{ready}, --trtsmith-save-engine {self.save}"
             raise UsageError(Problem(what, where, expected, "remove --trtsmith-save-engine"))
         return ready

@@ -1,4 +1,4 @@
-"""Passes models between Polygraphy, which has them in memory as a whole, and us, who leave weights in files."""
+"""Passes models between Polygraphy, which holds them in memory, and trtsmith, which leaves weights in files."""
 
 from __future__ import annotations
 

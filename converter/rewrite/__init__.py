@@ -1,1 +1,1 @@
-"""The graph that TensorRT gets, made of the graph that the user has."""
+"""Rewrites the user's graph into TensorRT's graph."""

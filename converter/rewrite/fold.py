@@ -1,4 +1,4 @@
-"""Stage: small constant subgraphs become constants, so that passes, rules and guards can read what a graph computes.
+"""Stage: folds small constant subgraphs, so that passes, rules and guards can read their values.
 
 Only arithmetic on shapes, axes and the like is folded: inputs and results are small, so weights are never read. What is
 folded is computed by onnxruntime. Subgraphs are folded too, with the constants of the graphs around them.

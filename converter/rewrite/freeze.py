@@ -1,4 +1,4 @@
-"""Makes constants of graph inputs, with the values that the user gives; and finds the inputs that TensorRT needs so.
+"""Freezes graph inputs to the user's values, and finds the inputs that TensorRT needs constant.
 
 TensorRT wants some operands as constants (axes, ratios) and takes others as shape tensors, whose values an optimization
 profile gives (the target of a Reshape, the repeats of a Tile).

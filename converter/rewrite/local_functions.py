@@ -1,4 +1,4 @@
-"""Inlines functions of the model itself where TensorRT would not take their nodes in the function.
+"""Inlines the model's own functions if TensorRT would not accept their nodes inside a function.
 
 TensorRT's parser inlines functions itself, so that one with operators that it imports stays as it is.
 """
@@ -13,7 +13,7 @@ from onnx import inliner
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, normalise_domain
@@ -68,7 +68,7 @@ def inline(model: Model, functions: frozenset[Kind]) -> Model:
     ]
     imported = {normalise_domain(entry.domain) for entry in model.proto.opset_import}
     try:
-        with others_code():
+        with foreign_code():
             proto = inliner.inline_selected_functions(model.proto, ids)
     except RuntimeError as error:  # several versions of ONNX's operators that nobody converts
         raise ConversionError(

@@ -1,4 +1,4 @@
-"""Rewrites models at which onnxruntime itself crashes into a form at which it does not."""
+"""Rewrites models that crash onnxruntime into a form that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declares the phases of rewriting, in the one order in which they run.
+"""Declares the phases of rewriting and their order.
 
 Each takes a `Rewriting`, changes its graph in place, and gives the next, with records of what was done. A phase finds the
 types of the graph inferred and leaves them so. On the graph that comes out no rule of the target fires any more.
@@ -17,7 +17,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.signs_of_life import Progress, steps_of
+from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.constants import dequantize_constants, fold_moves
 from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators

@@ -16,7 +16,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
 from trtsmith.converter.model.ort_kernels import operators_that_run
-from trtsmith.converter.model.signs_of_life import Progress, steps_of
+from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged

@@ -1,4 +1,4 @@
-"""Gives outputs that share their elements with other values an Identity of their own, as the last phase for TensorRT-RTX.
+"""Adds an Identity to outputs that share elements with other values: the last phase for TensorRT-RTX.
 
 Two faults of TensorRT-RTX 1.6.1, both seen on an H200, and both gone with an Identity that only the caller reads:
 

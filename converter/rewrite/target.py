@@ -1,4 +1,4 @@
-"""Describes the TensorRT that a graph is written for, and the faults of TensorRT that rules write around."""
+"""Describes the target TensorRT of a graph, and the faults that rules avoid."""
 
 from __future__ import annotations
 

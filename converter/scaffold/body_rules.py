@@ -1,4 +1,4 @@
-"""Finds the shape rules of an ONNX function's body, which is run in a process of its own: the body is a stranger's."""
+"""Finds the shape rules of an untrusted ONNX function body by running it in a child process."""
 
 from __future__ import annotations
 

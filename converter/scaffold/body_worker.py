@@ -1,4 +1,4 @@
-"""Child side of body_rules.py: runs a stranger's function body with little memory, and with no power to start programs."""
+"""Child side of body_rules.py: runs an untrusted function body with little memory and without starting programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import onnx.reference  # noqa: F401  before lock_down: its own modules may load libraries
 
 from trtsmith.converter.engine.child.events import Events
-from trtsmith.converter.engine.child.locked_down import lock_down
+from trtsmith.converter.engine.child.sandbox import lock_down
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.scaffold.body_rules import Body
 from trtsmith.converter.scaffold.case_sizes import require_one_shape, rules_or_error

@@ -1,4 +1,4 @@
-"""Chooses the sizes of an operator's cases, and tells in a message where no rule of its shapes is found."""
+"""Chooses the sizes of an operator's cases, and reports outputs without a shape rule."""
 
 from __future__ import annotations
 

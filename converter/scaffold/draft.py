@@ -1,4 +1,4 @@
-"""Defines what is known of a new operator before its package is written, wherever it comes from."""
+"""Defines the data of a new operator before its package is written, from any source."""
 
 from __future__ import annotations
 

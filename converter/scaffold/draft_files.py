@@ -1,4 +1,4 @@
-"""Writes the files of a package whose operator has no kernel yet, or one that is written in Triton."""
+"""Writes the package files of an operator without a kernel, or with one in Triton."""
 
 from __future__ import annotations
 

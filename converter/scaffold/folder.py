@@ -1,4 +1,4 @@
-"""Writes a folder of files, whole or not at all, where nothing is replaced."""
+"""Writes a folder of files atomically, and overwrites nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts an operator from a node of a model that nobody knows: its ports, attributes, types, shapes and function body."""
+"""Drafts an operator from an unknown node of a model: its ports, attributes, types, shapes and function body."""
 
 from __future__ import annotations
 

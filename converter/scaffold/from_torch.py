@@ -1,4 +1,4 @@
-"""Drafts an operator from a function of PyTorch tensors: schema, reference, expansion by exporting it to ONNX, cases."""
+"""Drafts an operator from a function of PyTorch tensors: schema, reference, ONNX expansion, cases."""
 
 from __future__ import annotations
 

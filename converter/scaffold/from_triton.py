@@ -1,4 +1,4 @@
-"""Drafts an operator from a kernel in Triton and from a PyTorch function that says what it computes."""
+"""Drafts an operator from a Triton kernel and a PyTorch function with the same computation."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _declaration(module: ModuleType, name: str, where: str) -> tuple[TritonKerne
     sizes = [p.name for p in found.params if not p.is_constexpr]
     raise UsageError(
         Problem(
-            f"nothing says how the kernel {name} is launched",
+            f"no TritonKernel says how the kernel {name} is launched",
             where,
             f"a TritonKernel of it in {Path(str(module.__file__)).name}, which says what its parameters "
             f"{', '.join(sizes)} get",
@@ -120,7 +120,7 @@ def _reference(declared: TritonKernel, called: str, file: Path, where: str) -> s
     if not function:
         raise UsageError(
             Problem(
-                "nothing says what the kernel computes",
+                "the kernel has no reference in PyTorch",
                 where,
                 "the same in PyTorch: a function of tensors, by which the operator is defined and the kernel tested",
                 f'--from-torch FILE.py:FUNCTION, or reference="FILE.py:FUNCTION" in {called}',

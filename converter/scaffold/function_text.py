@@ -1,4 +1,4 @@
-"""Writes a graph as the body of an ONNX function, with names that can be read and attributes that are filled in later."""
+"""Writes a graph as an ONNX function body, with readable names and attributes to fill in later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def body_of_function(
     """(text, opset) of a function of a model, with the functions that it calls inlined.
 
     inputs, outputs: names of the ports, in the function's order. An attribute of the function stands as @its_name@.
-    UsageError if the body calls what is no operator of ONNX, or cannot be written as text.
+    UsageError if the body calls what is not an operator of ONNX, or cannot be written as text.
     """
     flat = _flattened(model, function)
     renamed = dict(zip(flat.input, inputs, strict=False))

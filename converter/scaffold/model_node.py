@@ -1,4 +1,4 @@
-"""Finds the node that an operator is drafted from, and what its model says of the values at its ports."""
+"""Finds the node that an operator is drafted from, and the types and shapes at its ports."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto
             Problem(
                 what,
                 where,
-                f"a node that nobody knows: {listed}",
+                f"an unknown node: {listed}",
                 "--node with its name, or one of its outputs",
             )
         )
@@ -62,7 +62,7 @@ def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto
             Problem(
                 f"{found[0].op_type} is known: it needs no operator of your own",
                 where,
-                f"a node that nobody knows: {listed}",
+                f"an unknown node: {listed}",
                 "trtsmith check shows how each node of the model reaches TensorRT",
             )
         )
@@ -102,9 +102,9 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
         if name not in types or not types[name].HasField("shape"):
             raise UsageError(
                 Problem(
-                    f"the model does not say of which type and rank {name!r} is",
+                    f"the model does not declare the type and rank of {name!r}",
                     where,
-                    "types of all inputs: shape inference stops at operators that nobody knows",
+                    "types of all inputs: shape inference stops at unknown operators",
                     f"add a value_info of {name!r} to the model, or begin with the first such node",
                 )
             )

@@ -1,4 +1,4 @@
-"""Holds the names of a new operator to what Python, C++, ONNX, CMake and the plugin registry take."""
+"""Checks the names of a new operator against the rules of Python, C++, ONNX, CMake and the plugin registry."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def _of_name(names: Names) -> list[Problem]:
     name, where = names.name, f"trtsmith new {names.name}"
     if not _CAMEL.fullmatch(name):
         expected = "letters and digits that begin with a capital, such as VoxelMaxPool: files, C++ and Python have it"
-        return [Problem(f"{name!r} is no name for an operator", where, expected, "trtsmith new VoxelMaxPool")]
+        return [
+            Problem(f"{name!r} is not a name for an operator", where, expected, "trtsmith new VoxelMaxPool")
+        ]
     taken = ""
     if onnx.defs.has(name):
         taken = "is the name of an operator of ONNX, and TensorRT's parser would take a node for that"
@@ -101,7 +103,7 @@ def _of_domain(domain: str) -> list[Problem]:
     where = f"--domain {domain}"
     if not _DOMAIN.fullmatch(domain):
         expected = "a domain of ONNX nodes: letters, digits and points, such as mycompany or com.mycompany"
-        return [Problem(f"{domain!r} is no domain", where, expected, "--domain mycompany")]
+        return [Problem(f"{domain!r} is not a domain", where, expected, "--domain mycompany")]
     if domain in (*_STANDARD, PLUGIN_NAMESPACE):
         expected = "a domain of your own: the operators of this one are others'"
         return [Problem(f"{domain} is not yours", where, expected, "--domain mycompany")]

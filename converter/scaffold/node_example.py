@@ -1,4 +1,4 @@
-"""Makes the example model of a package: one node of the operator, with what it needs of the model that it comes from."""
+"""Makes a package's example model: one node of the operator, with the parts of its model that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses names and type variables for the ports of an operator that nobody has described."""
+"""Chooses names and type variables for the ports of an undescribed operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns names and values of a model into literals, identifiers and code spans, so that none becomes code or markup."""
+"""Escapes names and values of a model as literals, identifiers and code spans, so that none becomes code or markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills templates in: @name@ is replaced, and nothing else."""
+"""Fills in templates: replaces @name@, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the package of an operator that computes something small and whole: weighted sums of consecutive points."""
+"""Writes the template package: an operator that computes weighted sums of consecutive points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the shape rule of something that can be run: which sizes may change, and how the outputs' follow."""
+"""Finds the shape rule of a runnable function: which sizes may change, and how the outputs' follow."""
 
 from __future__ import annotations
 

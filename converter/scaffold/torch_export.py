@@ -1,4 +1,4 @@
-"""Exports a function of PyTorch tensors to the body of an ONNX function, with every size open."""
+"""Exports a function of PyTorch tensors to an ONNX function body with dynamic sizes."""
 
 from __future__ import annotations
 

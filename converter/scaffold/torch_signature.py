@@ -183,7 +183,7 @@ def _tensor(name: str, example: str | None, where: str) -> Tensor:
     match = _SHAPE.fullmatch(example or "")
     if match is None or (match[2] or "float32") not in _DTYPES or 0 in map(int, match[1].split("x")):
         what = (
-            f"parameter {name!r} is a tensor, and nothing says of which shape"
+            f"parameter {name!r} is a tensor without a shape"
             if example is None
             else (f"{example!r} is no shape")
         )

@@ -1,4 +1,4 @@
-"""Loads the function that an operator is drafted from, which the package imports or has a copy of."""
+"""Loads the function that an operator is drafted from; the package imports or copies it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Stage: verifies numbers: inputs, tolerances, comparisons and the verdict on them."""
+"""Stage: verifies results: inputs, tolerances, comparisons and the verdict."""

@@ -1,4 +1,4 @@
-"""Allows outputs twice the difference from onnxruntime's that the engine's own precision makes in that network."""
+"""Sets the tolerance of outputs: twice the effect of the engine's precision on that network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares one set of outputs with another: what agrees, and by how much each differs."""
+"""Compares two sets of outputs: which agree, and by how much each differs."""
 
 from __future__ import annotations
 

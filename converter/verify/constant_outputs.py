@@ -1,4 +1,4 @@
-"""Finds outputs that say little of a graph: constant ones, unchanging ones, and those behind a branch that was not taken."""
+"""Finds trivial outputs: constant ones, unchanging ones, and those of a branch that was not taken."""
 
 from __future__ import annotations
 

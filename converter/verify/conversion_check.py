@@ -1,4 +1,4 @@
-"""Makes the comparison of `convert`: the graphs, and the engine where a GPU can run it."""
+"""Makes the comparison of `convert`: the graphs, and the engine if a GPU can run it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.progress import steps_of
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
-from trtsmith.converter.model.signs_of_life import steps_of
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
 from trtsmith.converter.rewrite.types import to_engine

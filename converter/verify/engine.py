@@ -1,4 +1,4 @@
-"""Compares the engine itself, run on a GPU, with onnxruntime on the original model."""
+"""Compares the outputs of the engine on a GPU with the original model in onnxruntime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
-from trtsmith.converter.model.signs_of_life import steps_of
+from trtsmith.converter.model.progress import steps_of
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, in_words
 from trtsmith.converter.verify.compare import Arrays, Comparison

@@ -9,7 +9,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper
 
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.expansion import EXPANDED_DOMAIN, expansion_function
 from trtsmith.importers.opdef import Expansion, Fields, OpDef
@@ -63,7 +63,7 @@ def run_expanded(
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
     options.intra_op_num_threads = 1
-    with others_code():
+    with foreign_code():
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         outputs = session.run([value.name for value in made], feeds)
     return {

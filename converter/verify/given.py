@@ -1,4 +1,4 @@
-"""Reads inputs and expected outputs that the user gives, in .npz files or as arrays, and holds them to the model."""
+"""Reads the user's inputs and expected outputs, from .npz files or arrays, and checks them against the model."""
 
 from __future__ import annotations
 

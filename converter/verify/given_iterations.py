@@ -1,4 +1,4 @@
-"""Reads the inputs and outputs that `verify` is given, one iteration or several, and holds them to the model."""
+"""Reads the inputs and outputs of `verify`, one iteration or several, and checks them against the model."""
 
 from __future__ import annotations
 

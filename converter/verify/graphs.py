@@ -1,4 +1,4 @@
-"""Compares the original model with the graph from which the engine is built, both in onnxruntime: needs no GPU."""
+"""Compares the original model with the engine's graph, both in onnxruntime. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run, run_session
+from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.model.shapes import ShapeRange
-from trtsmith.converter.model.signs_of_life import Progress, steps_of
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, lowered, reference, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model

@@ -1,4 +1,4 @@
-"""Makes up inputs that nobody gave, from a fixed seed, by what the model's nodes do with them."""
+"""Generates missing inputs from a fixed seed, to fit the model's nodes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def generate_inputs(
                 Problem(
                     f"input {spec.name!r} is too large to be generated: {error}",
                     f"input {spec.name!r}, {'x'.join(map(str, shape))}",
-                    "a usual shape of which this machine can hold the numbers",
+                    "a usual shape that fits in this machine's memory",
                     "give a smaller usual shape with --shapes, or --no-verify",
                 )
             ) from error

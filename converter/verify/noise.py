@@ -1,4 +1,4 @@
-"""Bounds how far each element, and each slice along each axis, of an output may be off: by what rounding changes there.
+"""Sets tolerances for each element and each slice of an output from the measured effect of rounding.
 
 A ratio of norms sees the large elements of an output alone. What rounding changes is measured for each element, once; the
 engine makes other errors of the same size. The size at an element is taken to be the root mean square over the slice (the

@@ -1,4 +1,4 @@
-"""Says of which operators the reference is no independent one: our own definition, or a fused kernel of onnxruntime."""
+"""Lists operators without an independent reference: computed by trtsmith's definition, or by a fused onnxruntime kernel."""
 
 from __future__ import annotations
 

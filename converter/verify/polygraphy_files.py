@@ -95,7 +95,7 @@ def check_target(path: Path | None, others: Iterable[object], flag: str, what: s
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             fix = f"name another folder, or a file: {flag} {path}.json"
             raise UsageError(
-                Problem(f"{what} would replace what is there", where, "an empty or new folder", fix)
+                Problem(f"{what} would overwrite existing files", where, "an empty or new folder", fix)
             )
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -175,9 +175,9 @@ def _arrays(iteration: Any, path: Path, flag: str) -> dict[str, np.ndarray]:
     try:
         arrays = {name: _array(value) for name, value in iteration.items()}
     except Exception as error:
-        raise _unreadable(path, flag, "it is no mapping of names to arrays") from error
+        raise _unreadable(path, flag, "it does not map names to arrays") from error
     if not all(isinstance(name, str) for name in arrays):
-        raise _unreadable(path, flag, "it is no mapping of names to arrays")
+        raise _unreadable(path, flag, "it does not map names to arrays")
     return arrays
 
 

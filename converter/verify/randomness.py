@@ -1,4 +1,4 @@
-"""Finds outputs that random numbers decide: two runtimes never draw the same, so they cannot be compared."""
+"""Finds outputs that depend on random numbers, which two runtimes never draw alike."""
 
 from __future__ import annotations
 

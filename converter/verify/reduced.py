@@ -1,4 +1,4 @@
-"""Judges a graph in reduced precision: what TensorRT computes, rounded as declared, against the original."""
+"""Judges a graph in reduced precision against the original, with values rounded as declared."""
 
 from __future__ import annotations
 

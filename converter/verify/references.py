@@ -1,4 +1,4 @@
-"""Reads --reference: functions of the user that compute the model, or nodes of it, to compare with."""
+"""Reads --reference: the user's functions that compute the model, or nodes of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def parse_references(specs: Sequence[str]) -> References:
         op_type, found, name = spec.partition("=")
         if found and not _OP_TYPE.fullmatch(op_type):
             expected = "MODULE:FUNCTION, or OP_TYPE=MODULE:FUNCTION"
-            raise UsageError(Problem(f"{op_type!r} is no operator", f"{FLAG} {spec}", expected, "correct it"))
+            raise UsageError(
+                Problem(f"{op_type!r} is not an operator", f"{FLAG} {spec}", expected, "correct it")
+            )
         given.append((op_type if found else "", load_user_function(name if found else spec, FLAG)))
     return _references(given)
 

@@ -1,4 +1,4 @@
-"""Measures what a precision costs a network: the model with its values rounded as a GPU rounds them, in onnxruntime."""
+"""Measures the effect of a precision on a network: runs it in onnxruntime with values rounded as a GPU rounds them."""
 
 from __future__ import annotations
 

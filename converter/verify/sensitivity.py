@@ -1,4 +1,4 @@
-"""Measures what roundings of float32 can do to a model's outputs, by moving its inputs, and says where they decide one."""
+"""Measures the effect of float32 rounding on outputs by perturbing the inputs, and finds outputs that it decides."""
 
 from __future__ import annotations
 

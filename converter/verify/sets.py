@@ -1,4 +1,4 @@
-"""Makes up inputs for a model at the smallest, usual and largest sizes of a profile."""
+"""Generates inputs at the smallest, usual and largest sizes of a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines how far outputs may be from their reference: by element type, and as the user says with --rtol and --atol."""
+"""Defines tolerances of outputs: by element type, and by --rtol and --atol."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def parse_tolerances(
         name, _, kind = text.rpartition("=")
         if not name or kind not in KINDS:
             expected = f"OUTPUT=KIND, where KIND is one of: {', '.join(KINDS)}"
-            what = f"{text!r} does not say what an output is compared as"
+            what = f"{text!r} does not name an output and a kind of comparison"
             raise UsageError(Problem(what, "--compare", expected, "--compare output0=detections"))
         kinds[name] = kind
     return Tolerances(tables[0], tables[1], frozenset(not_compared), kinds, max_cost)

@@ -1,4 +1,4 @@
-"""Gives the verdict on a set of comparisons: a pass only where every output was compared and agrees."""
+"""Computes the verdict of comparisons: passes only if every output was compared and agrees."""
 
 from __future__ import annotations
 

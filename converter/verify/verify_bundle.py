@@ -1,4 +1,4 @@
-"""Verifies an engine, by the manifest beside it, against the model from which it was built."""
+"""Verifies an engine and its manifest against the original model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.option_values import check_values, is_seconds
+from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
-from trtsmith.converter.model.signs_of_life import signs_of_life
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
 from trtsmith.converter.verify.given_iterations import GivenInputs, given_inputs, given_outputs
@@ -86,12 +86,12 @@ class VerifyOptions:
                 raise UsageError(Problem(what, ", ".join(given), "one of the two", "remove one"))
         if inputs and self.shapes:
             name, sizes = next(iter(self.shapes.items()))
-            what = "sizes are given for made-up inputs, and inputs too"
+            what = "--shapes and --inputs are both given"
             where = f"{inputs[0]}, --shapes {name}={sizes}"
             raise UsageError(Problem(what, where, "one of the two", "remove --shapes"))
         if outputs and not inputs:
             fix = "add --inputs FILE.npz" if self.expected is not None else "add --load-inputs FILE.json"
-            what = "outputs are given, and no inputs that they belong to"
+            what = "outputs are given without their inputs"
             raise UsageError(Problem(what, outputs[0], "the inputs too", fix))
         check_one_expectation(outputs[0] if outputs else "", self.references)
 
@@ -121,7 +121,7 @@ def verify_bundle(options: VerifyOptions, progress: Progress) -> VerifiedBundle:
 
     UsageError: what is given does not fit model or engine, or the engine cannot be run here.
     """
-    with calling(options.references.nodes), signs_of_life(progress) as telling:
+    with calling(options.references.nodes), progress_reports(progress) as telling:
         return _verified(options, telling)
 
 

@@ -1,1 +1,1 @@
-"""Plugins of others, known by what their creators declare: the user's libraries', and those that TensorRT brings."""
+"""Describes foreign plugins by what their creators declare: those of the user's libraries, and TensorRT's own."""

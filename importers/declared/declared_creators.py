@@ -1,4 +1,4 @@
-"""Defines what a plugin creator of others declares: its identity, and the fields that it takes."""
+"""Defines a foreign plugin creator: its identity and its fields."""
 
 from __future__ import annotations
 

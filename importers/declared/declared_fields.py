@@ -1,4 +1,4 @@
-"""Holds a node's attributes to the fields that a creator of others declares, as TensorRT's ONNX parser passes them.
+"""Checks a node's attributes against a foreign creator's fields, as TensorRT's ONNX parser passes them.
 
 The parser looks for each declared field among the attributes, and drops all others without a word. A field's type is that of
 the attribute: INT(S) become int32, whatever their value, FLOAT(S) float32, STRING char, and a TENSOR keeps its own type, but

@@ -1,4 +1,4 @@
-"""The plugins that TensorRT itself brings, by release: a table that is read out of NVIDIA's sources.
+"""Lists TensorRT's own plugins by release, read from NVIDIA's sources.
 
 scripts/stockplugins/write_table.py writes it. TensorRT's library libnvinfer_plugin has the plugins; TensorRT-RTX and the
 lean runtime come without it.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzzing.fuzz_process import FuzzProcess
-from trtsmith.converter.convert.mending.refusals import SUFFIX
+from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.libraries import FOLDER
 from trtsmith.converter.rewrite.engine.rule_engine import UNREADABLE
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
-from trtsmith.converter.engine.runtime.logged import process_log
+from trtsmith.converter.engine.runtime.runtime_log import process_log
 
 NO_GPU_TARGET = "SM86"
 """A member of trt.ComputeCapability: what engines are built for where no GPU is."""

@@ -10,7 +10,7 @@ from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
-from trtsmith.converter.pages.network.pictured import pictured
+from trtsmith.converter.pages.network.node_values import pictured
 
 
 def sample_document(model: Path, seed: int = 0) -> dict[str, Any]:

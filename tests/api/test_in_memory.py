@@ -117,7 +117,7 @@ def test_the_bytes_of_a_model_have_the_fingerprint_of_its_file(proto: onnx.Model
         ({"inputs": {"x": X.astype(np.float64)}}, "input 'x' is float64[2, 4, 4]"),
         ({"inputs": {"z": X}}, "no array for input 'x'"),
         ({"inputs": {"x": X}, "expected": {"z": X}}, "no array for output 'y'"),
-        ({"args": (X,)}, "args is given for a model that is none of PyTorch's"),
+        ({"args": (X,)}, "args is given for a model that does not come from PyTorch"),
         ({"save_onnx": "o.onnx"}, "save_onnx is given"),
         ({"args": "a.plan", "output": "b.plan"}, "the output is named twice"),
         ({"precision": "int8", "calibration": {"x": X[:, :2]}}, "input 'x' is float32[2, 2, 4]"),

@@ -114,7 +114,7 @@ def test_rewrite_writes_only_what_is_named(folder: Path) -> None:
     assert [record.op_type for record in expanded.rewritten.rewrites] == ["com.microsoft::Inverse"]
     v2 = trtsmith.rewrite("m.onnx", plugin_v2=True)
     assert [node.domain for node in v2.graph.proto.graph.node] == ["", "trtsmith"]
-    with pytest.raises(trtsmith.UsageError, match="two forms"):
+    with pytest.raises(trtsmith.UsageError, match="are both given"):
         trtsmith.rewrite("m.onnx", expand=True, plugin_v2=True)
 
 
@@ -145,14 +145,14 @@ def test_verify_says_that_the_engine_is_of_another_model(engine: FakeEngine) -> 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"flavour": "tensorflow"}, "no TensorRT flavour 'tensorflow'"),
-    ({"precision": "fp12"}, "'fp12' is no value of --precision"),
-    ({"max_cost": 0.1}, "--max-cost has no meaning without --precision"),
+    ({"precision": "fp12"}, "'fp12' is not a value of --precision"),
+    ({"max_cost": 0.1}, "--max-cost has no effect without --precision"),
     (
         {"max_cost": 0.1, "precision": "int8", "verify": None},
-        "--max-cost is judged by the comparison, and there is none",
+        "--max-cost needs the comparison, which is turned off",
     ),
-    ({"keep_fp32": "Conv"}, "--keep-fp32 has no meaning without --precision"),
-    ({"precision": "int8", "io_precision": True}, "--io-precision has no meaning with --precision int8"),
+    ({"keep_fp32": "Conv"}, "--keep-fp32 has no effect without --precision"),
+    ({"precision": "int8", "io_precision": True}, "--io-precision has no effect with --precision int8"),
     ({"target": "86"}, "'86' is not a list of GPU targets"),
     ({"target": "rtx4091"}, "did you mean RTX 4090 (sm89)"),
     ({"target": 86}, 'write it as target="sm86,sm89"'),
@@ -166,11 +166,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"reference": 3}, "expected: a function or its name"),
     ({"rtol": b"1"}, "expected: a number"),
     ({"progress": True}, "expected: a function of a line of text"),
-    ({"workspace": 0}, "0 is no value of --workspace"),
-    ({"workspace": True}, "True is no value of --workspace"),
-    ({"optimization_level": 6}, "6 is no value of --optimization-level"),
-    ({"timeout": float("nan")}, "nan is no value of --timeout"),
-    ({"verify": "nothing"}, "'nothing' is no value of --verify"),
+    ({"workspace": 0}, "0 is not a value of --workspace"),
+    ({"workspace": True}, "True is not a value of --workspace"),
+    ({"optimization_level": 6}, "6 is not a value of --optimization-level"),
+    ({"timeout": float("nan")}, "nan is not a value of --timeout"),
+    ({"verify": "nothing"}, "'nothing' is not a value of --verify"),
     ({"rtol": -1}, "'-1' is not a tolerance"),
     ({"atol": {"y": "much"}}, "'y:much' is not a tolerance"),
     ({"shapes": {"x": (1, -4)}}, "'x=1x-4' is not a shape"),
@@ -194,12 +194,12 @@ def test_wrong_options_are_refused_in_four_parts(folder: Path, options: dict[str
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"precision": "half"}, "'half' is no value of --precision"),
-        ({"timeout": 0}, "0 is no value of --timeout"),
-        ({"expected": "y.npz"}, "no inputs that they belong to"),
+        ({"precision": "half"}, "'half' is not a value of --precision"),
+        ({"timeout": 0}, "0 is not a value of --timeout"),
+        ({"expected": "y.npz"}, "outputs are given without their inputs"),
         (
             {"inputs": "x.npz", "shapes": {"x": (1, 4, 4)}},
-            "sizes are given for made-up inputs, and inputs too",
+            "--shapes and --inputs are both given",
         ),
         ({"flavour": "tensorrt"}, "tensorrt cannot load it"),
     ],

@@ -1,1 +1,1 @@
-"""Writes down what came of a batch, for people and for programs: results.json, junit.xml, index.html, and differences."""
+"""Writes the results of a batch: results.json, junit.xml, index.html, and comparisons of two batches."""

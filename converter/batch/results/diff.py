@@ -1,4 +1,4 @@
-"""Compares two results of a batch: what became better, worse, or merely different, task by task.
+"""Compares the results of two batches, task by task: better, worse, or only different.
 
 A change is better or worse where one can say so; anything else that changed is different. Small changes of figures are none:
 each rule has its threshold, with the reason beside it.

@@ -1,4 +1,4 @@
-"""Makes results.json of the records of tasks, and reads it. results.schema.json, beside this file, is its published schema.
+"""Writes and reads results.json, made from the tasks' records; results.schema.json is its published schema.
 
 The record itself stays beside the engine. Its report and bench are as long as the model has outputs, inputs and layers; an
 entry has the few of them that tell one result from another. Records come from disks and other machines: a part that is not

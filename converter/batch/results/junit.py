@@ -1,4 +1,4 @@
-"""Writes what came of a batch as JUnit XML: a test suite for each model, a test case for each of its variants.
+"""Writes the results of a batch as JUnit XML: a test suite for each model, a test case for each variant.
 
 There is no standard; this is the form that Ant's task wrote and that Jenkins, GitLab and GitHub's actions read: counts on
 the suites, `failure` for a result that is not as it should be, `error` for what came to none, `skipped`, `system-out`.

@@ -1,4 +1,4 @@
-"""Makes the pages of batches, index.html and that of a difference: each one file, which asks nothing of any network."""
+"""Makes the HTML pages of batches, index.html and comparisons: one file each, without network requests."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""zoo.toml: the models of a batch and the options of each, read into tasks, or into every problem at once."""
+"""Reads zoo.toml, the models of a batch and their options, into tasks or into a list of all problems."""

@@ -1,4 +1,4 @@
-"""Looks at a model before anything runs, without its weights: its files, and what of its options does not fit it."""
+"""Inspects a model without its weights before a batch runs: its files, and options that do not fit it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ModelLook:
             if path.suffix == PROGRAM_SUFFIX:
                 if not zipfile.is_zipfile(path):
                     expected, fix = "a file that torch.export.save wrote", "copy or save the program again"
-                    raise UsageError(Problem("the file is no program of torch.export", "", expected, fix))
+                    raise UsageError(Problem("the file is not a program of torch.export", "", expected, fix))
                 return None
             model = load_model(path)
         except TrtsmithError as error:

@@ -1,4 +1,4 @@
-"""Finds the models that an entry names: a file, files by a glob, or a function that gives a PyTorch module."""
+"""Finds the models of a zoo entry: a file, files by a glob, or a function that returns a PyTorch module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a zoo's file into tasks, or into every problem with it at once. docs/reference/zoo-files.md describes the file.
+"""Reads a zoo file into tasks, or into a list of all problems. docs/reference/zoo-files.md describes the file.
 
     [defaults]                      # options of all models: the long flags of `trtsmith convert` without dashes
     precision = "fp16"

@@ -1,4 +1,4 @@
-"""Guesses sizes for dimensions that a model leaves open: those usual for their kind that its graph does not contradict."""
+"""Guesses dynamic dimensions: usual sizes for their kind that the model's graph allows."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWrit
     """
     check_report(output, (), FLAG, _WHAT)
     if output.exists() and not overwrite:
-        what, expected = f"{_WHAT} is there already", "a file that is not there yet"
+        what, expected = f"{_WHAT} already exists", "a new file"
         raise UsageError(Problem(what, f"{FLAG} {output}", expected, "name another file, or add --force"))
     paths = _models_in(folder)
     entries = [_entry(path, Path(os.path.abspath(output.parent))) for path in paths]
@@ -75,7 +75,7 @@ def _models_in(folder: Path) -> list[Path]:
     """Model files, absolute and sorted; what begins with a dot left out."""
     where, fix = str(folder), "name the folder that has the models"
     if not folder.is_dir():
-        what = "it is no folder" if folder.exists() else "there is no such folder"
+        what = "it is not a folder" if folder.exists() else "there is no such folder"
         raise UsageError(Problem(what, where, "a folder with models", fix))
     found = []
     for root, below, names in os.walk(os.path.abspath(folder)):

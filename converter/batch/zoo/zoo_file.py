@@ -1,4 +1,4 @@
-"""Reads the text of a zoo's file: its values, each with its line, and a list of all that is wrong with them."""
+"""Parses a zoo file: values with their lines, and a list of all problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.near import nearest
+from trtsmith.converter.model.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 if sys.version_info >= (3, 11):

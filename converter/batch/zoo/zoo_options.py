@@ -229,7 +229,7 @@ class OptionReader:
     def _say(self, given: Given, action: Action, problem: Problem) -> None:
         """What argparse says of one option, without its prefix."""
         if action.choices is not None:
-            what = f"{shown(given.value)} is no value of {given.name}"
+            what = f"{shown(given.value)} is not a value of {given.name}"
             choices = _choices(action)
             given.wrong(what, f"one of {', '.join(choices)}", did_you_mean(str(given.value), choices))
             return

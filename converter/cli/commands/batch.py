@@ -25,9 +25,8 @@ from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 
-_DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, in processes of this machine
-or on a Ray cluster. What is done already is kept; what was done before with the same files, options and versions comes
-from a cache."""
+_DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
+cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
 
 _EPILOG = """examples:
   trtsmith batch --init models -o zoo.toml
@@ -36,8 +35,8 @@ _EPILOG = """examples:
   trtsmith batch zoo.toml -o results --on ray-head:6379
   trtsmith batch diff results.old results
 
-exit codes: 0 every task has an engine that nothing speaks against; 1 one has none; 2 usage, or the folder cannot be used;
-3 all have engines, and one disagrees; 130 interrupted (128 + the signal): the same command again does what is left
+exit codes: 0 every task has an engine and none disagrees; 1 a task has no engine; 2 wrong usage, or an unusable folder;
+3 all have engines, and one disagrees; 130 interrupted (128 + the signal): run the same command again to continue
 """
 
 _DIFF = "diff"
@@ -69,7 +68,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="the folder of results (default: the zoo's name with -results)",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print what came of it (or --list, or diff) as JSON"
+        "--json", action="store_true", help="print the results (or those of --list or diff) as JSON"
     )
     add_options(parser, BatchOptions)
     init = parser.add_argument_group("a new zoo")
@@ -79,9 +78,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="write a zoo of the models in a folder to the file that -o names",
     )
-    init.add_argument("--force", action="store_true", help="also over a file that is there")
+    init.add_argument("--force", action="store_true", help="overwrite an existing file")
     diff = parser.add_argument_group("diff")
-    diff.add_argument("--html", type=Path, metavar="FILE", help="write a page that shows the difference, too")
+    diff.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the differences")
     diff.add_argument("--fail-on", choices=(WORSE,), help="exit code 1 if anything became worse")
     parser.set_defaults(run=run)
 
@@ -107,7 +106,7 @@ def _check_words(
         given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"
         raise UsageError(
             Problem(
-                f"the command does not have the words that it needs: {given}",
+                f"arguments are missing: {given}",
                 "trtsmith batch",
                 f"trtsmith batch {form}",
                 fix,

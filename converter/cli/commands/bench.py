@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.bench_function import TimedOptions, timing_of
 from trtsmith.converter.bench.engine_bench import bench
 from trtsmith.converter.cli.console import Console
@@ -18,7 +18,7 @@ from trtsmith.converter.cli.reports.engine_times import TERMS, render
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath, operator_words
-from trtsmith.written import WrittenFiles
+from trtsmith.report_files import WrittenFiles
 
 _EPILOG = f"""{TERMS}
 The JSON of --json is described in converter/bench/bench_record.py.
@@ -53,7 +53,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     asked = timing_of(options.target, options)
     files = WrittenFiles.of_command(options, console, "--json")
-    document = written.timing(
+    document = report_files.timing(
         files, asked, lambda: {"command": command_of(options)} | bench(asked, console.progress)
     )
     for warning in document["warnings"]:

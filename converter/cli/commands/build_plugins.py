@@ -22,21 +22,21 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "build-plugins",
         parents=[common],
         description=(
-            "Compile the kernels and bindings of a package, as `trtsmith new` writes it, into DIR/PACKAGE/lib, where it is "
-            "found with the operators. Needs nvcc and TensorRT's headers, and no GPU. Compiles what changed."
+            "Compile the kernels and bindings of a package from `trtsmith new` into DIR/PACKAGE/lib, where --ops finds the "
+            "library. Needs nvcc and TensorRT's headers, but no GPU. Compiles only changed files."
         ),
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder with plugins.cmake")
     parser.add_argument(
-        "--v2", action="store_true", help="the IPluginV2DynamicExt library too, for TensorRT 8.6 to 10"
+        "--v2", action="store_true", help="also build the IPluginV2DynamicExt library, for TensorRT 8.6 to 10"
     )
     parser.add_argument(
         "--architectures",
         default="",
         metavar="LIST",
-        help="GPUs to compile for: 86,90 (the default, with PTX for later ones) or release, for all that are supported",
+        help="GPUs to compile for: 86,90 (the default, with PTX for later GPUs), or release for all supported ones",
     )
-    parser.add_argument("--clean", action="store_true", help="compile everything anew")
+    parser.add_argument("--clean", action="store_true", help="compile everything again")
     parser.set_defaults(run=run, operators=False)  # of which its own are loaded alone
 
 

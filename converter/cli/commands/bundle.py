@@ -31,7 +31,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="DIR",
-        help="the model repository, made if it is not there",
+        help="the model repository, created if missing",
     )
     add_options(parser, BundleOptions)
     parser.set_defaults(run=run)

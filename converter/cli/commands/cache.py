@@ -41,20 +41,21 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "cache",
         parents=[common],
-        description="The cache of `trtsmith batch`: conversions by the content of all that they depend on.",
+        description="The cache of `trtsmith batch`, which keeps conversions by the content of all their inputs.",
         epilog=_EPILOG,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", parents=[common], help="what is in it, what was used last first")
+    listing = actions.add_parser("list", parents=[common], help="list the entries, most recently used first")
     _add_folder(listing)
     listing.add_argument("--json", action="store_true", help="print it as JSON, with keys and files in full")
     listing.set_defaults(run=show)
     pruning = actions.add_parser(
         "prune",
         parents=[common],
-        help="remove what nobody can use any more, and what is asked for",
-        description="Removes damaged entries, files of no entry and temporary files that were left behind; and what the "
-        "options name. Batches that run at the same time may go on: what is gone is converted again.",
+        help="remove unusable entries, and others by option",
+        description="Removes damaged entries, files without an entry and stale temporary files, and the entries that "
+        "the options "
+        "select. Running batches may continue: they convert removed entries again.",
     )
     _add_folder(pruning)
     which = pruning.add_mutually_exclusive_group()
@@ -62,19 +63,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--larger-than",
         type=_amount(parse_size),
         metavar="SIZE",
-        help="shrink the cache to this size, as 20GiB or 500MB; what was used last goes last",
+        help="shrink the cache to this size, such as 20GiB or 500MB; removes the least recently used entries first",
     )
     which.add_argument(
         "--older-than",
         type=_amount(parse_age),
         metavar="DAYS",
-        help="remove what was not used for so long, as 30 (days), 12h or 4w",
+        help="remove entries that were not used for this long, such as 30 (days), 12h or 4w",
     )
     which.add_argument("--all", action="store_true", help="remove everything")
-    which.add_argument(
-        "--damaged", action="store_true", help="read every file, and remove those that are not what they were"
-    )
-    pruning.add_argument("--dry-run", action="store_true", help="remove nothing; say what would be removed")
+    which.add_argument("--damaged", action="store_true", help="read every file, and remove damaged ones")
+    pruning.add_argument("--dry-run", action="store_true", help="only show what would be removed")
     pruning.set_defaults(run=clear)
 
 

@@ -1,4 +1,4 @@
-"""trtsmith check MODEL: how every node reaches TensorRT, and everything that stands in the way."""
+"""trtsmith check MODEL: shows how every node reaches TensorRT, and every problem."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from trtsmith.converter.convert.reports import analysis_report
 from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
-from trtsmith.converter.model.signs_of_life import signs_of_life
+from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 
-FROZEN = "to which axes and other inputs that TensorRT wants constant are frozen"
+FROZEN = "to freeze those that TensorRT needs constant, such as axes"
 
 
 class _Terminal(TypedDict, total=False):
@@ -53,7 +53,7 @@ def show(
     """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
     report = options.report
     check_report(report, (asked.model, *asked.plugins, asked.inputs, asked.refusals.file))
-    with signs_of_life(console.progress) as progress:
+    with progress_reports(console.progress) as progress:
         analysis = check_model(asked, progress, build=build)
     document = analysis_report(asked.model, analysis) if as_json or report is not None else {}
     write_report(report, document)

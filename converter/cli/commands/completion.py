@@ -13,8 +13,7 @@ from trtsmith.converter.model.errors import EXIT_OK
 
 SHELLS = ("bash", "zsh", "fish")
 
-_EPILOG = """The script knows all that there is to complete: the shell runs nothing of trtsmith's for it.
-Write it anew after an update.
+_EPILOG = """The script contains all completions: the shell does not call trtsmith for them. Print it again after an update.
 
 examples:
   trtsmith completion bash > ~/.local/share/bash-completion/completions/trtsmith
@@ -29,7 +28,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "completion",
         parents=[common],
-        description="Print the script by which bash, zsh or fish completes commands, flags, their values and files.",
+        description="Print a completion script for bash, zsh or fish.",
         epilog=_EPILOG,
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.check_function import looked_at
 from trtsmith.convert_function import ConversionOptions, conversion_of
 from trtsmith.converter.cli.arguments import add_model, model_of
@@ -16,13 +16,13 @@ from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.default_output import DefaultEngine
 from trtsmith.converter.cli.reports.comparison import render_verdict
-from trtsmith.converter.convert.mending.refusals import SUFFIX
 from trtsmith.converter.convert.pipeline import Conversion, convert
+from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
-from trtsmith.written import WrittenFiles
+from trtsmith.report_files import WrittenFiles
 
 _DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
 and a manifest."""
@@ -35,14 +35,14 @@ _EPILOG = """examples:
 
 
 class _Terminal(TypedDict, total=False):
-    dry_run: Annotated[bool, Flag("plan only: as `trtsmith check`")]
-    report: Annotated[StrPath | None, Flag("write what was done and found to a file", "JSON")]
+    dry_run: Annotated[bool, Flag("only show the plan, like `trtsmith check`")]
+    report: Annotated[StrPath | None, Flag("write a report of the conversion to a file", "JSON")]
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("convert", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
     add_model(parser)
-    inputs = f"to compare with (default: generated), and {FROZEN}"
+    inputs = f"for the comparison (default: generated), and {FROZEN}"
     refused = f"ENGINE{SUFFIX}"
     add_options(parser, ConversionOptions, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
     parser.set_defaults(run=run)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"warning: {warning}")
         return done
 
-    done = written.conversion(WrittenFiles.of_command(options, console), asked, converted)
+    done = report_files.conversion(WrittenFiles.of_command(options, console), asked, converted)
     console.result(_summary(options.output, done))
     return EXIT_OK if done.passed else EXIT_DISAGREE
 

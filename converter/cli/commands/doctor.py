@@ -150,7 +150,7 @@ def _running(gpu: Gpu | None, flavours: Sequence[InstalledFlavour]) -> DoctorLin
     ]
     if not lacking:
         return DoctorLine("running engines", "ok", "trtsmith run, verify and bench work here")
-    detail = f"trtsmith run, verify and bench need what is not here: {', '.join(lacking)}"
+    detail = f"trtsmith run, verify and bench cannot run here; missing: {', '.join(lacking)}"
     return DoctorLine("running engines", "absent", detail, packages.fix if packages else "")
 
 

@@ -1,4 +1,4 @@
-"""trtsmith locate MODEL [ENGINE]: the node that makes an engine's numbers differ from onnxruntime's."""
+"""trtsmith locate MODEL [ENGINE]: finds the node that makes an engine's results differ from onnxruntime's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import AGREE
@@ -18,12 +18,11 @@ from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.locate_function import SearchedOptions, search_of
 from trtsmith.options import Flag, StrPath
-from trtsmith.written import WrittenFiles
+from trtsmith.report_files import WrittenFiles
 
-_DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the node that is wrong, and save it with its
-tensors as a model of its own. First the rewritten graph against the original, which needs no GPU; then engines that are
-built with values between nodes as outputs. Exit code 3: a node, or several together, were found, or outputs disagree by
-what the precision rounds."""
+_DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors
+as a model. First compares the rewritten graph with the original, which needs no GPU; then engines that have intermediate
+values as outputs. Exit code 3: one or several faulty nodes were found, or the precision makes outputs disagree."""
 
 
 class _Terminal(TypedDict, total=False):
@@ -38,9 +37,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="?",
         metavar="ENGINE",
-        help="an engine of it; default: one that is built now",
+        help="an engine of the model; default: build one",
     )
-    words = {"inputs": "to compare with (default: generated)", "plugins": "of your own"}
+    words = {"inputs": "for the comparison (default: generated)", "plugins": "of your own"}
     add_options(parser, SearchedOptions, _Terminal, **words, timeout="for each build and each run")
     parser.set_defaults(run=run)
 
@@ -49,6 +48,8 @@ def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or saved_folder(options.model)
     asked = search_of(options.model, options.engine, folder, options)
     files = WrittenFiles.of_command(options, console, "--json")
-    found = written.search(files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for))
+    found = report_files.search(
+        files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for)
+    )
     console.result(render(found))
     return EXIT_OK if found.status == AGREE else EXIT_DISAGREE

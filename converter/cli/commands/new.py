@@ -1,4 +1,4 @@
-"""trtsmith new: write the package of an operator of one's own."""
+"""trtsmith new: writes a package for the user's own operator."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "new",
         parents=[common],
         description=(
-            "Write a package with an operator of your own: definition, CUDA kernel, binding, cases, tests and an example "
-            "model. It works as it is; change what it computes."
+            "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
+            "model. The package works; change what it computes."
         ),
     )
-    parser.add_argument("name", metavar="NAME", help="of the operator and its plugin, such as VoxelMaxPool")
+    parser.add_argument(
+        "name", metavar="NAME", help="name of the operator and its plugin, such as VoxelMaxPool"
+    )
     parser.add_argument("--domain", help="ONNX domain in which models write the operator, such as mycompany")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR", help="the folder to write (the name in snake_case)"
@@ -39,19 +41,19 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--from-model",
         type=Path,
         metavar="M.onnx",
-        help="ports, attributes, types and shapes of a node of this model that nobody knows; with --node",
+        help="take ports, attributes, types and shapes from an unknown node of this model; with --node",
     )
     parser.add_argument("--node", metavar="NODE", help="the node: its name, an output, or its op_type")
     sources.add_argument(
         "--from-torch",
         metavar="MODULE:FUNCTION",
-        help="what a function of PyTorch tensors computes, of a module or of a FILE.py, which is imported",
+        help="take the computation from a function of PyTorch tensors, in a module or FILE.py, which is imported",
     )
     parser.add_argument(
         "--from-triton",
         metavar="MODULE:KERNEL",
-        help="the kernel: a function under @triton.jit, of a module or of a FILE.py, which is imported and has its "
-        "TritonKernel; what it computes says --from-torch, or the TritonKernel",
+        help="take the kernel from a @triton.jit function, in a module or FILE.py, which is imported and declares a "
+        "TritonKernel; --from-torch or the TritonKernel name the same computation in PyTorch",
     )
     parser.add_argument(
         "--example",
@@ -105,7 +107,7 @@ def _domain(options: argparse.Namespace) -> str:
         if wrong:
             needed = _BESIDE[flag]
             raise UsageError(
-                Problem(f"{flag} says nothing here", flag, f"{flag} beside {needed}", f"add {needed}")
+                Problem(f"{flag} has no effect here", flag, f"{flag} beside {needed}", f"add {needed}")
             )
     if options.from_model is not None:
         if options.node is None:
@@ -151,7 +153,7 @@ def _examples(texts: Sequence[str]) -> dict[str, str]:
                 "NAME=VALUE: x=2x3x4 for a tensor, ids=5:int64 for one of another type, window=3 for a number"
             )
             raise UsageError(
-                Problem(f"{text!r} is no example", f"--example {text}", expected, "--example x=2x3x4")
+                Problem(f"{text!r} is not an example", f"--example {text}", expected, "--example x=2x3x4")
             )
         found[name] = value
     return found

@@ -1,4 +1,4 @@
-"""trtsmith ops: the operators, their aliases and their types."""
+"""trtsmith ops: lists the operators, their aliases and their types."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "ops",
         parents=[common],
-        description="List the operators that trtsmith brings to TensorRT, and every alias that it reads.",
+        description="List trtsmith's operators, and all their aliases.",
     )
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")
     parser.add_argument(
-        "--stock", action="store_true", help="the plugins that TensorRT itself brings instead, by release"
+        "--stock", action="store_true", help="list TensorRT's own plugins instead, by release"
     )
     add_options(parser, Operators)
     parser.set_defaults(run=run)

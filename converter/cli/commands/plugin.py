@@ -1,4 +1,4 @@
-"""trtsmith plugin list|inspect|test|bench|replay|path: look into any plugin library, and hold it to TensorRT's contract."""
+"""trtsmith plugin list|inspect|test|bench|replay|path: inspects and tests any TensorRT plugin library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class _Test(Operators, total=False):
     gpu: Annotated[
         bool | None,
-        Flag("run the kernels; default: where there is a GPU", action=argparse.BooleanOptionalAction),
+        Flag("run the kernels; default: if there is a GPU", action=argparse.BooleanOptionalAction),
     ]
     timeout: Annotated[float, Flag("for one check (120)", "SECONDS", default=120.0)]
     model: Annotated[StrPath | None, Flag("a model whose nodes are the cases to test with", "ONNX")]
@@ -42,18 +42,22 @@ class _Test(Operators, total=False):
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "plugin",
-        description="Look into any TensorRT plugin library, ours or others', without TensorRT. Runs the library's code.",
+        description="Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
-    path = actions.add_parser("path", parents=[common], help="print where our plugin library is")
+    path = actions.add_parser("path", parents=[common], help="print the path of trtsmith's plugin library")
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
     path.set_defaults(run=_path)
     plugin_bench.add_parser(actions, common)
     plugin_replay.add_parser(actions, common)
     for name, run, text in (
-        ("list", _list, "its creators"),
-        ("inspect", _inspect, "its creators with their fields, and what a plugin of each says of itself"),
-        ("test", _test, "the whole contract of every creator, and with a GPU the kernels"),
+        ("list", _list, "list a library's creators"),
+        ("inspect", _inspect, "show a library's creators, their fields and the properties of their plugins"),
+        (
+            "test",
+            _test,
+            "test every creator's plugins against TensorRT's contract, and the kernels if there is a GPU",
+        ),
     ):
         action = actions.add_parser(name, parents=[common], help=text, description=text)
         action.add_argument("library", type=Path, metavar="LIB", help="the shared library")
@@ -117,7 +121,7 @@ def _cases(options: argparse.Namespace) -> ModelCases:
         return cases_from_model(options.model, options.library, parse_shapes(options.shapes), references)
     for flag, given in (("--shapes", options.shapes), ("--reference", options.reference)):
         if given:
-            what = f"{flag} says something of a model, and none is given"
+            what = f"{flag} needs a model"
             raise UsageError(
                 Problem(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
             )

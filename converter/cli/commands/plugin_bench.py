@@ -1,4 +1,4 @@
-"""trtsmith plugin bench: our kernels against what else computes the same, timed on this machine's GPU."""
+"""trtsmith plugin bench: times trtsmith's kernels against other implementations on this machine's GPU."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ COUNT = 50
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     names = ", ".join(op.name for op in OPS if op.benchmarks)
     baselines = "; ".join(f"{name}: {text}" for name, text in BASELINES.items())
-    text = "time our kernels on a GPU against PyTorch, torchvision and the limits of the machine"
+    text = "time trtsmith's kernels on a GPU against PyTorch, torchvision and the limits of the machine"
     parser = actions.add_parser(
         "bench",
         parents=[common],
         help=text,
-        description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a result of ours is wrong.",
+        description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a kernel's result is wrong.",
     )
     parser.add_argument("names", nargs="+", metavar="OP", help=names)
     parser.add_argument(
@@ -54,7 +54,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--warm",
         action="store_true",
-        help="the same tensors in every run, so that the GPU's cache holds what fits: as others measure theirs",
+        help="use the same tensors in every run, so that the GPU's cache stays warm, as other benchmarks do",
     )
     parser.add_argument(
         "--compile-timeout",
@@ -64,7 +64,9 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         help="for each torch.compile (90)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything to a file")
-    parser.add_argument("--commit", metavar="HASH", help="for the file, where the checkout has no history")
+    parser.add_argument(
+        "--commit", metavar="HASH", help="commit to record in the file, if the checkout has no history"
+    )
     add_options(parser, Operators)
     parser.set_defaults(run=_bench)
 

@@ -1,4 +1,4 @@
-"""trtsmith plugin replay: a saved plugin node through the plugin host, against its saved outputs."""
+"""trtsmith plugin replay: runs a saved plugin node through the plugin host, and compares with its saved outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trtsmith.options import Operators
 
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
-    text = "run a plugin node that `trtsmith locate` saved, by its kernel alone, and compare with its right outputs"
+    text = "run only the kernel of a plugin node that `trtsmith locate` saved, and compare its outputs"
     parser = actions.add_parser(
         "replay",
         parents=[common],

@@ -1,4 +1,4 @@
-"""trtsmith run ENGINE: an engine on arrays from a file, in a process of its own."""
+"""trtsmith run ENGINE: runs an engine on arrays from a file, in a child process."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from trtsmith.converter.rewrite.types import IoType
 from trtsmith.flags import add_options
 from trtsmith.run_function import RunOptions, run_of
 
-_DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. TensorRT and the plugins are loaded into a process of
-its own: a fault in a kernel ends that one only, and the GPU stays usable."""
+_DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
+kernel ends only that process, and the GPU stays usable."""
 
-_EPILOG = """The manifest beside the engine says which TensorRT and which plugin libraries it needs, and which inputs and
-outputs have another type in the model: arrays are given and written in the model's types.
-Arrays of bfloat16 and float8 in .npz files: numpy reads them as bytes, and .view(ml_dtypes.bfloat16) gives them their type;
-so read, they are taken as inputs too.
+_EPILOG = """The manifest beside the engine names its TensorRT and its plugin libraries, and the inputs and outputs whose
+types differ from the model's: arrays have the model's types.
+numpy reads bfloat16 and float8 arrays of .npz files as bytes; .view(ml_dtypes.bfloat16) restores the type. Inputs may have
+either form.
 
 examples:
   trtsmith run model.plan --list
@@ -44,10 +44,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list",
         action="store_true",
-        help="show inputs, outputs and profiles, without a GPU as the manifest has them; run nothing",
+        help="only show inputs, outputs and profiles; without a GPU, those of the manifest",
     )
-    plugins = "that the engine needs, besides those of its manifest"
-    add_options(parser, RunOptions, plugins=plugins, timeout="give the run up after this time")
+    plugins = "that the engine needs and its manifest does not name"
+    add_options(parser, RunOptions, plugins=plugins, timeout="time limit of the run")
     parser.set_defaults(run=run)
 
 

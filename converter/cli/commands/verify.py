@@ -1,4 +1,4 @@
-"""trtsmith verify MODEL ENGINE: the engine's outputs, on this machine's GPU, against onnxruntime's."""
+"""trtsmith verify MODEL ENGINE: compares the engine's outputs, on this machine's GPU, with onnxruntime's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
-from trtsmith import written
+from trtsmith import report_files
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.cli.reports.located_fault import render
@@ -25,11 +25,11 @@ from trtsmith.converter.verify.verdict import DISAGREE
 from trtsmith.converter.verify.verify_bundle import VerifiedBundle, verify_bundle
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
+from trtsmith.report_files import WrittenFiles
 from trtsmith.verify_function import VerificationOptions, verification_of
-from trtsmith.written import WrittenFiles
 
-_DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with onnxruntime's on the original model,
-custom operators expanded. Without --inputs, inputs that suit what the model does with them are made up for the smallest,
+_DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with those of the original model in
+onnxruntime, with custom operators expanded. Without --inputs, it generates inputs that fit the model, for the smallest,
 usual and largest sizes of the engine's profile."""
 
 _EPILOG = """examples:
@@ -43,11 +43,11 @@ class _Terminal(TypedDict, total=False):
     per_node: Annotated[
         bool | None,
         Flag(
-            "look for the node that is wrong, as `trtsmith locate` does; default: where outputs disagree",
+            "search for the faulty node, like `trtsmith locate`; default: if outputs disagree",
             action=argparse.BooleanOptionalAction,
         ),
     ]
-    located: Annotated[StrPath | None, Flag("where that node is saved (MODEL's name with .located)", "DIR")]
+    located: Annotated[StrPath | None, Flag("folder for that node (MODEL's name with .located)", "DIR")]
     report: Annotated[StrPath | None, Flag("write what was found to a file", "JSON")]
 
 
@@ -57,8 +57,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "model", type=Path, metavar="MODEL", help="the .onnx file that the engine was built from"
     )
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine, with its manifest beside it")
-    timeout = "give the run of the engine up after this time"
-    add_options(parser, VerificationOptions, _Terminal, plugins="that no manifest names", timeout=timeout)
+    timeout = "time limit of the engine's run"
+    add_options(
+        parser, VerificationOptions, _Terminal, plugins="that the manifest does not name", timeout=timeout
+    )
     parser.set_defaults(run=run)
 
 
@@ -80,7 +82,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"warning: {warning}")
         return compared, found
 
-    compared, found = written.verification(files, asked, searched)
+    compared, found = report_files.verification(files, asked, searched)
     verdict = compared.verdict
     console.result(render_verdict(verdict))
     if found is not None:

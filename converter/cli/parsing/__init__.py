@@ -1,1 +1,1 @@
-"""Reads the command line: the parser, what it says of mistakes, and what it knows of other tools."""
+"""Parses the command line, explains mistakes, and maps flags of other tools."""

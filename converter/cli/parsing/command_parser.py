@@ -1,4 +1,4 @@
-"""The parser of a command: errors in four parts, which say what was meant where that can be told."""
+"""Parses a command's arguments; errors have four parts and suggest the flag that was probably meant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trtsmith.converter.cli.parsing.help_text import HelpText
 from trtsmith.converter.cli.parsing.other_tools import foreign_flag
 from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.model.errors import EXIT_USAGE
-from trtsmith.converter.model.options.near import nearest
+from trtsmith.converter.model.options.suggestions import nearest
 from trtsmith.importers.problem import Problem
 
 
@@ -114,7 +114,7 @@ class CommandParser(argparse.ArgumentParser):
     def _unknown_flag(self, word: str, following: str) -> Problem:
         """following: the next word, which may be the flag's value."""
         name, sign, value = word.partition("=")
-        what = f"there is no flag {name}"
+        what = f"unknown flag {name}"
         flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
         value = value if sign or following.startswith("-") else following
         foreign = foreign_flag(self.prog, name, value, f"{sign or ' '}", flags)

@@ -1,4 +1,4 @@
-"""Lays out the help of a command: paragraphs are filled, commands of examples are broken where a shell allows it."""
+"""Formats the help of a command: fills paragraphs, and breaks example commands where a shell allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists flags of trtexec and Polygraphy, and what does the same here.
+"""Lists flags of trtexec and Polygraphy, and their equivalents in trtsmith.
 
 Sources: trtexec's own help (samples/common/sampleOptions.cpp of https://github.com/NVIDIA/TensorRT, and `trtexec --help` of
 TensorRT 10), and `polygraphy run --help` and `polygraphy convert --help` of Polygraphy 0.50. A test holds that every flag

@@ -1,4 +1,4 @@
-"""Says which flag of ours does what a flag of trtexec or Polygraphy does, for those who type what they are used to."""
+"""Suggests trtsmith's flag for a flag of trtexec or Polygraphy."""
 
 from __future__ import annotations
 

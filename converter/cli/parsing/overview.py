@@ -1,4 +1,4 @@
-"""Lists the commands in groups, and gives their help to the parser, before any is imported."""
+"""Lists the commands in groups with their help, without importing them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("convert", "how every node reaches TensorRT"),
     "rewrite": ("convert", "write the rewritten ONNX graph"),
     "run": ("run and compare", "run an engine on the arrays of a file"),
-    "verify": ("run and compare", "an engine's outputs against onnxruntime's"),
-    "locate": ("run and compare", "find the node that makes an engine's numbers wrong"),
+    "verify": ("run and compare", "compare an engine's outputs with onnxruntime's"),
+    "locate": ("run and compare", "find the node that makes an engine's results wrong"),
     "bench": ("run and compare", "time an engine, by layer, and against other runtimes"),
     "bundle": ("deploy", "an engine as a model of a Triton Inference Server repository"),
     "ops": ("operators and plugins", "operators, aliases and dtypes"),
-    "plugin": ("operators and plugins", "look into plugin libraries and test them"),
-    "new": ("operators and plugins", "write the package of an operator of your own"),
-    "build-plugins": ("operators and plugins", "compile the operators of a package of yours"),
-    "batch": ("convert", "convert many models, here or on a cluster; what changed since"),
-    "cache": ("deploy", "show and clear what `trtsmith batch` keeps of its conversions"),
-    "doctor": ("this machine", "what is installed, what is missing, how to get it"),
-    "completion": ("this machine", "a script for the completion of a shell"),
+    "plugin": ("operators and plugins", "inspect and test plugin libraries"),
+    "new": ("operators and plugins", "write a package for your own operator"),
+    "build-plugins": ("operators and plugins", "compile the operators of your package"),
+    "batch": ("convert", "convert many models, here or on a cluster, and compare runs"),
+    "cache": ("deploy", "show and prune the cache of `trtsmith batch`"),
+    "doctor": ("this machine", "show what is installed, what is missing, and how to get it"),
+    "completion": ("this machine", "print a shell completion script"),
 }
 """By command: its group, and its help. Each is a module of trtsmith.converter.cli.commands."""
 
@@ -49,7 +49,5 @@ class OverviewParser(CommandParser):
         lines = [f"{self.description}", "", f"usage: {self.prog} COMMAND ...", ""]
         for title, rows in (*groups.items(), ("options", flags)):
             lines += [f"{title}:", *(f"  {name.ljust(width)}  {said}" for name, said in rows)]
-        notes = (
-            f"{self.prog} COMMAND --help tells of its flags; {self.prog} check MODEL is a good first step."
-        )
+        notes = f"{self.prog} COMMAND --help shows its flags; {self.prog} check MODEL is a good first step."
         return "\n".join([*lines, "", notes, "", filled(self.epilog or "", MOST_COLUMNS)])

@@ -1,4 +1,4 @@
-"""Prints what changed between two results of a batch."""
+"""Prints the differences between two results of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what happens in a batch, in lines for people. Names in them are others': one line each, with nothing to act on."""
+"""Prints a batch's events as lines; untrusted names are shown on one line, without control characters."""
 
 from __future__ import annotations
 

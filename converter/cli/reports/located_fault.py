@@ -1,4 +1,4 @@
-"""Prints what `trtsmith locate` found."""
+"""Prints the result of `trtsmith locate`."""
 
 from __future__ import annotations
 

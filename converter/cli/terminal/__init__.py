@@ -1,1 +1,1 @@
-"""Holds what is for terminals only: a line that is written anew, and colours."""
+"""Holds terminal output: a progress line that is redrawn, and colours."""

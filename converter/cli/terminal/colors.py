@@ -1,4 +1,4 @@
-"""Colours the words of ours that say how something ended, where that is wanted: --color, NO_COLOR, FORCE_COLOR, TERM."""
+"""Colours status words if --color, NO_COLOR, FORCE_COLOR and TERM allow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows on one line of a terminal what is being done: stage, step, how much of it is done, and for how long."""
+"""Shows progress on one line of a terminal: stage, step, share done, and elapsed time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from trtsmith.converter.cli.text import one_line
-from trtsmith.converter.model.signs_of_life import Steps
+from trtsmith.converter.model.progress import Steps
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -12,7 +12,7 @@ from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import sdk_folder
 from trtsmith.converter.engine.build.gpu import find_gpus
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.importers.problem import Problem
 
 WORKER = "trtsmith.converter.compile.triton_kernels.kernel_worker"

@@ -1,4 +1,4 @@
-"""Says which operators a saved program may call: those that PyTorch's exporter writes in ONNX or takes apart, and packages'.
+"""Lists the operators that a saved program may call: those that PyTorch's exporter handles, and those of packages.
 
 A program is a stranger's, and calls operators by their names. PyTorch has thousands of them; some read files, open
 connections or trust the sizes that they are given.

@@ -1,4 +1,4 @@
-"""Finds the calls of operators that are not PyTorch's own, and how each becomes an ONNX node, or what would add it."""
+"""Finds calls of custom PyTorch operators, maps each to an ONNX node, or suggests the command that adds it."""
 
 from __future__ import annotations
 

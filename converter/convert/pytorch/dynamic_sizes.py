@@ -1,4 +1,4 @@
-"""Reads the profile of an exported program: what its dynamic dimensions may be, and what the example has there."""
+"""Reads the profile of an exported program: the ranges of its dynamic dimensions, and the example's sizes."""
 
 from __future__ import annotations
 

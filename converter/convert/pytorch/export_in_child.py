@@ -1,4 +1,4 @@
-"""Has a saved program or a factory exported in a process of its own: what it prints, raises or crashes with stays there."""
+"""Exports a saved program or a factory in a child process, so its output, exceptions and crashes stay there."""
 
 from __future__ import annotations
 

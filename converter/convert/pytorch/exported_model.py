@@ -1,4 +1,4 @@
-"""The folder in which an exported model lies: the ONNX file, the example's arrays, and what is known of them as JSON.
+"""Manages the folder of an exported model: the ONNX file, the example's arrays, and metadata as JSON.
 
 Written where PyTorch is, read where it need not be.
 """

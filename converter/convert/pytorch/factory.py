@@ -1,4 +1,4 @@
-"""Calls a function of the user's, which gives a PyTorch module and its example."""
+"""Calls the user's function that returns a PyTorch module and its example."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def called(factory: TorchFactory) -> TorchModule:
     name, place, path = factory.name, factory.place, factory.function
     if factory.is_file and not Path(place).is_file():
         what = f"there is no file {place!r}"
-        raise UsageError(Problem(what, name, "FILE.py:function of a file that is there", "correct the path"))
+        raise UsageError(Problem(what, name, "FILE.py:function of an existing file", "correct the path"))
     try:
         function: Any = _of_file(Path(place).absolute()) if factory.is_file else import_module(place)
     except Exception as error:  # of the user's module
@@ -42,7 +42,7 @@ def called(factory: TorchFactory) -> TorchModule:
                 Problem(
                     f"the module {place!r} has no {path!r}",
                     name,
-                    "package.module:function or FILE.py:function of a function that is there",
+                    "package.module:function or FILE.py:function of an existing function",
                     "correct the name",
                 )
             )

@@ -43,7 +43,7 @@ def export_program(program: Program, folder: Path, given: Translations, progress
     if not edges.outputs:
         raise ConversionError(
             Problem(
-                "the module gives back no tensor",
+                "the module returns no tensor",
                 program.name,
                 "one tensor at least",
                 "return the tensors that the engine shall compute",

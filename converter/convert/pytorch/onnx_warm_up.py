@@ -1,4 +1,4 @@
-"""Has PyTorch and its exporter import what they load late, before a process is locked down: some of it opens libraries."""
+"""Imports modules that PyTorch's exporter loads late, before the process is locked down: some open libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a file that torch.export.save wrote without running anything that is in it: weights, JSON and tensors, and no more.
+"""Reads a file of torch.export.save without running its content: only weights, JSON and tensors.
 
 torch.export.load trusts its file: it unpickles objects, evaluates size expressions as Python, calls functions of `torch` by
 the names that the file gives, and runs source code that it makes of names in it. So nothing reaches it but a copy, in which
@@ -216,7 +216,7 @@ def _refusal(path: Path, why: str) -> InvalidModelError:
 def _foreign(path: Path) -> InvalidModelError:
     return InvalidModelError(
         Problem(
-            "the file is no program of torch.export",
+            "the file is not a program of torch.export",
             str(path),
             "a file that torch.export.save wrote; one of torch.save or torch.jit.save holds pickles, which are never loaded",
             "torch.export.save(torch.export.export(module, args), 'program.pt2')",

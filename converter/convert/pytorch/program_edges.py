@@ -1,4 +1,4 @@
-"""Names the inputs and outputs of a program, and says how they nest in what the module takes and gives back."""
+"""Names a program's inputs and outputs, and describes how they nest in the module's arguments and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the JSON of a saved program: every text in it is of the form that its place needs, and none can be code.
+"""Checks the JSON of a saved program: every text has the form its place needs, and none can be code.
 
 PyTorch evaluates sizes as Python expressions, looks operators up by dotted names from the module `torch`, imports modules
 that a tree names, and puts names of values into source code that it runs. What is not needed is left out of the copy:
@@ -121,7 +121,7 @@ def _operator(value: str) -> str:
     if value in _ARITHMETIC or _HIGHER.fullmatch(value):
         return value
     if not _OPERATOR.fullmatch(value):
-        raise ProgramTextError(f"it calls {_short(value)}, which is no operator")
+        raise ProgramTextError(f"it calls {_short(value)}, which is not an operator")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Loads a program that torch.export.save wrote, from a copy that holds nothing but data."""
+"""Loads a program of torch.export.save from a copy that holds only data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trtsmith.converter.convert.pytorch.callable_operators import (
     unregistered_operators,
 )
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
-from trtsmith.converter.engine.child.locked_down import ForbiddenError, lock_down
+from trtsmith.converter.engine.child.sandbox import ForbiddenError, lock_down
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import known_domains

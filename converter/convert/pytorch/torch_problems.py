@@ -1,4 +1,4 @@
-"""Says in four parts what PyTorch's exporters refuse: the operator, the module that calls it, and what mends it."""
+"""Explains failures of PyTorch's exporters: the operator, the module that calls it, and the fix."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def export_problem(error: Exception, name: str) -> Problem:
         suggested = _SUGGESTED.search(said)
         fix = f"dynamic_shapes with {' '.join(suggested[1].split())}" if suggested else "other dynamic_shapes"
         return Problem(
-            f"a dimension that was to be dynamic is not: {_first(said)}",
+            f"a dimension that should be dynamic is fixed: {_first(said)}",
             f"{name}: dynamic_shapes",
-            "dynamic dimensions that the module's code leaves so; the example should have sizes of 2 and more there",
+            "dimensions that the module's code keeps dynamic, with sizes of 2 or more in the example",
             fix,
         )
     return Problem(
         f"torch.export cannot export the module: {type(error).__name__}: {_first(said)}",
         f"{name}: torch.export{_user_line(said)}",
         "a module that torch.export takes, called as its example calls it",
-        "mend the module or the example; torch.export.export(module, args) alone shows all that PyTorch says",
+        "correct the module or the example; torch.export.export(module, args) shows PyTorch's full message",
     )
 
 
@@ -77,7 +77,7 @@ def translation_problem(error: Exception, name: str, places: dict[str, str]) -> 
         f"PyTorch's ONNX exporter failed: {type(last).__name__}: {_first(_COLOURS.sub('', str(last)))}",
         f"{name}: torch.onnx.export",
         "a program that it translates",
-        "mend the module, or export it to ONNX yourself and convert the file",
+        "correct the module, or export it to ONNX yourself and convert the file",
     )
 
 

@@ -1,4 +1,4 @@
-"""Names what a user wants converted of PyTorch: a module with example arguments, a saved program, or a factory.
+"""Describes the PyTorch model to convert: a module with example arguments, a saved program, or a factory.
 
 Imports no PyTorch: the command line says what is meant before anything is loaded.
 """

@@ -1,4 +1,4 @@
-"""Replaces plugin nodes by calls of functions, and back: to calibrate a model is to run it in onnxruntime."""
+"""Replaces plugin nodes by function calls for calibration, which runs the model in onnxruntime, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage: makes a network of int8 or fp8. One that has Q/DQ nodes is left as it is; another is calibrated."""
+"""Stage: converts a network to int8 or fp8. Calibrates it, unless it already has Q/DQ nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads inputs to calibrate with: files of arrays that hold several sets of inputs along their first axis."""
+"""Reads calibration samples: files of arrays with several sets of inputs along their first axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds an engine in a child process: whatever TensorRT does to that process becomes an error message.
+"""Builds an engine in a child process, and turns crashes there into error messages.
 
 The child is build_worker.py. The engine is written beside its target under a temporary name, and takes the
 target's name here, after the child said that all went well: a failure leaves what was there before as it was.

@@ -1,4 +1,4 @@
-"""Explains TensorRT's messages in a user's words: a table of fragments, each with its cause and its fix."""
+"""Explains TensorRT's messages: a table of message fragments, each with its cause and its fix."""
 
 from __future__ import annotations
 

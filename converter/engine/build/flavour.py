@@ -1,4 +1,4 @@
-"""Loads tensorrt 10, tensorrt 11 or tensorrt_rtx, and hides what differs between them.
+"""Loads tensorrt 10, tensorrt 11 or tensorrt_rtx, and hides their differences.
 
 Networks are always strongly typed here: TensorRT 11 and TensorRT-RTX know nothing else, and TensorRT 10 is
 asked for it, so that one model means the same everywhere. What else differs is a small function, here or in

@@ -1,4 +1,4 @@
-"""Asks the driver itself which GPU is there: no CUDA toolkit, no TensorRT, no torch."""
+"""Finds the machine's GPU through the driver, without CUDA toolkit, TensorRT or torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the log of a build that died: which node TensorRT had in hand, and its last words."""
+"""Reads the log of a build that died: the node that TensorRT worked on, and its last messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side: receives what TensorRT tells by its logger and its progress monitor."""
+"""Child side: receives TensorRT's messages from its logger and its progress monitor."""
 
 from __future__ import annotations
 

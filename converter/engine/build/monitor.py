@@ -1,4 +1,4 @@
-"""Child side: how far TensorRT is with a build, from what it tells its progress monitor."""
+"""Child side: computes the progress of a build from TensorRT's progress monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells messages that differ in names and numbers only a few times, and how many more there were."""
+"""Limits repeated messages that differ only in names and numbers, and counts the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child side of a check before a long export: whether the TensorRT that builds can build for the GPUs that are wanted."""
+"""Child side of a check before a long export: can the installed TensorRT build for the requested GPUs?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the GPUs that an engine is built for: TensorRT-RTX is told, TensorRT builds for the GPU that is there."""
+"""Chooses the GPUs to build for: any for TensorRT-RTX, this machine's GPU for TensorRT."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _no_gpu(flavour: Flavour, asked: Sequence[str]) -> Problem:
     """TensorRT builds on GPUs alone; TensorRT-RTX does not, but not for all of them either."""
     elsewhere = [target for target in asked if target in DATA_CENTRE_AND_JETSON]
     return Problem(
-        f"{flavour.title} builds only on a machine with a GPU, and none is there.",
+        f"{flavour.title} builds only on a machine with a GPU, and this machine has none.",
         f"--target {','.join(asked)}" if elsewhere else "the build",
         "an NVIDIA GPU with a driver" + ("" if elsewhere else ", or TensorRT-RTX"),
         " ".join(map(_where_built, elsewhere)) or f"{PIP['tensorrt_rtx']}, then --flavour tensorrt_rtx",

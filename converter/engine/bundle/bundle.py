@@ -1,4 +1,4 @@
-"""Stage: puts side by side what a deployment needs: engine, plugin library, manifest."""
+"""Stage: writes the files of a deployment: engine, plugin library, manifest."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], wh
         if targets.setdefault(source.name, source) is not source:
             what = f"two of the files to be written have the name {source.name!r}"
             fix = "name another file with -o, or rename the library"
-            raise UsageError(
-                Problem(what, where, "a name of its own for engine, libraries and manifest", fix)
-            )
+            raise UsageError(Problem(what, where, "different names for engine, libraries and manifest", fix))
         if target.is_dir():
             fix = "remove the folder, or choose another folder with -o"
             raise UsageError(Problem(f"{target} is a folder", where, "a file, or nothing, of that name", fix))

@@ -1,4 +1,4 @@
-"""Describes an engine by the manifest beside it: no TensorRT, no GPU, and nothing of the engine is loaded."""
+"""Describes an engine by its manifest, without TensorRT, a GPU, or loading the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the manifest that lies beside an engine: one way for all that need a part of it, however it was touched.
+"""Reads and checks an engine's manifest, for all modules that need a part of it.
 
 Each consumer has a frozen dataclass of what it needs, and a function that makes it of the document with the functions
 below. They raise ValueError, TypeError or LookupError for what is not as `trtsmith convert` writes it.

@@ -1,4 +1,4 @@
-"""Finds all that is needed to run an engine in the manifest beside it, and checks it against what is there."""
+"""Reads the requirements of an engine from its manifest, and checks them against this machine."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _check_engine(manifest: Manifest, engine: Path, flavour: str) -> None:
     if manifest.digest not in manifest.files.values():
         raise UsageError(
             Problem(
-                "The manifest beside the engine is about another engine.",
+                "The manifest beside the engine belongs to another engine.",
                 f"{engine}, {manifest_path(engine)}",
                 f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {manifest.digest}",
                 "convert the model again, or move the manifest away if the engine is not trtsmith's",

@@ -128,7 +128,7 @@ def _check_name(options: TritonOptions) -> None:
     if not plain or options.name in ("", ".", ".."):
         fix = "give another with --name"
         raise UsageError(
-            Problem("the model's name is no name of a folder", _where(options), "a plain name", fix)
+            Problem("the model's name is not a folder name", _where(options), "a plain name", fix)
         )
 
 
@@ -143,7 +143,7 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
     if folder.exists() and not (before.is_file() and before.read_bytes() == config.encode()):
         raise UsageError(
             Problem(
-                "the model is there with another configuration, which holds for all its versions",
+                "the repository has this model with another configuration, which holds for all its versions",
                 str(before),
                 "inputs, outputs and options as this engine has them",
                 "give the engine another name with --name, or remove the old model",

@@ -1,1 +1,1 @@
-"""A module of ours in a child process: whatever TensorRT or CUDA does to that process becomes a message here."""
+"""Runs modules in child processes, and turns crashes there into error messages."""

@@ -1,4 +1,4 @@
-"""The environment of a process that imports TensorRT."""
+"""Prepares the environment of a process that imports TensorRT."""
 
 from __future__ import annotations
 

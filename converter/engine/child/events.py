@@ -1,4 +1,4 @@
-"""Passes on what a child process tells its parent: one JSON line for each event, on a pipe of their own."""
+"""Sends a child process's events to its parent: one JSON line each, on a separate pipe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trtsmith.converter.model.signs_of_life import Steps
+from trtsmith.converter.model.progress import Steps
 
 
 class Events:
@@ -33,7 +33,7 @@ class Events:
         self.send("progress", phase=phase, text=phase)
 
     def share(self, part: str, done: float, line: str) -> None:
-        """How much of the step is done, from 0 to 1; see Steps.share (converter/model/signs_of_life.py)."""
+        """How much of the step is done, from 0 to 1; see Steps.share (converter/model/progress.py)."""
         self.send("progress", part=part, done=round(done, 4), text=line)
 
     def note(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Says in words what ended a process."""
+"""Describes how a process ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many calls: long-lived workers that answer one request after another, so that what they import is imported once.
+"""Runs many calls in long-lived workers, so that each worker imports its modules once.
 
 A worker is `python -m MODULE - FD LOG REQUESTS`, in a session of its own; converter/engine/child/serve.py is its side. It
 ends with this process, however that ends. One that dies or takes too long costs the request that it had, which says how

@@ -1,4 +1,4 @@
-"""One call: runs a module of ours in a child process of its own, and gives back what it found or says how it died.
+"""Runs a module in a child process, and returns its result or a description of its death.
 
 The child is `python -m MODULE request.json FD LOG`; converter/engine/child/serve.py is its side. It writes its events as
 JSON lines to the pipe FD, since TensorRT and plugins print to stdout and stderr as they like; those two go to LOG.

@@ -1,4 +1,4 @@
-"""The child's side of process.py and pool.py: each request is answered by one `result` or `problems` event.
+"""The child side of process.py and pool.py: answers each request with one `result` or `problems` event.
 
 A worker module ends so, and is then a module for `run_child` and for `Pool`:
 

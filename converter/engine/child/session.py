@@ -1,4 +1,4 @@
-"""Starts commands in sessions of their own, so that one can be ended with everything that it started."""
+"""Starts commands in sessions of their own, so that a whole process tree can be ended."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Stage: cuts a model that TensorRT does not build down to the fewest nodes that fail in the same way."""
+"""Stage: reduces a model that TensorRT does not build to the fewest nodes that fail in the same way."""

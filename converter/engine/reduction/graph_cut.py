@@ -1,4 +1,4 @@
-"""Cuts some nodes out of a graph as a model of their own: what they read of others becomes an input."""
+"""Cuts nodes out of a graph into a separate model; values from other nodes become inputs."""
 
 from __future__ import annotations
 

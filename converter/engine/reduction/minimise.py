@@ -1,4 +1,4 @@
-"""Finds a smallest set of nodes that still fails: by halves, then by taking out ever smaller parts.
+"""Finds a minimal set of failing nodes: by bisection, then by removing ever smaller parts.
 
 The second is the delta debugging of Zeller and Hildebrandt (Simplifying and Isolating Failure-Inducing Input, 2002).
 """

@@ -1,4 +1,4 @@
-"""Lists the nodes of a graph and of the graphs inside it, by one number each, with what they read and make."""
+"""Numbers the nodes of a graph and its subgraphs, and lists what they read and make."""
 
 from __future__ import annotations
 

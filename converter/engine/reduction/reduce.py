@@ -1,4 +1,4 @@
-"""Finds why TensorRT does not build a model: the fewest nodes that fail in the same way, in child processes."""
+"""Finds why TensorRT does not build a model: the fewest nodes that fail in the same way, tried in child processes."""
 
 from __future__ import annotations
 

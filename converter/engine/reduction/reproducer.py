@@ -1,4 +1,4 @@
-"""Tells which nodes of a graph TensorRT fails on, and saves them as a model that shows it."""
+"""Reports the nodes on which TensorRT fails, and saves them as a model that reproduces the failure."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending
         shown = [*shown[:MOST_SHOWN], f"... and {more} more"]
     count = len(reduced.nodes)
     fewer = "" if reduced.complete else ", perhaps fewer (no time was left)"
+    fail = "fails" if count == 1 else "fail"
     what = (
         f"{own.what if count and not isinstance(reduced.error, ChildDied) else first.what}\n"
-        f"  {count} of its {reduced.total} nodes {'fails' if count == 1 else 'fail'} so without the others{fewer}:\n"
+        f"  {count} of its {reduced.total} nodes {fail} in the same way without the others{fewer}:\n"
         + "\n".join(f"    {line}" for line in shown)
     )
     entry = reduced.subject.table.entries[min(reduced.nodes)]

@@ -1,4 +1,4 @@
-"""Child side of a look at sizes: runs a model in onnxruntime, and says which sizes values have whose inference failed."""
+"""Child side: runs a model in onnxruntime to find sizes that shape inference could not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tries parts of a graph: whether TensorRT fails on them as it does on the whole."""
+"""Tests whether TensorRT fails on parts of a graph as it does on the whole."""
 
 from __future__ import annotations
 

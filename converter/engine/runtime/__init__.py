@@ -1,1 +1,1 @@
-"""Runs engines: in this process (runner.py builds on it), and in a child process that no crash gets out of."""
+"""Runs engines: in this process (runner.py), or in a child process that contains crashes."""

@@ -1,4 +1,4 @@
-"""Keeps TensorRT-RTX's runtime cache in a file: kernels that were compiled when an engine was first used."""
+"""Keeps TensorRT-RTX's runtime cache, the kernels compiled on first use, in a file."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def open_cache(
     except FileNotFoundError:
         pass
     except OSError as error:
-        warn(f"the runtime cache {file} cannot be read and is made anew: {error.strerror or error}")
+        warn(f"the runtime cache {file} cannot be read and is replaced: {error.strerror or error}")
     if before and not _take(runtime_cache, before):
         said = " ".join(loaded.log.take_errors())
         warn(
-            f"the runtime cache {file} is damaged, or of another GPU, driver or version, and is made anew. {said}".strip()
+            f"the runtime cache {file} is damaged, or of another GPU, driver or version, and is replaced. {said}".strip()
         )
     return RuntimeCache(file, runtime_cache, before, warn)
 

@@ -1,4 +1,4 @@
-"""Makes an execution context of an engine, as TensorRT and TensorRT-RTX each want it made."""
+"""Makes execution contexts for TensorRT and TensorRT-RTX."""
 
 from __future__ import annotations
 

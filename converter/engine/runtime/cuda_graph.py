@@ -1,4 +1,4 @@
-"""Captures a context's work in CUDA graphs: one for each set of addresses, as long as the shapes stay."""
+"""Captures a context's work in CUDA graphs: one for each set of addresses, while the shapes stay."""
 
 from __future__ import annotations
 

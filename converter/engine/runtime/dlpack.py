@@ -1,4 +1,4 @@
-"""Makes DLPack capsules of types that cuda-core exports under no name of their own: bfloat16 and float8.
+"""Makes DLPack capsules of bfloat16 and float8, whose types cuda-core does not name.
 
 cuda-core makes the capsule, of an unsigned integer of the same size, and owns what it points to; here only the type that
 is written in it is changed. The layout is DLPack's C ABI (github.com/dmlc/dlpack, dlpack.h), version 1 and before it.

@@ -224,7 +224,7 @@ class Engine:
                 f"the tensor of the input {name!r} is on {value.device}",
                 where,
                 f"a tensor on {self.device}, on which the engine is",
-                f"x.to('{self.device}'): nothing is copied between devices behind your back",
+                f"x.to('{self.device}'): trtsmith never copies between devices silently",
             )
         io = self._types.get(name)
         wanted = io.before if io is not None else spec.dtype
@@ -253,7 +253,7 @@ class Engine:
             for i in range(len(self._calling.args))
         ]
         return Problem(
-            f"the engine is called otherwise than its module: {why}",
+            f"the engine's arguments differ from its module's: {why}",
             "the call of the engine",
             f"({', '.join([*names, *(f'{name}=' for name in self._calling.kwargs)])}), nested as in the example",
             "call it as the module was called when it was converted",

@@ -1,4 +1,4 @@
-"""Explains in a user's words what went wrong when an engine was loaded or run."""
+"""Explains errors in loading or running an engine."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ _LOADING = (
     Explanation(
         ("incompatible device",),
         "The engine was built for another GPU.",
-        "an engine for the GPU that is there",
+        "an engine for this machine's GPU",
         "convert the model again with --target for this GPU, or on this machine",
     ),
     Explanation(
         ("unsupported_cc",),
-        "The engine was built for another GPU, or this TensorRT does not run on the one that is there.",
-        "an engine for the GPU that is there",
+        "The engine was built for another GPU, or this TensorRT does not run on this machine's GPU.",
+        "an engine for this machine's GPU",
         "convert the model again with --target for this GPU, or on this machine",
     ),
     Explanation(
         ("host code",),
-        "The engine has plugin libraries inside, and nobody allowed it to load them: they run code of their own.",
+        "The engine has embedded plugin libraries, which it may not load without permission: they run code of their own.",
         "an engine without libraries inside, or the permission to load them",
         "if you trust the engine: trtsmith run --embedded-plugins",
     ),

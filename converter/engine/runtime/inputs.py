@@ -1,4 +1,4 @@
-"""Binds the inputs of a session: arrays of any library become addresses, without a copy where that is possible."""
+"""Binds a session's inputs: turns arrays of any library into addresses, without a copy if possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from trtsmith.converter.engine.runtime.device import Device, Memory, Stream
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.feeds import array_problems, value_problems
-from trtsmith.converter.engine.runtime.foreign import ForeignArray, Library, import_array, library_of
+from trtsmith.converter.engine.runtime.foreign_arrays import ForeignArray, Library, import_array, library_of
 from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.model.arrays import as_declared
 from trtsmith.converter.model.errors import UsageError
@@ -104,7 +104,7 @@ class Input:
                 Problem(
                     f"The array of the input {self.name!r} is not contiguous: its elements do not follow each other.",
                     f"input {self.name!r}",
-                    "elements in C order without gaps: nothing is copied behind your back",
+                    "elements in C order without gaps: trtsmith never copies them silently",
                     "tensor.contiguous() of PyTorch, cupy.ascontiguousarray",
                 )
             )
@@ -178,7 +178,7 @@ def import_or_refuse(name: str, device: Device, value: object, stream: Stream | 
     except TypeError as error:
         raise UsageError(
             Problem(
-                f"What the input {name!r} was given cannot be used: {error}",
+                f"The value of the input {name!r} cannot be used: {error}",
                 f"input {name!r}",
                 "an array of numpy, PyTorch, CuPy, or any with DLPack or __cuda_array_interface__",
                 "detach a tensor that requires a gradient, and give a dense one",

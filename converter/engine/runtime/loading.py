@@ -14,7 +14,7 @@ from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.build.plugins import load_library
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, loading_problem
-from trtsmith.converter.engine.runtime.logged import TensorrtLog
+from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.target import version_of

@@ -1,4 +1,4 @@
-"""Holds the outputs of a session: buffers of a known size, and buffers that grow where data decide the size."""
+"""Holds a session's outputs: buffers of known size, and growing buffers for data-dependent shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what TensorRT tells of an engine's layers: the time of each, and what it is made of."""
+"""Reads TensorRT's layer information: the time and the description of each layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs an engine in a child process: no crash and no CUDA error of an engine or a plugin gets into the caller's process.
+"""Runs an engine in a child process, so crashes and CUDA errors do not reach the caller's process.
 
 CUDA ends with the process that used it, so the GPU is as usable after a fault as before.
 """
@@ -83,7 +83,7 @@ def death_problem(death: ChildDied, request: RunRequest) -> Problem:
     elif request.plugin_libraries:
         fix = f"'trtsmith plugin test {request.plugin_libraries[0]}' tells whether it is the plugin"
     else:
-        fix = "convert the model again; if it stays so, the words above are TensorRT's own"
+        fix = "convert the model again; if the error remains, the message above is TensorRT's own"
     return Problem(
         f"The process that runs TensorRT {death}." + (f" The end of its log:\n{words}" if words else ""),
         f"{request.engine_path}" + (f", with the plugins of {libraries}" if libraries else ""),

@@ -1,4 +1,4 @@
-"""Child side of a run: loads the engine, runs it on each set of inputs, writes what it gives.
+"""Child side of a run: loads the engine, runs it on each set of inputs, writes the outputs.
 
 converter/engine/child says how it talks to its parent.
 """
@@ -16,9 +16,9 @@ from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.engine.runtime.device import Device
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.feeds import check_profile
-from trtsmith.converter.engine.runtime.logged import TensorrtLog
 from trtsmith.converter.engine.runtime.run_request import ChildRequest
 from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
 

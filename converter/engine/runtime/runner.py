@@ -32,11 +32,11 @@ from trtsmith.converter.engine.runtime.cache import open_cache
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
-from trtsmith.converter.engine.runtime.foreign import stream_handle
+from trtsmith.converter.engine.runtime.foreign_arrays import stream_handle
 from trtsmith.converter.engine.runtime.loading import load_engine, read_engine
-from trtsmith.converter.engine.runtime.logged import TensorrtLog, process_log
 from trtsmith.converter.engine.runtime.profiling import inspect_layers
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
+from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog, process_log
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError

@@ -1,1 +1,1 @@
-"""Runs graphs while the node at fault is looked for: with TensorRT, our kernels alone, or onnxruntime."""
+"""Runs graphs during the search for the faulty node: with TensorRT, the plugin kernels alone, or onnxruntime."""

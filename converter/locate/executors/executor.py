@@ -1,4 +1,4 @@
-"""Defines what runs a graph in a search, and runs graphs in onnxruntime: the reference, and the original model."""
+"""Defines the executor of a search, and runs the reference and the original model in onnxruntime."""
 
 from __future__ import annotations
 

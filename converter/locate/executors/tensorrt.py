@@ -1,4 +1,4 @@
-"""Executes with TensorRT: an engine is built for each set of outputs, and run on the GPU that is there."""
+"""Executes with TensorRT: builds an engine for each set of outputs, and runs it on this machine's GPU."""
 
 from __future__ import annotations
 

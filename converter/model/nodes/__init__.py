@@ -1,1 +1,1 @@
-"""Checks nodes, the bodies that they have and the functions that they call, before anything reads them."""
+"""Checks nodes, their subgraphs and the functions that they call, before other code reads them."""

@@ -1,4 +1,4 @@
-"""Checks attributes that name a type of elements: the number has to be one of onnx.TensorProto.DataType."""
+"""Checks attributes that name an element type: the number must be one of onnx.TensorProto.DataType."""
 
 from __future__ import annotations
 

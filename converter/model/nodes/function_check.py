@@ -1,4 +1,4 @@
-"""Checks the functions that a model brings: none calls itself, each is there once, and their calls unfold to few nodes."""
+"""Checks a model's functions: unique, without recursion, and small when inlined."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
     for kind, count in Counter(kinds).items():
         if count > 1 or not kind[1]:
             what = f"{count} functions are called {_shown(kind)!r}." if kind[1] else "A function has no name."
-            yield Problem(what, file, "a name of its own for each function", _AGAIN)
+            yield Problem(what, file, "a unique name for each function", _AGAIN)
     for kind in kinds:
         if not kind[0] and kind[1] in _OWN:
             what = f"A function is called {kind[1]!r}, as an operator of ONNX that no function can stand for."
@@ -47,7 +47,7 @@ def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
                 said = (
                     f"Two {what} are called {twice[:200]!r}." if twice else f"One of the {what} has no name."
                 )
-                yield Problem(said, f"{file}: function {_shown(kind)}", "a name of its own for each", _AGAIN)
+                yield Problem(said, f"{file}: function {_shown(kind)}", "a unique name for each", _AGAIN)
     calls = {
         kind: Counter(map(_kind, _nodes(function.node)))
         for kind, function in zip(kinds, proto.functions, strict=True)

@@ -1,4 +1,4 @@
-"""Checks nodes against the schemas of their operators, so that whoever reads an attribute finds it, and of its type.
+"""Checks nodes against the schemas of their operators, so that attributes exist and have the right type.
 
 Known are ONNX's own operators and onnxruntime's; of others, that attributes are sound is all that can be said. An attribute
 that the schema does not have is let through: TensorRT ignores it, and plugins are found by two such.
@@ -123,7 +123,7 @@ def _check_attribute(
     if not name:
         yield Problem("An attribute has no name.", where, "a name for each attribute", _FIX)
     if attribute.name in seen:
-        yield Problem(f"The attribute {name!r} is there twice.", where, "each attribute once", _FIX)
+        yield Problem(f"The attribute {name!r} is given twice.", where, "each attribute once", _FIX)
     if attribute.ref_attr_name:
         if parameters is None or attribute.ref_attr_name not in parameters:
             what = f"The attribute {name!r} takes the value of {attribute.ref_attr_name[:200]!r}."

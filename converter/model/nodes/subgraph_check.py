@@ -1,4 +1,4 @@
-"""Checks that the bodies of control flow take and give what their nodes do: schemas say nothing of them."""
+"""Checks that the subgraphs of control flow match their nodes' inputs and outputs, which schemas do not cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks attributes of sliding windows against each other: each has a number for every axis."""
+"""Checks that attributes of sliding windows have a number for every axis."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reads what options say, whether they come from the command line or from Python."""
+"""Parses option values, from the command line or from Python."""

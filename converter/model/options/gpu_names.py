@@ -1,4 +1,4 @@
-"""Knows the compute capability of GPUs by their names, so that a target can be called as people call it.
+"""Maps GPU names to compute capabilities, so that targets can be product names.
 
 Source: NVIDIA's lists of CUDA GPUs and their compute capability, https://developer.nvidia.com/cuda-gpus and, for 7.0 and
 7.2, https://developer.nvidia.com/cuda-legacy-gpus. Variants that are on no list of their own (SUPER, laptops) have the

@@ -1,4 +1,4 @@
-"""Tells the two ways of writing --shapes apart: NAME=MIN:OPT:MAX, and trtexec's NAME:SHAPE,NAME:SHAPE.
+"""Distinguishes the two forms of --shapes: NAME=MIN:OPT:MAX, and trtexec's NAME:SHAPE,NAME:SHAPE.
 
 Names may have "=", ":" and "," in them, as TensorFlow's "images:0" has: with a "=" the name ends at the last one, without
 one a name ends at the last ":" before a shape.

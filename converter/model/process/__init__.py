@@ -1,1 +1,1 @@
-"""Knows this process: its package's folders, signals while code of others runs, temporary files of killed processes."""
+"""Process utilities: the package's folders, signals during foreign code, temporary files of killed processes."""

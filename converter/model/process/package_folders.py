@@ -1,4 +1,4 @@
-"""Says where the package `trtsmith` lies: an installation has it in one folder, a checkout in three side by side."""
+"""Finds the folders of the package `trtsmith`: one in an installation, three side by side in a checkout."""
 
 from __future__ import annotations
 

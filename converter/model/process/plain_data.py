@@ -1,4 +1,4 @@
-"""Gives dataclasses to other processes: they become plain data for JSON, and come back the same."""
+"""Converts dataclasses to JSON for other processes, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders for temporary files that go with their process: the next command removes those of processes that were killed.
+"""Makes temporary folders; the next command removes those of killed processes.
 
 The owner holds a lock on the folder, which the system gives back however the process ends.
 """

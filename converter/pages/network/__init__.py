@@ -1,1 +1,1 @@
-"""The original model as a picture: its nodes, what became of each, and where each stands."""
+"""Draws the original model: its nodes, their routes, and their positions."""

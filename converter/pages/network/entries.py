@@ -1,4 +1,4 @@
-"""Lists the nodes of a model as the original has them, with its inputs and outputs, and the edges between them."""
+"""Lists the nodes, inputs, outputs and edges of the original model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts nodes into rows by their depth: our own layout, which always works, and what the better one starts from."""
+"""Places nodes in rows by depth: the fallback layout, and the start of the better one."""
 
 from __future__ import annotations
 

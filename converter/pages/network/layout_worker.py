@@ -1,4 +1,4 @@
-"""A child process that lays a graph out by fast-sugiyama: its native code may take any time, and can end a process."""
+"""Child side: computes a graph layout with fast-sugiyama, whose native code may hang or crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs a network into few, long arrays of numbers and texts: 10,000 nodes are about 2 MB of a page.
+"""Packs a network into a few long arrays of numbers and texts: 10,000 nodes take about 2 MB.
 
 texts      every text once; the other entries have their numbers
 names, ops, routes, rules, hows, dtypes, kept, attributes, holds    by node, numbers of texts
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trtsmith.converter.pages.network.entries import INPUT, NODE, OUTPUT, NetworkEntries
-from trtsmith.converter.pages.network.fates import Fate
 from trtsmith.converter.pages.network.placement import Placement, placed
+from trtsmith.converter.pages.network.routes import NodeRoute
 
 LONGEST_NAME = 400
 """Characters of a name that a page keeps; of a longer one the middle is left out."""
@@ -46,7 +46,7 @@ class _Texts:
 
 def packed(
     entries: NetworkEntries,
-    fates: Sequence[Fate],
+    routes: Sequence[NodeRoute],
     place: Placement | None = None,
     known: Mapping[str, str] = _NONE,
 ) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def packed(
         "names": texts.all(entry.name for entry in nodes),
         "ops": texts.all(entry.op for entry in nodes),
         "roles": [_ROLES[entry.role] for entry in nodes],
-        "routes": texts.all(fate.route for fate in fates),
-        "rules": texts.all(fate.rule for fate in fates),
-        "hows": texts.all(fate.how for fate in fates),
-        "dtypes": texts.all(fate.dtype for fate in fates),
-        "kept": texts.all(fate.kept for fate in fates),
+        "routes": texts.all(route.route for route in routes),
+        "rules": texts.all(route.rule for route in routes),
+        "hows": texts.all(route.how for route in routes),
+        "dtypes": texts.all(route.dtype for route in routes),
+        "kept": texts.all(route.kept for route in routes),
         "attributes": texts.all(entry.attributes for entry in nodes),
         "holds": texts.all(entry.holds for entry in nodes),
         "inside": [0 if entry.inside is None else entry.inside + 1 for entry in nodes],

@@ -1,4 +1,4 @@
-"""Places the nodes of a picture: layered by fast-sugiyama where it is installed, else in rows by depth, and in columns.
+"""Places a network's nodes: in layers by fast-sugiyama if it is installed, otherwise in rows by depth; in columns.
 
 Networks are deep and narrow: 10,000 nodes are 3,000 rows of a few nodes, of which one would see a line. So the rows are
 cut, where few edges pass, into columns that stand side by side.

@@ -1,4 +1,4 @@
-"""Times our kernels against what else computes the same: `trtsmith plugin bench`.
+"""Times trtsmith's kernels against other implementations: `trtsmith plugin bench`.
 
 The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in bench_torch.py,
 behind the Bench protocol; the arithmetic is in bench_figures.py.
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.plugin.bench.kernel_figures import (
     Ceilings,
     Measured,

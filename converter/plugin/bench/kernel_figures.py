@@ -1,4 +1,4 @@
-"""Computes the figures of `trtsmith plugin bench`: statistics, limits, rotation. Nothing here needs a GPU."""
+"""Computes the figures of `trtsmith plugin bench`: statistics, limits, rotation. Needs no GPU."""
 
 from __future__ import annotations
 

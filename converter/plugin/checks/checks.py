@@ -1,4 +1,4 @@
-"""Defines a check of a plugin, run in a child process, and what the checks share.
+"""Defines a plugin check, which runs in a child process, and the checks' shared code.
 
 Each raises CheckFailedError or NotTestableError, or returns a note.
 

@@ -1,4 +1,4 @@
-"""Checks that fields are taken as TensorRT gives them: in any order, from any address, and for one call only."""
+"""Checks that plugins accept fields as TensorRT passes them: in any order, at any address, for one call only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that a library stands being asked more than once, as by two registries or two TensorRTs of one process."""
+"""Checks that a library may be loaded repeatedly, as by two registries or two TensorRTs of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks clones, and life in an engine and its execution contexts."""
+"""Checks clones, and a plugin's life in an engine and its execution contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a plugin under an optimisation profile: unknown dimensions, both of its ends, and shapes that change.
+"""Checks a plugin under an optimization profile: unknown dimensions, both ends, and changing shapes.
 
 What differs between the ends is the batch, since nearly every operator takes it in any size; for the workspace it is every
 dimension that the plugin takes in another size. What comes of the outputs is the plugin's own shape rule.

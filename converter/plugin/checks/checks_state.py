@@ -205,7 +205,7 @@ def fields_kept(session: CreatorUnderTest, case: ContractCase | None) -> str | N
             tested += 1
             break
     if not tested:
-        raise NotTestableError("it has no field of which another value is known to be allowed")
+        raise NotTestableError("no field is known to allow another value")
     return f"{tested} of {len(fields)} fields could be changed"
 
 

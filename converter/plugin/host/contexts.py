@@ -1,4 +1,4 @@
-"""Runs a plugin as applications do: in a CUDA graph, in several contexts at once, and with shapes that change."""
+"""Runs a plugin as applications do: in a CUDA graph, in several contexts at once, and with changing shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Allocates device memory for tensors and workspace, poisoned before a kernel runs and fenced behind.
+"""Allocates device memory for tensors and workspace, filled with poison and followed by guard bytes.
 
 Outputs and workspace hold 0xFF bytes before the kernel runs (NaN in every floating type), so that what it forgets to
 write and what it reads too early shows; behind each lies a guard zone that it must not touch.

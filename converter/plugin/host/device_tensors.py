@@ -1,4 +1,4 @@
-"""Runs a plugin on device memory that the caller owns."""
+"""Runs a plugin on the caller's device memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lays plugin fields out in C memory, and overwrites them when the call that they were for is over."""
+"""Lays out plugin fields in C memory, and overwrites them after the call."""
 
 from __future__ import annotations
 

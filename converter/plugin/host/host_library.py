@@ -1,4 +1,4 @@
-"""Loads libtrtsmith_host.so and calls it: a status other than OK becomes a PluginError."""
+"""Loads and calls libtrtsmith_host.so; a status other than OK becomes a PluginError."""
 
 from __future__ import annotations
 

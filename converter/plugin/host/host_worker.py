@@ -1,4 +1,4 @@
-"""A plugin library in a process of its own: asked, and started again when a plugin ended it or hangs."""
+"""Runs a plugin library in a child process, which is restarted if a plugin crashes or hangs."""
 
 from __future__ import annotations
 

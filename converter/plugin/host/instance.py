@@ -1,4 +1,4 @@
-"""Asks one plugin, V3 or V2 alike, everything that can be asked of it without a GPU."""
+"""Queries a V3 or V2 plugin for everything that needs no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines the plain values that go into and come out of plugins: fields, tensor descriptions, shapes. Needs no library."""
+"""Defines the plain values that plugins take and return: fields, tensor descriptions, shapes. Needs no library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the shapes that a run gave to outputs of data-dependent shape from what it wrote to its size tensors."""
+"""Reads the shapes of data-dependent outputs from the size tensors of a run."""
 
 from __future__ import annotations
 

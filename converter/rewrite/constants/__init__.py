@@ -1,4 +1,4 @@
-"""Keeps quantized constants in a form in which TensorRT takes them: each read by DequantizeLinear alone."""
+"""Keeps quantized constants in a form that TensorRT accepts: read by DequantizeLinear only."""
 
 from trtsmith.converter.rewrite.constants.moved import fold_moves
 from trtsmith.converter.rewrite.constants.through_dequantize import dequantize_constants

@@ -1,4 +1,4 @@
-"""Folds what only moves quantized constants: transposed, cut and joined, so that DequantizeLinear reads a constant.
+"""Folds transposed, sliced and concatenated quantized constants, so that DequantizeLinear reads a constant.
 
 TensorRT takes constants of 8 and 4 bits in front of DequantizeLinear alone. The results are of the constants' type and no
 larger, so that nothing is lost by folding weights of any size.

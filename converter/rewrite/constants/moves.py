@@ -1,4 +1,4 @@
-"""Computes operators that only move values, on arrays of any element type; the results are no larger than what they move."""
+"""Computes operators that only move values, on arrays of any element type; results are no larger than the inputs."""
 
 from __future__ import annotations
 

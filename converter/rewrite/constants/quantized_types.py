@@ -1,4 +1,4 @@
-"""Lists the element types of constants that TensorRT takes for quantized ones."""
+"""Lists the element types of quantized constants that TensorRT accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets what reads an int8 constant read it through a DequantizeLinear with scale 1 and a Cast back, which change no number.
+"""Inserts a DequantizeLinear with scale 1 and a Cast before readers of int8 constants, which changes no number.
 
 TensorRT-RTX 1.7.1 refuses a constant of int8 that any other node reads ("Quantized constant ... is only allowed before DQ").
 With these two it keeps the constant in its byte for each element and fuses both with the reader: an engine with Gather from

@@ -1,4 +1,4 @@
-"""Makes plugin nodes of custom nodes, by the aliases of our operators."""
+"""Replaces custom nodes by plugin nodes, by the aliases of the operators."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _lowered(node: gs.Node, opset: int) -> Lowered | Refusal | None:
                         f"{package.name}: {op.name}: the alias {alias.op_type!r} is wrong: {error.args[0]}",
                         f"node {node.name!r} ({qualified(domain_of(node), node.op)})",
                         "prologue and epilogue that read inputs, ports, and what they make themselves",
-                        "mend the definition, or leave its package out",
+                        "correct the definition, or remove its package",
                     )
                 ) from error
         raise

@@ -1,4 +1,4 @@
-"""Takes the softmax and the sampling locations of multi-scale deformable attention into the plugin node.
+"""Moves the softmax and the sampling locations of multi-scale deformable attention into the plugin node.
 
 Exporters write, before the attention itself, a Softmax over the levels and points of each head, and locations as
 `reference + offset / (width, height)` or, for boxes, `centre + offset / points * (width, height) / 2`. As nodes of their

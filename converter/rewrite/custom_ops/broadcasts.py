@@ -1,4 +1,4 @@
-"""Traces tensors that are moved and repeated up to where they begin, and brings what is there into a plugin's order."""
+"""Traces moved and repeated tensors back to their source, and brings the source into a plugin's order."""
 
 from __future__ import annotations
 

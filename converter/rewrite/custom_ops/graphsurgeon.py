@@ -1,4 +1,4 @@
-"""Converts models to ONNX-GraphSurgeon's graphs and back, the one way for all.
+"""Converts models to ONNX-GraphSurgeon's graphs and back.
 
 GraphSurgeon alone would read weights into memory as soon as one looks at a constant, and drops or mangles
 what it has no words for. Here constants stay references to the mapped file, and what it drops is set aside

@@ -1,6 +1,4 @@
-"""Sets aside what GraphSurgeon has no words for: taken out of a model before it is imported, put back after it is
-exported.
-"""
+"""Sets aside what GraphSurgeon cannot represent: removes it before the import, and restores it after the export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps the elements of a tensor to those of another that it was moved from, to prove what a chain of movements does.
+"""Maps the elements of a tensor to those of its source, to prove the effect of a chain of moves.
 
 A layout says, for each axis of a tensor, which atoms it is made of, outermost first. An atom is a run of `size`
 positions, `stride` apart, along one labelled axis of the tensor where the chain began. Reshape splits and joins atoms,

@@ -1,4 +1,4 @@
-"""Applies to a layout what each operator that moves elements does to it."""
+"""Applies the effect of each element-moving operator to a layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brings custom operators of a graph into GraphSurgeon, runs the passes there, and takes over what they made.
+"""Runs the passes for custom operators in GraphSurgeon, and takes over their results.
 
 A pass that looks at one node at a time gets a graph of just such nodes, with what is known of the values that they read:
 GraphSurgeon takes 0.2 ms for a node.

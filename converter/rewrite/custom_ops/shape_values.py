@@ -1,4 +1,4 @@
-"""Evaluates the target of a Reshape where exporters write it as Shape, Gather, Mul and Concat."""
+"""Evaluates a Reshape's target that exporters write as Shape, Gather, Mul and Concat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the graph surgery that passes share: walking graphs, reading nodes, putting ONNX nodes in a node's place."""
+"""Shared graph surgery of the passes: walking graphs, reading nodes, replacing nodes by ONNX nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces chains of movements from where a pattern reads them up to where they begin, and brings a tensor into order."""
+"""Traces chains of moves from a pattern back to their source, and brings a tensor into order."""
 
 from __future__ import annotations
 

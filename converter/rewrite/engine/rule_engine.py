@@ -103,7 +103,7 @@ def apply_rules(
         graph.infer()
     culprits = ", ".join(f"{name} ({count} times)" for name, count in step.fired.most_common(3))
     raise _internal(
-        f"rules do not come to an end: after {rounds} rounds these still fire: {culprits}", graph.source
+        f"rules do not terminate: after {rounds} rounds these still fire: {culprits}", graph.source
     )
 
 
@@ -157,7 +157,10 @@ def _records(
 def _internal(what: str, model: Model) -> ConversionError:
     return ConversionError(
         Problem(
-            what, str(model.path), "rules that end", "report it with the model: this is a bug in trtsmith"
+            what,
+            str(model.path),
+            "rules that terminate",
+            "report it with the model: this is a bug in trtsmith",
         )
     )
 

@@ -1,4 +1,4 @@
-"""The precision pass: strongly typed TensorRT computes in the types that the graph has, so the graph gets them.
+"""The precision pass: gives the graph the types in which strongly typed TensorRT will compute.
 
     from trtsmith.converter.rewrite.precision.reduce import reduce_precision
     reduced = reduce_precision(model, FORMATS["fp16"])     # reduced.model, reduced.report

@@ -1,4 +1,4 @@
-"""Scales and shifts behind a convolution, folded into its weights in float32, before these are rounded.
+"""Folds scales and shifts after a convolution into its weights in float32, before these are rounded.
 
 TensorRT folds them as well, but from constants of the reduced type: the products are rounded once more, and the scale of a
 BatchNormalization too. Into the weights of a deformable convolution, which is a plugin, it folds nothing.

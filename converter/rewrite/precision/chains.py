@@ -1,4 +1,4 @@
-"""Values that must not be rounded because of what they become: indices, positions to read at, angles."""
+"""Finds values that must not be rounded because of their use: indices, sampling positions, angles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights in a reduced type: whether their numbers bear it, and the converted ones, streamed to a file."""
+"""Converts weights to a reduced type, if their range allows, and streams them to a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a graph in reduced precision so that onnxruntime's CPU computes what it would: for the verdict only.
+"""Writes a graph in which onnxruntime's CPU emulates reduced precision, for the verdict only.
 
 onnxruntime has few kernels for float16 on a CPU and hardly any for bfloat16; where it has none it computes in float32 and
 may leave out the rounding between two nodes. Here every value of those types is a float32 value that was rounded to the

@@ -1,4 +1,4 @@
-"""The precisions that a network can be given, and what their numbers can hold."""
+"""Lists the precisions of a network and the range of their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges each node by itself: float32 for a reason, reduced for its gain, or as its neighbours."""
+"""Judges each node alone: must stay in float32, gains from a reduced type, or follows its neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the nodes that --keep-fp32 names: by name, by pattern, or by operator."""
+"""Finds the nodes of --keep-fp32: by name, by pattern, or by operator."""
 
 from __future__ import annotations
 

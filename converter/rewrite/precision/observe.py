@@ -1,4 +1,4 @@
-"""Measures the largest magnitude of every value of a network, by a run of its float32 graph in onnxruntime.
+"""Measures the largest magnitude of every value in a float32 run in onnxruntime.
 
 Each magnitude is computed inside the graph, next to its value, so that memory holds hardly more than in an ordinary run:
 no intermediate result is an output.

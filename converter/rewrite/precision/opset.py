@@ -1,4 +1,4 @@
-"""A model in a later opset, where a type came to ONNX only with that."""
+"""Upgrades a model's opset if the requested type needs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trtsmith.converter.graph.infer_changed import infer_changed
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.tensors import is_external
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
@@ -96,7 +96,7 @@ def _converted(model: Model, opset: int) -> Model:
         if not normalise_domain(node.domain) and not onnx.defs.has(node.op_type):
             node.domain = _APART
     light.opset_import.append(helper.make_opsetid(_APART, 1))
-    with others_code():
+    with foreign_code():
         done = version_converter.convert_version(light, opset)
     for node in done.graph.node:
         if node.domain == _APART:

@@ -1,4 +1,4 @@
-"""Sorts operators: those that stay in float32 whatever the network's precision, and those that gain by a reduced one.
+"""Sorts operators: those that always stay in float32, and those that gain from a reduced type.
 
 An operator in no table follows its neighbours: it only moves, compares or combines values one by one, and is computed in
 the type in which that needs the fewest Casts.

@@ -1,4 +1,4 @@
-"""Finds a node's float32 inputs and outputs that can have another type, by ONNX's schemas and our definitions."""
+"""Finds a node's float32 inputs and outputs that may have another type, by ONNX's schemas and the definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The precision pass: a graph whose nodes are computed in float16 or bfloat16, but for those that must not be."""
+"""The precision pass: computes nodes in float16 or bfloat16, except those that must stay in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports what the precision pass did, for the screen, the report and the manifest."""
+"""Reports the precision pass for the screen, the report and the manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds to a graph the error of sums that are formed in float16: the emulation of TensorRT-RTX's, for onnxruntime.
+"""Adds noise to a graph that emulates TensorRT-RTX's float16 sums in onnxruntime.
 
 A tensor core's instruction sums 16 products, and the sum so far is rounded to float16 after each. Of a sum of n products
 that is n / 16 roundings of partial sums whose squares grow evenly: together n / 32 + 1 / 2 times the variance of rounding

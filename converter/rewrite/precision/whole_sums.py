@@ -1,4 +1,4 @@
-"""Finds products of quantized numbers: whole numbers, whose sums are exact in float32 and leave float16's range."""
+"""Finds products of quantized integers, whose sums are exact in float32 but exceed float16's range."""
 
 from __future__ import annotations
 

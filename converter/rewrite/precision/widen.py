@@ -1,4 +1,4 @@
-"""A network of float16 or bfloat16 in float32: every value, weight and attribute of those types is widened."""
+"""Widens every float16 or bfloat16 value, weight and attribute of a network to float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a graph's nodes into their types: Casts at the borders of regions only, each value at most once for each type."""
+"""Writes the chosen types into a graph: Casts only at borders of regions, each value at most once per type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides by the optimisation profile what it can of a graph: sizes, ranks, conditions, trip counts.
+"""Evaluates a graph for its optimization profile: sizes, ranks, conditions, trip counts.
 
 An engine holds for its profile only, so a range of every input's size is knowledge. It is propagated through the graph as
 polynomials of sizes (`size_algebra`), by what operators do to shapes and to the small integers that shapes are computed

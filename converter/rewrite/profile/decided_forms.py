@@ -1,4 +1,4 @@
-"""Writes a node in the form that the sizes of a profile decide: with axes, with a target in numbers, or its live branch."""
+"""Writes a node in the form that the profile's sizes decide: explicit axes, a numeric target, or the live branch."""
 
 from __future__ import annotations
 

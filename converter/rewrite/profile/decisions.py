@@ -1,4 +1,4 @@
-"""Writes into a graph what has one value, or one form, in all of the profile.
+"""Writes values and forms that are the same throughout the profile into the graph.
 
 What is written: constants; the branch of an If whose condition is decided; the axes of a Squeeze without any; a Reshape's
 target in numbers, with 0 for a size that is copied and one -1; sizes in the types of values. Outputs of a graph keep their

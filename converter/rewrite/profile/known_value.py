@@ -1,4 +1,4 @@
-"""Describes one value of a graph as far as it is known: its sizes, and of small ones the elements."""
+"""Describes the known part of a value: its sizes, and the elements of small ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says what holds of values that come out of nested graphs: of two branches, of all runs of a loop, of the last one."""
+"""Merges the knowledge of subgraph results: of both branches, of all runs of a loop, of the last run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node of ONNX as the functions see it that propagate sizes through operators."""
+"""Presents an ONNX node to the functions that propagate sizes."""
 
 from __future__ import annotations
 

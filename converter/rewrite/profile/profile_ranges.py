@@ -1,4 +1,4 @@
-"""The ranges that hold in every optimisation profile of an engine, and the sizes that are the same in all."""
+"""Computes the ranges that cover all optimization profiles, and the sizes that are equal in all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Propagates what a profile says of a graph's inputs through all of its nodes, those inside If, Loop and Scan, too."""
+"""Propagates the profile from a graph's inputs through all nodes, inside If, Loop and Scan too."""
 
 from __future__ import annotations
 

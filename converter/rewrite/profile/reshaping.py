@@ -1,4 +1,4 @@
-"""Propagates sizes through operators that give a tensor another shape, and through those that tell or take a shape."""
+"""Propagates sizes through operators that reshape tensors, return a shape or take one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Legalises element types: values of types that TensorRT does not compute in are held in legal types, which it has.
+"""Legalises element types: holds values of types that TensorRT does not compute in in legal types.
 
     from trtsmith.converter.rewrite.types import legalise_types
     done = legalise_types(graph)      # in place; types are inferred, before and afterwards

@@ -1,4 +1,4 @@
-"""Writes Casts between ONNX's types where one of them is held in its legal type."""
+"""Writes Casts between ONNX types of which one is held in its legal type."""
 
 from __future__ import annotations
 

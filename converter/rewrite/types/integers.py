@@ -1,4 +1,4 @@
-"""Integers of ONNX in wider ones: what an operation gave is brought back into the range of its type, modulo 2**bits."""
+"""Holds ONNX integers in wider types, and wraps results to the range of their type, modulo 2**bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the model that have another element type in the engine, and how their values are cast."""
+"""Describes inputs and outputs whose element type differs in the engine, and how to cast them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records what the types pass did: one record for each node, and the inputs and outputs that changed."""
+"""Records the changes of the types pass: one record for each node, and the changed inputs and outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes one node on values in legal types: as it is, with arithmetic of ours, or as a Cast."""
+"""Writes one node on legal types: unchanged, with extra arithmetic, or as a Cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists what operators on integers need beyond the same operator in the legal type: tables by operator.
+"""Lists by operator the extra arithmetic that integers need in the legal type.
 
 An operator that is in no table only moves values, or compares them: in the legal types it is the same.
 """

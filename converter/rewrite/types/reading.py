@@ -1,4 +1,4 @@
-"""Finds what a model has to legalise, and who reads its values."""
+"""Finds the values that a model must legalise, and their readers."""
 
 from __future__ import annotations
 

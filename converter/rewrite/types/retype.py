@@ -15,7 +15,7 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import element_type
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.types.io_types import IoType
 from trtsmith.converter.rewrite.types.ledger import Ledger
@@ -49,7 +49,7 @@ def legalise_types(graph: Graph) -> Legalisation:
     flat = graph
     if graph.functions:
         model = graph.model()
-        with others_code():
+        with foreign_code():
             inlined = inliner.inline_local_functions(model.proto)
         flat = Graph(infer_shapes(model.with_proto(inlined)))
     work = _Retyper(flat)

@@ -1,4 +1,4 @@
-"""float32 rounded to the values of a smaller format, by operations that are exact in float32.
+"""Rounds float32 to the values of a smaller format, with operations that are exact in float32.
 
 The distance of neighbours in the format is found by scaling the magnitude with powers of two, not by a logarithm; the
 value divided by it, which the scaling gives too, is rounded by Round, half to even. Special values are those of the

@@ -1,4 +1,4 @@
-"""uint64 in int64, bit for bit: where the two differ.
+"""Emulates uint64 in int64, bit for bit, where the two differ.
 
 Sums and products are the same modulo 2**64. Order is that of the values with their top bits flipped. Quotients are by
 Warren, Hacker's Delight, second edition, 9-3: halve the dividend, divide, double, correct by one.

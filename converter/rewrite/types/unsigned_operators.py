@@ -1,4 +1,4 @@
-"""Operators on uint64 and uint32 in int64 that are not the same there: by order, quotient, sign."""
+"""Emulates uint64 and uint32 operators in int64 that differ there: order, quotient, sign."""
 
 from __future__ import annotations
 

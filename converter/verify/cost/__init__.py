@@ -1,1 +1,1 @@
-"""Tells what 8 bits cost a network: measured on the graphs, and reported beside the verdict."""
+"""Measures the cost of 8 bits on a network, and reports it beside the verdict."""

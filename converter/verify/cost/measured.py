@@ -1,4 +1,4 @@
-"""Measures what 8 bits cost a network against the original: by output, and by the layers that cost the most."""
+"""Measures the cost of 8 bits against the original: by output, and by the costliest layers."""
 
 from __future__ import annotations
 

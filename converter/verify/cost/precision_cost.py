@@ -1,4 +1,4 @@
-"""Says what 8 bits cost a network against the original, for the verdict, its report and the screen."""
+"""Describes the cost of 8 bits for the verdict, its report and the screen."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Generates inputs of a model that suit what its nodes do with them."""
+"""Generates inputs that fit the nodes that read them."""

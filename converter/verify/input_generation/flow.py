@@ -1,4 +1,4 @@
-"""Follows each graph input to the nodes that read it, through nodes that move, scale and shift its elements."""
+"""Follows each graph input through nodes that move, scale and shift it to the nodes that read it."""
 
 from __future__ import annotations
 

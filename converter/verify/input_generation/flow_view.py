@@ -1,4 +1,4 @@
-"""Shows the rules of input generation one operand of a node that a graph input reaches."""
+"""Presents one operand that a graph input reaches to the rules of input generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds operands that are indices or lengths by the size of what they point into."""
+"""Limits indices and lengths to the size of the tensors that they address."""
 
 from __future__ import annotations
 

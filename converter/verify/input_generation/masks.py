@@ -1,4 +1,4 @@
-"""Recognises operands that say which elements count: as 0 and 1, as numbers added to attention's scores, or as lengths."""
+"""Recognises masks: 0 and 1, numbers added to attention scores, or lengths."""
 
 from __future__ import annotations
 

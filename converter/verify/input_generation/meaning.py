@@ -1,4 +1,4 @@
-"""Describes the values that suit one input: plain data, and a sentence that says it."""
+"""Describes suitable values for one input, as plain data and as a sentence."""
 
 from __future__ import annotations
 

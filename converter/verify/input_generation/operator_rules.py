@@ -1,4 +1,4 @@
-"""Says by operator what suits its operands: the rules by which values for an input are chosen."""
+"""Lists by operator the values that suit its operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cuts inputs for networks that see images out of photographs, in which detectors detect something."""
+"""Cuts image inputs out of photographs in which detectors find objects."""
 
 from __future__ import annotations
 

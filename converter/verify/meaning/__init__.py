@@ -1,1 +1,1 @@
-"""Compares what a selection makes as what it is: detections, rows, rankings, classes and sets of positions."""
+"""Compares results of selections by their meaning: detections, rows, rankings, classes and sets of positions."""

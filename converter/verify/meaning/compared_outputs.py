@@ -1,4 +1,4 @@
-"""Compares outputs, those that a selection makes as what they are: in the places that they have in the reference."""
+"""Compares outputs, and results of selections by their meaning, in the reference's order."""
 
 from __future__ import annotations
 

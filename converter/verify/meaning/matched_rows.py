@@ -1,4 +1,4 @@
-"""Matches the rows that a selection chose one to one, and says which of the others rounding explains."""
+"""Matches selected rows one to one, and finds the unmatched rows that rounding explains."""
 
 from __future__ import annotations
 

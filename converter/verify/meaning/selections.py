@@ -1,4 +1,4 @@
-"""Recognises outputs that a selection makes, and the values by which it decides: those that a judge has to see."""
+"""Recognises outputs of selections, and the scores that decide them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges classes, rankings and sets of positions by the scores that decide them: a tie within rounding may go either way."""
+"""Judges classes, rankings and sets by their scores: ties within rounding may go either way."""
 
 from __future__ import annotations
 

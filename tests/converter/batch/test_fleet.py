@@ -348,7 +348,7 @@ def test_a_machine_with_other_operators_is_refused_and_left_out_where_it_comes_l
         with pytest.raises(UsageError) as caught, runs.executor():
             pass
         (problem,) = caught.value.problems
-        assert "trtsmith is not the one that is here: operators of TRTSMITH_OPS" in problem.what
+        assert "trtsmith differs from the one on this machine: operators of TRTSMITH_OPS" in problem.what
         assert node.node_id[:8] in problem.where
         left_out = [event for event in runs.events if "came later and is left out" in event.text]
         assert len(left_out) == 1

@@ -144,7 +144,10 @@ def test_machines_that_are_alike_have_no_problems() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"rules": "others"}, "trtsmith is not the one that is here: sources others there, rules here"),
+        (
+            {"rules": "others"},
+            "trtsmith differs from the one on this machine: sources others there, rules here",
+        ),
         ({"plugins": ""}, "plugin library none there"),
         ({"operators": None}, "operators of TRTSMITH_OPS unreadable there, none here"),
         ({"versions": {"trtsmith": "1", "onnx": "1.22"}}, "several versions of onnx: 1.22 on b; 1.23 on"),

@@ -67,7 +67,7 @@ def problem_of(on: str) -> str:
 
 def test_addresses_that_are_none() -> None:
     for on in ("somewhere", "host:", ":1", "host:port", "host:70000", ""):
-        assert "is no address of a Ray cluster" in problem_of(on)
+        assert "is not the address of a Ray cluster" in problem_of(on)
     assert "the Ray client is not supported" in problem_of("ray://host:10001")
 
 

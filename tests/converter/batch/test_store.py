@@ -138,7 +138,7 @@ def test_files_that_are_not_what_the_record_says_are_not_kept(kept: Kept, tmp_pa
     engine = tmp_path / "b" / "model.plan"
     engine.write_bytes(b"c" * 9)
     kept.store.add(record, tmp_path / "b")
-    kept.warned("net/fp16", "not put into the cache")
+    kept.warned("net/fp16", "cannot be cached")
     engine.unlink()
     engine.symlink_to(kept.blob)
     kept.store.add(record, tmp_path / "b")

@@ -115,7 +115,7 @@ def test_torch_takes_and_gives_bfloat16(tmp_path: Path, monkeypatch: pytest.Monk
         ("users_code_for_bench:", "names no function"),
         ("users_code_for_bench:absent", "cannot be loaded"),
         ("no_such_module_here:make", "cannot be loaded"),
-        ("users_code_for_bench:number", "is no function"),
+        ("users_code_for_bench:number", "is not a function"),
     ],
 )
 def test_functions_that_are_none(users: Path, monkeypatch: pytest.MonkeyPatch, spec: str, says: str) -> None:
@@ -200,9 +200,9 @@ def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> N
     ("names", "torch", "has_model", "says"),
     [
         (["tensorflow"], "", True, "nothing 'tensorflow'"),
-        (["onnxruntime"], "", False, "does not say which model"),
+        (["onnxruntime"], "", False, "baselines need the model"),
         (["torch"], "", True, "which PyTorch code"),
-        ([], "m:f", True, "nothing is timed against PyTorch"),
+        ([], "m:f", True, "PyTorch is not a baseline"),
     ],
 )
 def test_baselines_that_cannot_be(names: list[str], torch: str, has_model: bool, says: str) -> None:

@@ -362,10 +362,10 @@ def test_a_model_of_which_no_engine_runs_is_an_error(engines: Engines, model: Pa
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"plugin_vs_native": True}, "is built already"),
-        ({"freeze": ("k=3",)}, "is built already"),
-        ({"inputs": Path("x.npz"), "at": ("min",)}, "have shapes of their own"),
-        ({"against": ("onnxruntime",)}, "does not say which model"),
+        ({"plugin_vs_native": True}, "needs a model, and an engine is given"),
+        ({"freeze": ("k=3",)}, "needs a model, and an engine is given"),
+        ({"inputs": Path("x.npz"), "at": ("min",)}, "already sets the shapes"),
+        ({"against": ("onnxruntime",)}, "baselines need the model"),
     ],
 )
 def test_flags_that_do_not_fit_an_engine(tmp_path: Path, options: dict[str, Any], says: str) -> None:

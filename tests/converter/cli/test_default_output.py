@@ -95,7 +95,7 @@ def test_what_is_no_engine_of_ours_is_not_replaced(
         path.symlink_to(folder / "models" / "net.v8.onnx")
     before = snapshot(folder)
     ran = trtsmith(capsys, *CONVERT, "models/net.v8.onnx")
-    refused(ran, 2, "no net.v8.manifest.json says of what it was made")
+    refused(ran, 2, "no net.v8.manifest.json says which model it was made from")
     assert ("-o net.v8.plan replaces it" in ran.err) is (there != "folder")
     assert snapshot(folder) == before
 
@@ -117,7 +117,7 @@ def test_the_graph_is_named_after_the_model(capsys: pytest.CaptureFixture[str], 
         ran = trtsmith(capsys, "rewrite", "models/net.v8.onnx", "-q", *flags)
         assert ran.code == 0 and ran.out.startswith(f"{name}: ") and ran.err == ""
         again = trtsmith(capsys, "rewrite", "models/net.v8.onnx", "-q", *flags)
-        assert again.err == f"note: {name} is there already, and will be replaced\n"
+        assert again.err == f"note: {name} already exists and will be replaced\n"
     assert len(list(folder.iterdir())) == 4
 
 

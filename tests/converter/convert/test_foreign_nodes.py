@@ -57,7 +57,7 @@ def test_a_node_that_fits_its_creator(tmp_path: Path) -> None:
         ({"repeat": 3, "weights": [1.0, 2.0]}, "unknown attribute 'repeat'", "did you mean 'repeats'?"),
         ({**FIELDS, "repeats": 2.0}, "attribute 'repeats' = 2.0 is FLOAT", "an INT or INTS attribute"),
         ({**FIELDS, "plugin_version": "7"}, "has no plugin (no namespace)::Repeat0 version 7", 'plugin_version="1"'),
-        ({**FIELDS, "plugin_version": 1}, "attribute 'plugin_version' is no string", 'plugin_version="1"'),
+        ({**FIELDS, "plugin_version": 1}, "attribute 'plugin_version' is not a string", 'plugin_version="1"'),
         ({**FIELDS, "domain": "other"}, "version 1", 'plugin_namespace="fixture"'),
         ({"op": "Repeat4"}, "does not hold it either", "did you mean 'Repeat0', which"),
     ],

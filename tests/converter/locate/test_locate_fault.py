@@ -22,9 +22,9 @@ from trtsmith.converter.locate.confirm import Confirmation
 from trtsmith.converter.locate.executors.executor import Value, probe, with_outputs
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.node_groups import marks_outside
 from trtsmith.converter.locate.search import DISTURBED, NodeFault
 from trtsmith.converter.locate.searched_graph import SearchOptions, region_of
-from trtsmith.converter.locate.together import marks_outside
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model

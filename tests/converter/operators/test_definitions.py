@@ -16,7 +16,7 @@ from tests.outside.mixing import CHANNEL_MIXING, LOG_ODDS
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.model.errors import TrtsmithError, UsageError
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.operators.clashes import check_clashes
+from trtsmith.converter.operators.conflicts import check_clashes
 from trtsmith.converter.operators.conformity import nonconforming
 from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.sources import OperatorSource

@@ -38,8 +38,8 @@ def routes(content: PageContent) -> dict[str, str]:
     network = content.network
     assert network is not None
     return {
-        entry.name: fate.route
-        for entry, fate in zip(network.entries.all, network.fates, strict=True)
+        entry.name: route.route
+        for entry, route in zip(network.entries.all, network.routes, strict=True)
         if entry.op
     }
 

@@ -19,7 +19,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document, rewrites_in_groups
 from trtsmith.converter.pages.explanations import explanations
 from trtsmith.converter.pages.model_explorer import overlays
-from trtsmith.converter.pages.network.pictured import PicturedNetwork, pictured
+from trtsmith.converter.pages.network.node_values import PicturedNetwork, pictured
 from trtsmith.converter.rewrite.phases import PHASES
 from trtsmith.converter.rewrite.rules import RULES
 

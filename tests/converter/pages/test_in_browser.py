@@ -19,7 +19,7 @@ from tests.converter.models import save, value
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
 from trtsmith.converter.pages.conversion_page import conversion_page
-from trtsmith.converter.pages.network.pictured import pictured
+from trtsmith.converter.pages.network.node_values import pictured
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
 

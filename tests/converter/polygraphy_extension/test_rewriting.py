@@ -175,7 +175,7 @@ def test_tensors_of_pytorch_come_back_as_such(polygraphy: Polygraphy) -> None:
         (("none.onnx", "--trtsmith-reference"), "The model file does not exist"),
         (("junk.onnx", "--trtsmith-reference"), "not an ONNX model"),
         (("junk.onnx", "--trtsmith-rewrite", "--onnxrt"), "not an ONNX model"),
-        (("e.plan", "--trtsmith-reference"), "is no ONNX model, but engine"),
+        (("e.plan", "--trtsmith-reference"), "is not an ONNX model, but engine"),
         (("unknown.onnx", "--trtsmith-reference"), "it does not know nobody:Strange"),
         (("unknown.onnx", "--trtsmith-rewrite", "--onnxrt"), "onnxruntime does not know nobody::Strange"),
         (("m.onnx", "--trtsmith-rewrite", "--onnxrt", "--fp16", "--bf16"), "several precisions"),

@@ -89,12 +89,12 @@ def test_options_say_what_the_declaration_does_not(folder: Path) -> None:
         (
             "TRITON = TritonKernel(",
             "OTHER = dict(",
-            ("nothing says how the kernel gated_norm is launched", "BLOCK"),
+            ("no TritonKernel says how the kernel gated_norm is launched", "BLOCK"),
         ),
         (
             '    reference="fused_torch.py:gated_norm",\n',
             "",
-            ("nothing says what the kernel computes", "--from-torch"),
+            ("the kernel has no reference in PyTorch", "--from-torch"),
         ),
         ("fused_torch.py:gated_norm", "elsewhere.py:gated_norm", ("elsewhere.py",)),
         ("fused_torch.py:gated_norm", "fused_torch.py:nothing", ("no function 'nothing'",)),

@@ -23,12 +23,12 @@ def test_the_forms_are_those_of_a_definition(op: object) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("voxel", "is no name for an operator"),
-        ("V", "is no name for an operator"),
-        ("Voxel_Pool", "is no name for an operator"),
-        ("Vöxel", "is no name for an operator"),
-        ("../Voxel", "is no name for an operator"),
-        ("V" * 70, "is no name for an operator"),
+        ("voxel", "is not a name for an operator"),
+        ("V", "is not a name for an operator"),
+        ("Voxel_Pool", "is not a name for an operator"),
+        ("Vöxel", "is not a name for an operator"),
+        ("../Voxel", "is not a name for an operator"),
+        ("V" * 70, "is not a name for an operator"),
         ("Relu", "an operator of ONNX"),
         (OPS[0].name, "is an operator that trtsmith has"),
         ("Class", "Python has taken"),

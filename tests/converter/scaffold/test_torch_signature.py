@@ -83,8 +83,8 @@ def test_annotations_that_python_cannot_resolve() -> None:
 
 def test_all_that_is_not_known_is_said_at_once() -> None:
     assert problems(whole) == [
-        "parameter 'x' is a tensor, and nothing says of which shape",
-        "parameter 'ids' is a tensor, and nothing says of which shape",
+        "parameter 'x' is a tensor without a shape",
+        "parameter 'ids' is a tensor without a shape",
         "parameter 'size' has no value to try it with",
         "parameter 'weights' has no value to try it with",
     ]

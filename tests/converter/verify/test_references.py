@@ -123,10 +123,10 @@ def test_a_node_in_a_branch_is_no_functions_business(tmp_path: Path) -> None:
     ("spec", "what"),
     [
         ("nothing", "names no function"),
-        ("a b=m:f", "'a b' is no operator"),
+        ("a b=m:f", "'a b' is not an operator"),
         ("Scale=no_module_here:f", "cannot be loaded: ModuleNotFoundError"),
         ("broken_reference:f", "cannot be loaded: ZeroDivisionError"),
-        ("numpy:pi", "is no function"),
+        ("numpy:pi", "is not a function"),
     ],
 )
 def test_names_of_no_function(spec: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

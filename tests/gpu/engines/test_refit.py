@@ -11,8 +11,8 @@ import pytest
 
 from trtsmith.converter.engine.build.flavour import load_flavour, network_flags
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.engine.runtime.logged import process_log
 from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.engine.runtime.runtime_log import process_log
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite

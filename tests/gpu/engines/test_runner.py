@@ -16,10 +16,10 @@ import pytest
 
 from trtsmith.converter.engine.build.flavour import load_flavour, network_flags
 from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
-from trtsmith.converter.engine.runtime.logged import process_log
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
+from trtsmith.converter.engine.runtime.runtime_log import process_log
 from trtsmith.converter.model.errors import UsageError
 
 pytestmark = pytest.mark.gpu

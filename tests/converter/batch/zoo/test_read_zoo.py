@@ -127,21 +127,21 @@ def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
         ('shapes.x = "1x3"\nvalues = { k = 3 }', "the model has no input 'k'", 4),
         ('shapes.x = "1x3"\nrtol = { z = 1e-3 }', "the model has no output 'z'", 4),
         ('shapes.x = "1x3"\nrtol = -1', "is not a tolerance", 4),
-        ('shapes.x = "1x3"\nkeep-fp32 = "Add"', "--keep-fp32 has no meaning without --precision", 4),
+        ('shapes.x = "1x3"\nkeep-fp32 = "Add"', "--keep-fp32 has no effect without --precision", 4),
         ('shapes.x = "1x3"\ninputs = "nowhere.npz"', "inputs names no file", 4),
         ('shapes.x = "1x3"\ninputs = "a.onnx"', "inputs names no .npz file", 4),
         ('shapes.x = "1x3"\nexpected = "a.onnx"', "expected names no .npz file", 4),
         ('shapes.x = "1x3"\ninputs = "z.npz"', "no array for input 'x'", 4),
         ('shapes.x = "1x3"\ninputs = "nets"', "inputs names a folder", 4),
         ('shapes.x = "1x3"\nops = "nowhere.py"', "ops names no file", 4),
-        ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "said twice", 5),
+        ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "given twice", 5),
         ('shapes.x = "1x3"\nreference = "m"', "names no function", 4),
         ('shapes.x = "1x3"\nverify = "graph"\nno-verify = true', "not allowed with argument", 1),
-        ('shapes.x = "1x3"\nmend-with = "magic"', '"magic" is no value of mend-with', 4),
-        ('shapes.x = "1x3"\noptimization-level = 9', "9 is no value of optimization-level", 4),
+        ('shapes.x = "1x3"\nmend-with = "magic"', '"magic" is not a value of mend-with', 4),
+        ('shapes.x = "1x3"\noptimization-level = 9', "9 is not a value of optimization-level", 4),
         ('shapes.x = "1x3"\nbench = { at = "middle" }', "there is no point 'middle'", 4),
         ('shapes.x = "1x3"\nbench = { shapes = "x" }', "is not a shape", 4),
-        ('shapes.x = "1x3"\nbench = { inputs = "x.npz", at = "max" }', "have shapes of their own", 4),
+        ('shapes.x = "1x3"\nbench = { inputs = "x.npz", at = "max" }', "already sets the shapes", 4),
         ('shapes.x = "1x3"\nbench = { against = "onnxruntime" }', "a zoo cannot give against", 4),
         ('shapes.x = "1x3"\nbench = "yes"', 'bench is "yes"', 4),
         ('shapes.x = "1x3"\noutput = "x"', "a zoo cannot give output", 4),
@@ -224,7 +224,7 @@ def test_an_example_of_an_input_is_no_shape_of_it(folder: Path) -> None:
 def test_programs_of_pytorch(folder: Path) -> None:
     (folder / "p.pt2").write_bytes(b"no archive")
     (problem,) = problems_of(folder, '[[model]]\npath = "p.pt2"\n')
-    assert "no program of torch.export" in problem.what
+    assert "not a program of torch.export" in problem.what
 
 
 ALL_WRONG = """\

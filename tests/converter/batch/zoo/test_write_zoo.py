@@ -199,7 +199,7 @@ def test_a_name_that_is_not_utf8_is_a_comment(tmp_path: Path) -> None:
 def test_a_file_is_not_overwritten_without_being_told(tmp_path: Path) -> None:
     folder, output = make_folder(tmp_path), tmp_path / "zoo.toml"
     output.write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         write_zoo(folder, output)
     assert output.read_text() == "mine"
     write_zoo(folder, output, overwrite=True)
@@ -207,7 +207,7 @@ def test_a_file_is_not_overwritten_without_being_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "said"), [("empty", "has no model"), ("gone", "no such folder"), ("x.npz", "no folder")]
+    ("folder", "said"), [("empty", "has no model"), ("gone", "no such folder"), ("x.npz", "not a folder")]
 )
 def test_folders_without_models(tmp_path: Path, folder: str, said: str) -> None:
     make_folder(tmp_path)

@@ -149,7 +149,7 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ("target = ['sm86,sm89', ' sm86,sm89']", "cannot be part of a folder's name"),
         ("target = { a = 'sm86,sm89', b = 'SM86,sm89' }", "are the same"),
         ("target = ['rtx4090', 'sm89']", '"rtx4090" and "sm89" of the axis target are the same'),
-        ("precision = ['fp17']", '"fp17" is no value of precision'),
+        ("precision = ['fp17']", '"fp17" is not a value of precision'),
         ("precison = ['fp16']", "'precison' is neither an option nor"),
         ("output = ['a']", "a zoo cannot give output"),
         ("output = { a = { precision = 'fp16' } }", "a zoo cannot give output"),
@@ -162,7 +162,7 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ('"a\\nb" = { a = { precision = "fp16" } }', r"an axis cannot be called 'a\nb'"),
         ("how = { a = 3 }", "a is 3, and no table"),
         ("how = { a = { precison = 'fp16' } }", "unknown key 'precison'"),
-        ("how = { a = { precision = 'fp17' } }", '"fp17" is no value'),
+        ("how = { a = { precision = 'fp17' } }", '"fp17" is not a value'),
         ("how = { a = { path = 'a.onnx' } }", "unknown key 'path'"),
         (
             "how = { a = { precision = 'fp16' } }\nprecision = ['bf16']",

@@ -165,7 +165,7 @@ FLAGS: dict[str, tuple[list[str], int, str]] = {
     "workspace text": (["relu.onnx", "-o", "o.plan", "--workspace", "a"], 2, "'a' is not a whole number"),
     "timeout": (["relu.onnx", "-o", "o.plan", "--timeout", "nan"], 2, "'nan' is not a positive number"),
     "flavour": (["relu.onnx", "-o", "o.plan", "--flavour", "tensorrt"], 2, "tensorrt is not installed"),
-    "unknown flag": (["relu.onnx", "-o", "o.plan", "--bogus"], 2, "there is no flag --bogus"),
+    "unknown flag": (["relu.onnx", "-o", "o.plan", "--bogus"], 2, "unknown flag --bogus"),
     "abbreviated flag": (["relu.onnx", "-o", "o.plan", "--shape", "x=1"], 2, "did you mean --shapes?"),
     "no model": (["-o", "o.plan"], 2, "required: MODEL"),
 }  # fmt: skip

@@ -194,7 +194,7 @@ def test_usage(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) 
 def test_a_cache_that_is_no_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "zoo.toml", "--cache", "zoo.toml"]) == 2
     shown = capsys.readouterr()
-    assert "error: the cache is no folder" in shown.err and "--cache zoo.toml" in shown.err
+    assert "error: the cache is not a folder" in shown.err and "--cache zoo.toml" in shown.err
     assert not (home / "zoo-results").exists()
 
 

@@ -124,7 +124,7 @@ def test_the_precision_is_the_user_s(
     dtypes = {v["name"]: v["dtype"] for v in json.loads((tmp_path / "r.json").read_text())["values"]}
     assert fake.requests and (dtypes["h"], dtypes["p"]) == ("bfloat16", "float32")
     refused(trtsmith(capsys, *arguments, "--precision", "int8"), 2, "--precision int8")
-    refused(trtsmith(capsys, *arguments, "--keep-fp32", "second"), 2, "--keep-fp32 has no meaning")
+    refused(trtsmith(capsys, *arguments, "--keep-fp32", "second"), 2, "--keep-fp32 has no effect")
 
 
 @pytest.mark.parametrize(("flags", "code"), [(("--rtol", "1e-5", "--atol", "1e-6"), 3), ((), 0)])

@@ -188,11 +188,11 @@ def test_from_an_operator_of_torch_library(here: Path, capsys: pytest.CaptureFix
 
 REFUSED = {
     "no domain": (["VoxelPool"], "no domain is given"),
-    "a bad name": (["voxel", "--domain", "m"], "is no name for an operator"),
-    "a node without a model": (["VoxelPool", "--domain", "m", "--node", "n"], "--node says nothing here"),
+    "a bad name": (["voxel", "--domain", "m"], "is not a name for an operator"),
+    "a node without a model": (["VoxelPool", "--domain", "m", "--node", "n"], "--node has no effect here"),
     "an example without a function": (
         ["VoxelPool", "--domain", "m", "--example", "x=2"],
-        "--example says nothing",
+        "--example has no effect",
     ),
     "no node": (["VoxelPool", "--from-model", "model.onnx"], "the node is not named"),
     "a node's domain": (
@@ -214,7 +214,7 @@ REFUSED = {
     ),
     "a bad example": (
         ["VoxelPool", "--domain", "m", "--from-torch", "pools:number", "--example", "x"],
-        "is no example",
+        "is not an example",
     ),
     "values": (
         ["VoxelPool", "--domain", "m", "--from-torch", "pools:counted", "--example", "x=3x4"],

@@ -118,8 +118,8 @@ def test_inputs_show_what_float16_does_not_hold(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--keep-fp32", "Conv"], 2, ["--keep-fp32 has no meaning without --precision"]),
-        (["--io-precision"], 2, ["--io-precision has no meaning without --precision"]),
+        (["--keep-fp32", "Conv"], 2, ["--keep-fp32 has no effect without --precision"]),
+        (["--io-precision"], 2, ["--io-precision has no effect without --precision"]),
         (["--precision", "fp32", "--keep-fp32", "first"], 2, ["with --precision fp32"]),
         (["--precision", "bf16", "--accumulate", "fp16"], 2, ["add --precision fp16, or remove"]),
         (

@@ -122,7 +122,7 @@ def test_list_without_a_gpu_is_the_manifests(folder: Path, capsys: pytest.Captur
         trtsmith(capsys, "run", "m.plan", "--list", "--flavour", "tensorrt"), 2, "tensorrt cannot load it"
     )
     (folder / "m.plan").write_bytes(b"another")
-    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "is about another engine")
+    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "belongs to another engine")
     (folder / "m.manifest.json").write_text("{}")
     refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "The engine's manifest cannot be read")
     refused(trtsmith(capsys, "run", "none.plan", "--list"), 2, "There is no such file")

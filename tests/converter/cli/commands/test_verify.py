@@ -122,8 +122,8 @@ def test_another_model_than_the_engines(dynamic: FakeEngine, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--expected", "y.npz"], "no inputs that they belong to"),
-        (["--inputs", "x.npz", "--shapes", "x=1x4x4"], "sizes are given for made-up inputs"),
+        (["--expected", "y.npz"], "outputs are given without their inputs"),
+        (["--inputs", "x.npz", "--shapes", "x=1x4x4"], "--shapes and --inputs are both given"),
         (["--rtol", "q:1"], "the model has no output 'q'"),
         (["--inputs", "none.npz"], "the file cannot be read"),
         (["--shapes", "x=1x4"], "rank 2, but the input has rank 3"),

@@ -117,7 +117,7 @@ def test_the_api(engine: FakeEngine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--load-outputs", "right.json"], "no inputs that they belong to"),
+        (["--load-outputs", "right.json"], "outputs are given without their inputs"),
         (
             ["--load-inputs", "in.json", "--load-outputs", "short.json"],
             "outputs of 1 iterations, and inputs of 2",
@@ -127,7 +127,7 @@ def test_the_api(engine: FakeEngine) -> None:
             ["--load-inputs", "in.json", "--load-outputs", "right.json", "--expected", "y.npz"],
             "outputs are given twice",
         ),
-        (["--load-inputs", "in.json", "--shapes", "x=1x4x4"], "sizes are given for made-up inputs"),
+        (["--load-inputs", "in.json", "--shapes", "x=1x4x4"], "--shapes and --inputs are both given"),
         (["--load-inputs", "none.json"], "there is no such file"),
         (["--load-inputs", "other.json"], "no array for input 'x'"),
         (["--load-inputs", "bad.json"], "--load-inputs bad.json, iteration 1"),

@@ -18,7 +18,7 @@ from tests.converter.cli.terminal.screen import COLUMNS, Shown, on_a_terminal, s
 from tests.converter.models import relu
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.terminal.live_line import LiveLine
-from trtsmith.converter.model.signs_of_life import notes_of
+from trtsmith.converter.model.progress import notes_of
 
 STAGES = ["load", "rewrite and plan", "build", "verify", "bundle"]
 

@@ -138,7 +138,7 @@ class Nothing(nn.Module):
     [
         (nn.ReLU(), None, trtsmith.UsageError, "no example inputs"),
         (nn.ReLU(), {"x": 1}, trtsmith.UsageError, "of the type dict"),
-        (Nothing(), (torch.rand(2),), trtsmith.ConversionError, "gives back no tensor"),
+        (Nothing(), (torch.rand(2),), trtsmith.ConversionError, "returns no tensor"),
         (object(), (torch.rand(2),), trtsmith.UsageError, "builtins.object cannot be converted"),
         (torch.jit.trace(nn.ReLU(), torch.rand(2)), (torch.rand(2),), trtsmith.TrtsmithError, ""),
         (nn.ReLU(), (), trtsmith.ConversionError, "torch.export cannot export"),

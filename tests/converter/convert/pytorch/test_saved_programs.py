@@ -90,12 +90,12 @@ TEXTS: dict[str, tuple[Callable[[Path], Callable[[Any], Any]], str]] = {
     "a size of a lambda": (size("(lambda: 2)()"), "is no arithmetic"),
     "a size in a text": (size("Symbol('CODE')"), "is no arithmetic"),
     "a size without an end": (size("2**" * 3000 + "2"), "is no arithmetic"),
-    "a function of torch": (target("torch.load"), "is no operator"),
-    "a module that torch imported": (target("torch.os.system"), "is no operator"),
-    "an operator module": (target("_operator.methodcaller"), "is no operator"),
-    "loading a library": (target("torch.ops.load_library.x"), "is no operator"),
-    "an extension": (target("#ext:name"), "is no operator"),
-    "no function at all": (target("os.system"), "is no operator"),
+    "a function of torch": (target("torch.load"), "is not an operator"),
+    "a module that torch imported": (target("torch.os.system"), "is not an operator"),
+    "an operator module": (target("_operator.methodcaller"), "is not an operator"),
+    "loading a library": (target("torch.ops.load_library.x"), "is not an operator"),
+    "an extension": (target("#ext:name"), "is not an operator"),
+    "no function at all": (target("os.system"), "is not an operator"),
     "a name with code": (name_of_value("x\nCODE\n"), "is no name of a value"),
     "a name with brackets": (name_of_value("x=CODE"), "is no name of a value"),
     "a keyword": (name_of_value("import"), "is no name of a value"),
@@ -243,7 +243,7 @@ def test_older_formats_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(trtsmith.InvalidModelError, match=r"PyTorch 2\.8 and before"):
         copy_checked(old, tmp_path / "copy.pt2")
     torch.save({"a": torch.ones(2)}, tmp_path / "checkpoint.pt2")
-    with pytest.raises(trtsmith.InvalidModelError, match=r"no program of torch\.export"):
+    with pytest.raises(trtsmith.InvalidModelError, match=r"not a program of torch\.export"):
         copy_checked(tmp_path / "checkpoint.pt2", tmp_path / "copy.pt2")
 
 

@@ -15,7 +15,7 @@ from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest
 from trtsmith.converter.engine.build.monitor import BuildMonitor, BuildShare
 from trtsmith.converter.engine.child.events import Events, tell
-from trtsmith.converter.model.signs_of_life import Steps
+from trtsmith.converter.model.progress import Steps
 
 
 class Recorded(Steps):

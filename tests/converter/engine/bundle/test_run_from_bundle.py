@@ -105,7 +105,7 @@ def test_embedded_libraries_are_not_loaded_again(tmp_path: Path) -> None:
 def test_manifest_of_another_engine(tmp_path: Path) -> None:
     engine = bundle(tmp_path, {})
     engine.write_bytes(b"another engine")
-    assert "is about another engine" in problem_of(lambda: request_for(engine))
+    assert "belongs to another engine" in problem_of(lambda: request_for(engine))
 
 
 def test_renamed_bundle_is_still_one(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def test_versions_share_a_configuration_and_are_never_replaced(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "a\nb", "\x1b[2J", "\udcff"])
 def test_names_stay_in_the_repository(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="no name of a folder"):
+    with pytest.raises(UsageError, match="not a folder name"):
         write_model(engine(tmp_path, FIXED), options(tmp_path, name=name))
 
 

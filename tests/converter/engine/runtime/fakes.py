@@ -28,7 +28,7 @@ import pytest
 
 from trtsmith.converter.engine.build.flavour import Flavour, trt_dtype_name
 from trtsmith.converter.engine.runtime.device import DeviceError
-from trtsmith.converter.engine.runtime.logged import TensorrtLog, ThreadMessages
+from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog, ThreadMessages
 from trtsmith.converter.rewrite.target import version_of
 
 GUARD = 0xA5  # what fresh memory is full of, so that nothing passes for having been computed

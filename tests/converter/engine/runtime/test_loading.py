@@ -182,7 +182,7 @@ from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.engine.build.plugins import registered
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.loading import load_plugins
-from trtsmith.converter.engine.runtime.logged import process_log
+from trtsmith.converter.engine.runtime.runtime_log import process_log
 
 flavour = load_flavour("tensorrt_rtx")
 builder = flavour.module.Builder(process_log(flavour).logger)

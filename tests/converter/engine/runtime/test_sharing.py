@@ -11,7 +11,12 @@ from fakes import FakeDevice, FakeMemory, FakeStream, at
 
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.dlpack import CAPSULE_TYPES, capsule_of
-from trtsmith.converter.engine.runtime.foreign import _is_contiguous, import_array, library_of, stream_handle
+from trtsmith.converter.engine.runtime.foreign_arrays import (
+    _is_contiguous,
+    import_array,
+    library_of,
+    stream_handle,
+)
 
 torch = pytest.importorskip("torch")
 views = pytest.importorskip("cuda.core.utils").StridedMemoryView

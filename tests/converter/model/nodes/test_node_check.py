@@ -90,7 +90,7 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
         ("{ y = Concat (x, x) }", None, "The attribute 'axis', which Concat needs, is missing."),
         ("{ y = Concat <axis = 1> (x, x) }", retyped, "is of type FLOAT, and its value is in i"),
         ("{ y = Concat <axis = 1.0> (x, x) }", None, "The attribute 'axis' is of type FLOAT."),
-        ("{ y = Concat <axis = 1> (x, x) }", repeated, "The attribute 'axis' is there twice."),
+        ("{ y = Concat <axis = 1> (x, x) }", repeated, "The attribute 'axis' is given twice."),
         ("{ y = Concat <axis = 1> (x, x) }", referring, "takes the value of 'axis'"),
         ("{ y = Concat <axis = 1> (x, x) }", untyped, "The attribute 'axis' has no type."),
         ("{ y = Constant () }", None, "The Constant has no attribute."),

@@ -16,8 +16,8 @@ from tests.converter.models import load, value
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.network.entries import entries_of
+from trtsmith.converter.pages.network.node_values import pictured
 from trtsmith.converter.pages.network.packed import LONGEST_NAME, packed
-from trtsmith.converter.pages.network.pictured import pictured
 
 
 def test_what_is_packed_can_be_read(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_name_of_any_length_is_packed_short(tmp_path: Path) -> None:
         [value("x", (1,))],
         [value("y", (1,))],
     )
-    data = packed(entries_of(model), pictured(model).fates)
+    data = packed(entries_of(model), pictured(model).routes)
     kept = data["texts"][data["names"][1]]
     assert len(kept) == LONGEST_NAME + 1 and kept.startswith("aaa") and kept.endswith("bbb")
 

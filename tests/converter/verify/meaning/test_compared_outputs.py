@@ -253,7 +253,7 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
     assert found.agrees and found.meaning == "9 of 9 rows match"
     assert find_selections(judged.model, parse_tolerances(compare=["y=values"])) == {}
     for wrong in ("y", "y=boxes", "=rows"):
-        with pytest.raises(UsageError, match="does not say what an output is compared as"):
+        with pytest.raises(UsageError, match="does not name an output and a kind of comparison"):
             parse_tolerances(compare=[wrong])
     with pytest.raises(UsageError, match="the model has no output 'w'"):
         parse_tolerances(compare=["w=rows"]).check_outputs(["y"])

@@ -1,4 +1,4 @@
-"""Tells what became of each node of the original model: its route into TensorRT, the rule, the type that it computes in.
+"""Finds the route of each node of the original model, with its rule and its compute type.
 
 Nodes are matched by their names, and those without a name, or with one that several have, by the values that they make.
 """
@@ -28,11 +28,11 @@ _WHY_GONE = "no node of the engine's graph: constants decide it, it is part of a
 
 
 @dataclass(frozen=True)
-class Fate:
-    """What became of a node.
+class NodeRoute:
+    """The route of a node.
 
-    route: of convert.plan.Route, GONE, or "" where it is not known. rule: what rewrote it, "" for nothing.
-    dtype: of its first output in the engine's graph, "" where it is not known. kept: why it kept float32 in a precision.
+    route: of convert.plan.Route, GONE, or "" if unknown. rule: the rule that rewrote it, or "".
+    dtype: of its first output in the engine's graph, "" if unknown. kept: why it stays in float32.
     stand: names of the nodes of the engine's graph that stand for it.
     """
 
@@ -44,20 +44,20 @@ class Fate:
     stand: tuple[str, ...] = ()
 
 
-def fates_of(
+def routes_of(
     entries: Sequence[NetworkEntry],
     rewritten: Rewritten | None,
     plan: Plan | None,
     functions: Set[str] = _NO_FUNCTIONS,
-) -> list[Fate]:
+) -> list[NodeRoute]:
     """One for each entry, in order; empty ones for inputs and outputs, and where nothing is known.
 
     functions: operators that are functions in the model.
     """
     if rewritten is None or plan is None:
-        return [Fate()] * len(entries)
-    known = _FateSources(rewritten, plan, _shared_names(entries), functions)
-    return [known.fate(entry) if entry.role == NODE else Fate() for entry in entries]
+        return [NodeRoute()] * len(entries)
+    known = _RouteSources(rewritten, plan, _shared_names(entries), functions)
+    return [known.route(entry) if entry.role == NODE else NodeRoute() for entry in entries]
 
 
 def _shared_names(entries: Iterable[NetworkEntry]) -> frozenset[str]:
@@ -67,7 +67,7 @@ def _shared_names(entries: Iterable[NetworkEntry]) -> frozenset[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class _FateSources:
+class _RouteSources:
     """What is known of the engine's graph, by names."""
 
     rewritten: Rewritten
@@ -118,7 +118,7 @@ class _FateSources:
         precision = self.rewritten.precision
         return {one.node: one.reason for one in precision.kept} if precision is not None else {}
 
-    def fate(self, entry: NetworkEntry) -> Fate:
+    def route(self, entry: NetworkEntry) -> NodeRoute:
         named = entry.name if entry.name and entry.name not in self.shared else ""
         record = self.records.get(named) if named else None
         if record is not None and record.op_type != entry.op:
@@ -134,14 +134,18 @@ class _FateSources:
         held = self.planned.get(named)
         if maker is not None and (maker.name == named or op_name(maker) == entry.op):
             held = held or self.by_kind.get(entry.op)
-            return self._made(Fate(held.route.value, "", held.how) if held is not None else Fate(), (maker,))
+            return self._made(
+                NodeRoute(held.route.value, "", held.how) if held is not None else NodeRoute(), (maker,)
+            )
         if held is not None and held.route is Route.UNSUPPORTED:
-            return Fate(held.route.value, "", held.how)
+            return NodeRoute(held.route.value, "", held.how)
         if entry.op in self.functions:
-            return Fate(Route.FUNCTION.value, "", "a function of the model, whose nodes stand in its place")
-        return Fate(GONE, "", _WHY_GONE)
+            return NodeRoute(
+                Route.FUNCTION.value, "", "a function of the model, whose nodes stand in its place"
+            )
+        return NodeRoute(GONE, "", _WHY_GONE)
 
-    def _rewritten(self, record: Rewrite) -> Fate:
+    def _rewritten(self, record: Rewrite) -> NodeRoute:
         held = self.planned.get(record.node)
         route = held.route.value if held is not None else Route.REWRITTEN.value
         names = (record.plugin_node, *record.made)
@@ -149,17 +153,17 @@ class _FateSources:
         how = "; ".join((record.what, *record.notes, *record.numerics))
         if held is not None and held.route is Route.PLUGIN:
             how = f"{held.how}: {how}"
-        return self._made(Fate(route, record.pass_name, how), made)
+        return self._made(NodeRoute(route, record.pass_name, how), made)
 
-    def _made(self, fate: Fate, nodes: Sequence[onnx.NodeProto]) -> Fate:
+    def _made(self, route: NodeRoute, nodes: Sequence[onnx.NodeProto]) -> NodeRoute:
         """With what is known of the nodes that stand for it."""
         dtypes = (self.dtypes.get(n.output[0], "") for n in reversed(nodes) if n.output)
         kept = (self.kept.get(n.name, "") for n in nodes if n.name)
         stand = tuple(n.name for n in nodes if n.name)
-        return Fate(
-            fate.route,
-            fate.rule,
-            fate.how,
+        return NodeRoute(
+            route.route,
+            route.rule,
+            route.how,
             next(filter(None, dtypes), ""),
             next(filter(None, kept), ""),
             stand,

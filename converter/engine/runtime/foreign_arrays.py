@@ -1,4 +1,4 @@
-"""Recognises arrays of other libraries, on the GPU or in host memory: where they are, and which stream made them.
+"""Recognises arrays of other libraries, on the GPU or on the host: their memory and their stream.
 
 Any array is taken by DLPack or `__cuda_array_interface__`. That costs some microseconds, mostly in the other library.
 Of PyTorch and CuPy the same is known faster, so that an array that is where the last one was costs next to nothing.

@@ -16,7 +16,7 @@ import pytest
 from tests.converter.cli.commands.running import Ran, refused
 from tests.converter.models import relu
 from tests.processes import checkout_environment
-from trtsmith.converter.cli.endings import file_problem, memory_problem, signals_unwind
+from trtsmith.converter.cli.exit_handling import file_problem, memory_problem, signals_unwind
 
 COMMAND = f"{sys.executable} -m trtsmith"
 
@@ -58,7 +58,7 @@ def test_a_signal_unwinds_once_and_lets_clean_up_end() -> None:
 def test_a_signal_that_is_ignored_from_the_beginning_stays_so(ignored: str) -> None:
     """As nohup leaves SIGHUP, and a script's `&` SIGINT."""
     code = (
-        "import os, signal; from trtsmith.converter.cli.endings import signals_unwind\n"
+        "import os, signal; from trtsmith.converter.cli.exit_handling import signals_unwind\n"
         f"with signals_unwind(): os.kill(os.getpid(), signal.SIG{ignored}); print('goes on')"
     )
     assert shell(f"trap '' {ignored}; {sys.executable} -c {shlex.quote(code)}") == Ran(0, "goes on\n", "")

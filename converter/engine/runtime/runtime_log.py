@@ -1,4 +1,4 @@
-"""Keeps what TensorRT says while an engine is loaded and run, for our messages."""
+"""Collects TensorRT's messages while an engine is loaded and run, for error messages."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
-from trtsmith.converter.convert.mending.expanded_plugins import with_expanded_plugins
-from trtsmith.converter.convert.mending.float_constants import with_float_constants
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
-from trtsmith.converter.convert.mending.identities import with_identities
-from trtsmith.converter.convert.mending.inlined_if import with_inlined_ifs
-from trtsmith.converter.convert.mending.mitigations import MITIGATIONS
-from trtsmith.converter.convert.mending.refusals import MAY_DIFFER
-from trtsmith.converter.convert.mending.static_axes import with_static_axes
+from trtsmith.converter.convert.workarounds.expanded_plugins import with_expanded_plugins
+from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
+from trtsmith.converter.convert.workarounds.identities import with_identities
+from trtsmith.converter.convert.workarounds.inlined_if import with_inlined_ifs
+from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
+from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -27,10 +27,10 @@ HEAD = '<ir_version: 9, opset_import: ["" : 17]>\n'
 
 def graph(
     folder: Path, text: str, made: set[str], profiles: tuple[dict[str, Profile], ...] = ()
-) -> GraphToMend:
+) -> RefusedGraph:
     model = onnx.parser.parse_model(HEAD + text)
     onnx.save(model, folder / "m.onnx")
-    return GraphToMend(load_model(folder / "m.onnx"), frozenset(made), profiles)
+    return RefusedGraph(load_model(folder / "m.onnx"), frozenset(made), profiles)
 
 
 def run(model: Model, **feeds: np.ndarray) -> list[np.ndarray]:
@@ -42,7 +42,7 @@ def kinds(model: Model) -> list[str]:
     return [node.op_type for node in model.proto.graph.node]
 
 
-def same(given: GraphToMend, mended: Model, **feeds: np.ndarray) -> None:
+def same(given: RefusedGraph, mended: Model, **feeds: np.ndarray) -> None:
     for expected, found in zip(run(given.model, **feeds), run(mended, **feeds), strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -203,7 +203,7 @@ def test_plugins_that_are_concerned_are_expanded(tmp_path: Path) -> None:
     for node in model.graph.node:
         node.op_type, node.domain = "MatrixInverse", "trtsmith"
     onnx.save(model, tmp_path / "m.onnx")
-    given = GraphToMend(load_model(tmp_path / "m.onnx"), frozenset({"y"}))
+    given = RefusedGraph(load_model(tmp_path / "m.onnx"), frozenset({"y"}))
     from trtsmith.importers.registry import by_name
 
     op = next(name for name in by_name() if "Inverse" in name)
@@ -212,4 +212,4 @@ def test_plugins_that_are_concerned_are_expanded(tmp_path: Path) -> None:
     mended = with_expanded_plugins(given)
     assert mended is not None
     assert [node.op_type for node in mended.proto.graph.node if node.domain == "trtsmith"] == [op]
-    assert with_expanded_plugins(GraphToMend(given.model, frozenset({"x"}))) is None
+    assert with_expanded_plugins(RefusedGraph(given.model, frozenset({"x"}))) is None

@@ -14,7 +14,7 @@ Profiles = tuple[Mapping[str, Profile], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphToMend:
+class RefusedGraph:
     """model: the graph that TensorRT gets, or nodes of it alone. made: values that the nodes make which it fails on.
 
     profiles: of the inputs of this model.
@@ -47,4 +47,4 @@ class Mitigation:
     name: str
     does: str
     exact: str
-    apply: Callable[[GraphToMend], Model | None]
+    apply: Callable[[RefusedGraph], Model | None]

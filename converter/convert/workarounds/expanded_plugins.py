@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.expansion import ExpansionError, expand_model
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 
 
-def with_expanded_plugins(graph: GraphToMend) -> Model | None:
+def with_expanded_plugins(graph: RefusedGraph) -> Model | None:
     """The plugin nodes that are concerned; None without any, or where they cannot be written."""
     proto = graph.copy()
     others = {}

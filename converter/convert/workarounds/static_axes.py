@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Profiles
+from trtsmith.converter.convert.workarounds.refused_graph import Profiles, RefusedGraph
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import value_sizes
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
@@ -21,7 +21,7 @@ from trtsmith.importers.registry import normalise_domain
 _AXES_INPUT_OPSET = 13
 
 
-def with_static_axes(graph: GraphToMend) -> Model | None:
+def with_static_axes(graph: RefusedGraph) -> Model | None:
     """The whole graph for its profile only; None where the profile leaves every size open, or the graph knows all."""
     proto = graph.copy()
     if not _fix_inputs(proto, graph.profiles):

@@ -1,4 +1,4 @@
-"""Writes the files about a call when it has ended, whichever way: a report, a page, overlays for Model Explorer."""
+"""Writes the files of a call when it ends or fails: a report, a page, overlays for Model Explorer."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class WrittenFiles:
 
 
 def conversion(files: WrittenFiles, asked: ConvertOptions, call: Callable[[], Conversion]) -> Conversion:
-    """What the call gives back. UsageError, before it is made, if a file cannot be written."""
+    """Calls, writes the report files and returns the result. UsageError, before the call, if a file cannot be written."""
     manifest = None if asked.output is None else manifest_path(asked.output)
     given = (asked.model, asked.output, manifest, asked.inputs, asked.expected)
     files.check((*given, asked.timing_cache, *asked.plugins))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation, Profiles
-from trtsmith.converter.convert.mending.mitigations import MITIGATIONS
-from trtsmith.converter.convert.mending.refusals import Mended, Refusals
+from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
+from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
+from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, Profiles, RefusedGraph
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.build.flavour import choose_flavour
@@ -19,8 +19,8 @@ from trtsmith.converter.engine.reduction.reproducer import explained, save_refus
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import BuildRefused, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.model.signs_of_life import notes_of
 from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
@@ -132,7 +132,7 @@ class _Mending:
                 model, part = reduced.widened(steps)
                 changed = None
                 with suppress(TrtsmithError):
-                    changed = mitigation.apply(GraphToMend(model, _made_by(reduced), part.profiles))
+                    changed = mitigation.apply(RefusedGraph(model, _made_by(reduced), part.profiles))
                 if changed is not None:
                     self._progress(f"trying {mitigation.name}: {mitigation.does}")
                     if self._builds(changed, part.profiles, reduced.level):
@@ -162,7 +162,7 @@ class _Mending:
 
 def _applied(mitigation: Mitigation, model: Model, reduced: Reduced, request: BuildRequest) -> Model | None:
     with suppress(TrtsmithError):
-        return mitigation.apply(GraphToMend(model, _made_by(reduced), request.profiles))
+        return mitigation.apply(RefusedGraph(model, _made_by(reduced), request.profiles))
     return None
 
 

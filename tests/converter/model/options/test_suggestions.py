@@ -6,7 +6,7 @@ import difflib
 
 import pytest
 
-from trtsmith.converter.model.options.near import misspelt, nearest
+from trtsmith.converter.model.options.suggestions import misspelt, nearest
 
 FLAGS = ("--shapes", "--workspace", "--keep-fp32", "--flavour")
 

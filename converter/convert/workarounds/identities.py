@@ -5,13 +5,13 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.model import Model
 
 
-def with_identities(graph: GraphToMend) -> Model | None:
+def with_identities(graph: RefusedGraph) -> Model | None:
     """Before inputs that nodes make; None where there is no such input."""
     proto = graph.copy()
     made = {name for node in proto.graph.node if node.op_type != "Constant" for name in node.output if name}

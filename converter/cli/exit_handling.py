@@ -1,4 +1,4 @@
-"""Ends a command that does not simply return: signals, closed standard streams, and files that fail."""
+"""Handles abnormal ends of a command: signals, closed standard streams, and file errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from trtsmith.converter.model.process.others_code import handlers_in_force
+from trtsmith.converter.model.process.foreign_code import handlers_in_force
 from trtsmith.importers.problem import Problem
 
 _LEAST_MEMORY = 256 << 20
@@ -34,7 +34,7 @@ def signals_unwind() -> Iterator[None]:
 
     So children are ended and temporary files removed. A signal that is ignored stays so: nohup ignores SIGHUP, and a
     script's `&` SIGINT, for which Python then raises no KeyboardInterrupt; SIGTERM ends such a command. While C++ of
-    others runs, they and Ctrl-C end the process at once (converter/model/process/others_code.py).
+    others runs, they and Ctrl-C end the process at once (converter/model/process/foreign_code.py).
     """
     mine = []
     if threading.current_thread() is threading.main_thread():  # no other thread may set handlers
@@ -97,7 +97,7 @@ def memory_problem(error: BaseException | None = None) -> Problem | None:
         f"address space limited to {limit >> 20:,} MiB (ulimit -v)" if limited else "this machine's memory"
     )
     fix = "raise the limit (ulimit -v), or give the command a machine or container with more memory"
-    return Problem(what, where, "memory for the model and what is done with it", fix)
+    return Problem(what, where, "memory for the model and its conversion", fix)
 
 
 def file_problem(error: OSError) -> Problem | None:

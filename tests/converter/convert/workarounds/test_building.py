@@ -14,12 +14,12 @@ from onnx import numpy_helper
 from refusedmodels.faults import FAULTS, Piece
 from refusedmodels.networks import CHANNELS, INPUT, SHAPE, network
 from tests.processes import children
-from trtsmith.converter.convert.mending import building
-from trtsmith.converter.convert.mending.building import build_mended
-from trtsmith.converter.convert.mending.float_constants import with_float_constants
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend, Mitigation
-from trtsmith.converter.convert.mending.refusals import Mended, Refusals, refusals
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
+from trtsmith.converter.convert.workarounds import building
+from trtsmith.converter.convert.workarounds.building import build_mended
+from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
+from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals, refusals
+from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, RefusedGraph
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.errors import BuildRefused, UsageError
 from trtsmith.converter.model.load import load_model
@@ -129,7 +129,7 @@ def test_a_reduction_that_fails_leaves_the_refusal_as_it_is(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("trtsmith.converter.convert.mending.building.reduce_refusal", full)
+    monkeypatch.setattr("trtsmith.converter.convert.workarounds.building.reduce_refusal", full)
     said: list[str] = []
     model = model_with(tmp_path, "gathered_int8")
     with pytest.raises(BuildRefused, match="only allowed before DQ"):
@@ -149,7 +149,7 @@ def test_nodes_that_cannot_be_saved_do_not_hide_the_refusal(tmp_path: Path) -> N
 def test_the_verdict_is_on_the_mended_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mitigation that changes numbers is found out."""
 
-    def wrong(given: GraphToMend) -> Model | None:
+    def wrong(given: RefusedGraph) -> Model | None:
         mended = with_float_constants(given)
         if mended is not None:
             (scale,) = (t for t in mended.proto.graph.initializer if t.name == "fault/real/scale")

@@ -1,4 +1,4 @@
-"""Lets signals end the process while C++ of others runs in it: Python's handlers wait until that returns."""
+"""Lets signals end the process during foreign C++ code, in which Python's handlers would wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _handlers: dict[int, Handler] = {}
 
 @contextmanager
 def handlers_in_force(handlers: Mapping[int, Handler]) -> Iterator[None]:
-    """In the block, these are the handlers that `others_code` may take away for a while. They are set by the caller."""
+    """In the block, these are the handlers that `foreign_code` may take away for a while. They are set by the caller."""
     before = dict(_handlers)
     _handlers.update(handlers)
     try:
@@ -26,7 +26,7 @@ def handlers_in_force(handlers: Mapping[int, Handler]) -> Iterator[None]:
 
 
 @contextmanager
-def others_code() -> Iterator[None]:
+def foreign_code() -> Iterator[None]:
     """In the block, signals whose handlers are in force end the process at once.
 
     What is left then are scratch folders, which the next command removes (converter/model/process/scratch_folder.py).

@@ -14,16 +14,16 @@ from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.pages.network.entries import entries_of
-from trtsmith.converter.pages.network.fates import Fate, fates_of
-from trtsmith.converter.pages.network.pictured import pictured
+from trtsmith.converter.pages.network.node_values import pictured
+from trtsmith.converter.pages.network.routes import NodeRoute, routes_of
 
 
-def fates(model: Model, options: AnalysisOptions | None = None) -> dict[str, Fate]:
+def routes(model: Model, options: AnalysisOptions | None = None) -> dict[str, NodeRoute]:
     """By the first value that a node makes."""
     analysis = analyse(model, options or AnalysisOptions(compiled=False))
     entries = entries_of(analysis.original).all
-    found = fates_of(entries, analysis.rewritten, analysis.plan)
-    return {entry.outputs[0]: fate for entry, fate in zip(entries, found, strict=True) if entry.outputs}
+    found = routes_of(entries, analysis.rewritten, analysis.plan)
+    return {entry.outputs[0]: route for entry, route in zip(entries, found, strict=True) if entry.outputs}
 
 
 def test_nodes_without_names_and_with_one_name_are_told_apart_by_their_values(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_nodes_without_names_and_with_one_name_are_told_apart_by_their_values(tm
         oh.make_node("Relu", ["c"], ["d"], name="same"),
         oh.make_node("Relu", ["d"], ["y"]),
     ]
-    found = fates(load(tmp_path / "m.onnx", nodes, [value("x", (2, 4, 4))], [value("y", (2, 4, 4))]))
-    routes = {name: fate.route for name, fate in found.items()}
-    assert routes == {"x": "", "a": "native", "b": "plugin", "c": "plugin", "d": "native", "y": "native"}
+    found = routes(load(tmp_path / "m.onnx", nodes, [value("x", (2, 4, 4))], [value("y", (2, 4, 4))]))
+    by_name = {name: route.route for name, route in found.items()}
+    assert by_name == {"x": "", "a": "native", "b": "plugin", "c": "plugin", "d": "native", "y": "native"}
     assert found["b"].rule == "aliases" and "MatrixInverse" in found["b"].how
     assert found["a"].rule == ""
 
@@ -50,7 +50,7 @@ def test_a_node_that_constants_decide_is_gone(tmp_path: Path) -> None:
         oh.make_node("Add", ["i", "n"], ["y"], name="add"),
     ]
     model = load(tmp_path / "m.onnx", nodes, [value("x", (2, 2, 2))], [value("y", (2, 2, 2))])
-    found = fates(model, AnalysisOptions(compiled=False, profiles=({},)))
+    found = routes(model, AnalysisOptions(compiled=False, profiles=({},)))
     assert found["y"].route == "native" and found["i"].route == "plugin"
     for name in ("n", "unread"):
         assert found[name].route in ("gone", "native", "rewritten"), name
@@ -59,7 +59,7 @@ def test_a_node_that_constants_decide_is_gone(tmp_path: Path) -> None:
 
 def test_a_node_that_nothing_takes_is_unsupported(tmp_path: Path) -> None:
     nodes = [oh.make_node("Gate", ["x"], ["y"], name="gate", domain="acme")]
-    found = fates(load(tmp_path / "m.onnx", nodes, [value("x", (2,))], [value("y", (2,))]))
+    found = routes(load(tmp_path / "m.onnx", nodes, [value("x", (2,))], [value("y", (2,))]))
     assert found["y"].route == "unsupported" and "acme::Gate" in found["y"].how
 
 
@@ -81,7 +81,9 @@ def test_a_node_of_a_function_is_told_as_one_though_its_body_stands_in_its_place
     )
     analysis = analyse(load_model(path), AnalysisOptions(compiled=False))
     network = pictured(analysis.original, analysis.rewritten, analysis.plan)
-    routes = [fate.route for entry, fate in zip(network.entries.all, network.fates, strict=True) if entry.op]
+    routes = [
+        route.route for entry, route in zip(network.entries.all, network.routes, strict=True) if entry.op
+    ]
     assert routes == ["function", "native"]
 
 
@@ -94,9 +96,9 @@ def test_the_type_is_that_of_the_engines_graph(tmp_path: Path) -> None:
         {"w": np.full((2, 2, 3, 3), 0.1, np.float32)},
     )
     options = AnalysisOptions(compiled=False, precision=PrecisionRequest("fp16"))
-    found = fates(load_model(path), options)
+    found = routes(load_model(path), options)
     assert found["m"].dtype == "float16"
-    assert fates(load_model(path))["m"].dtype == "float32"
+    assert routes(load_model(path))["m"].dtype == "float32"
 
 
 def test_nodes_of_inner_graphs_have_routes_of_their_own(tmp_path: Path) -> None:
@@ -118,10 +120,10 @@ def test_nodes_of_inner_graphs_have_routes_of_their_own(tmp_path: Path) -> None:
     # what an inner graph reads of the outer one is an edge of the outer node
     x = next(index for index, entry in enumerate(entries.all) if entry.role == "input" and entry.name == "x")
     assert (x, at) in entries.edges
-    assert {fates(model)[f"{op}_out"].route for op in ("Relu", "Erf")} == {"native"}
+    assert {routes(model)[f"{op}_out"].route for op in ("Relu", "Erf")} == {"native"}
 
 
 def test_nothing_is_claimed_where_nothing_is_known(tmp_path: Path) -> None:
     nodes = [oh.make_node("Relu", ["x"], ["y"], name="r")]
     entries = entries_of(load(tmp_path / "m.onnx", nodes, [value("x", (2,))], [value("y", (2,))])).all
-    assert set(fates_of(entries, None, None)) == {Fate()}
+    assert set(routes_of(entries, None, None)) == {NodeRoute()}

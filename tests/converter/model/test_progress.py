@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from trtsmith.converter.model.signs_of_life import SignsOfLife, signs_of_life, steps_of
+from trtsmith.converter.model.progress import ProgressReporter, progress_reports, steps_of
 
 WAIT_S = 20.0
 
@@ -28,7 +28,7 @@ class Heard:
 
 def test_a_long_step_is_named_again_and_again() -> None:
     heard = Heard()
-    telling = SignsOfLife(heard, first_s=0.01, period_s=0.02)
+    telling = ProgressReporter(heard, first_s=0.01, period_s=0.02)
     telling("building")
     heard.wait_for(3)
     telling.end()
@@ -37,7 +37,7 @@ def test_a_long_step_is_named_again_and_again() -> None:
 
 def test_a_step_without_a_word_is_named_when_it_takes_long() -> None:
     heard = Heard()
-    telling = SignsOfLife(heard, first_s=0.05, period_s=WAIT_S)
+    telling = ProgressReporter(heard, first_s=0.05, period_s=WAIT_S)
     for number in range(50):
         telling.step(f"step {number}")
     heard.wait_for(1)
@@ -47,7 +47,7 @@ def test_a_step_without_a_word_is_named_when_it_takes_long() -> None:
 
 def test_nothing_is_said_after_an_end() -> None:
     heard = Heard()
-    telling = SignsOfLife(heard, first_s=0.0, period_s=0.0)
+    telling = ProgressReporter(heard, first_s=0.0, period_s=0.0)
     telling.done("build: 3 s")
     telling.end()
     telling.step("another")
@@ -56,7 +56,7 @@ def test_nothing_is_said_after_an_end() -> None:
 
 def test_the_thread_ends_with_the_context() -> None:
     before = threading.active_count()
-    with signs_of_life(Heard()) as telling, signs_of_life(telling) as again:
+    with progress_reports(Heard()) as telling, progress_reports(telling) as again:
         assert again is telling  # one thread, whoever else asks
         assert threading.active_count() == before + 1
         steps_of(telling)("short")

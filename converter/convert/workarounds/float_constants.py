@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.outer_values import read_by
@@ -33,7 +33,7 @@ _MOVES = frozenset(
 """Operators that give elements of their first input, whatever its type."""
 
 
-def with_float_constants(graph: GraphToMend) -> Model | None:
+def with_float_constants(graph: RefusedGraph) -> Model | None:
     """None unless all that becomes of the constants is written in float32 with the same numbers."""
     proto = graph.copy()
     readers: dict[str, list[onnx.NodeProto]] = {}

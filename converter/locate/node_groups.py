@@ -1,4 +1,4 @@
-"""Finds what TensorRT computes wrongly together, of nodes right alone, and saves a part of the graph that shows it."""
+"""Finds nodes that TensorRT computes wrongly together although each is right alone, and saves a part that shows it."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.convert.mending.expanded_plugins import with_expanded_plugins
-from trtsmith.converter.convert.mending.float_constants import with_float_constants
-from trtsmith.converter.convert.mending.graph_to_mend import Mitigation
-from trtsmith.converter.convert.mending.identities import with_identities
-from trtsmith.converter.convert.mending.inlined_if import with_inlined_ifs
-from trtsmith.converter.convert.mending.static_axes import with_static_axes
+from trtsmith.converter.convert.workarounds.expanded_plugins import with_expanded_plugins
+from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
+from trtsmith.converter.convert.workarounds.identities import with_identities
+from trtsmith.converter.convert.workarounds.inlined_if import with_inlined_ifs
+from trtsmith.converter.convert.workarounds.refused_graph import Mitigation
+from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 
 MITIGATIONS: tuple[Mitigation, ...] = (
     Mitigation(

@@ -13,15 +13,15 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.processes import checkout_environment
-from trtsmith.converter.cli.endings import signals_unwind
-from trtsmith.converter.model.process.others_code import others_code
+from trtsmith.converter.cli.exit_handling import signals_unwind
+from trtsmith.converter.model.process.foreign_code import foreign_code
 
 RUN = """
 import signal, sys, threading, time
 import numpy as np
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs beside it without
-from trtsmith.converter.cli.endings import signals_unwind
+from trtsmith.converter.cli.exit_handling import signals_unwind
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run_session
 with signals_unwind():
@@ -42,9 +42,9 @@ with signals_unwind():
 def test_handlers_are_away_in_the_block_alone() -> None:
     with signals_unwind():
         mine = signal.getsignal(signal.SIGTERM)
-        with others_code():
+        with foreign_code():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-            with others_code():
+            with foreign_code():
                 pass
             assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) is mine
@@ -53,11 +53,11 @@ def test_handlers_are_away_in_the_block_alone() -> None:
 
 @pytest.mark.usefixtures("default_signals")
 def test_handlers_of_other_programs_stay() -> None:
-    with others_code():
+    with foreign_code():
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with signals_unwind():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with others_code():
+        with foreign_code():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

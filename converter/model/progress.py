@@ -1,4 +1,4 @@
-"""Says that a step which takes long is still going on, and for how long."""
+"""Reports that a long step is still running, and for how long."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Steps(ABC):
         """The steps from here on are of this stage."""
 
 
-class SignsOfLife(Steps):
+class ProgressReporter(Steps):
     """Steps as lines: told at once, or only if they take long.
 
     Further lines come from a thread of its own: one for each step that takes long, and again every few seconds.
@@ -117,12 +117,12 @@ class SignsOfLife(Steps):
 
 
 @contextmanager
-def signs_of_life(progress: Progress) -> Iterator[Steps]:
+def progress_reports(progress: Progress) -> Iterator[Steps]:
     """While it is open, `progress` hears of steps that take long. One that hears of steps already is given on."""
     if isinstance(progress, Steps):
         yield progress
         return
-    telling = SignsOfLife(progress)
+    telling = ProgressReporter(progress)
     try:
         yield telling
     finally:

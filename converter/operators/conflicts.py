@@ -1,4 +1,4 @@
-"""Finds what two packages, or one and ours, cannot both have: names of plugins and operators, and aliases."""
+"""Finds conflicts between packages: equal names of plugins, operators or aliases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _between(whose: str, op: OpDef, whose_other: str, other: OpDef) -> Iterator[
         yield Problem(
             f"{whose}: {op.name} is the name of another operator",
             where,
-            f"a name of its own for each plugin in the namespace {PLUGIN_NAMESPACE}, in snake_case too",
+            f"a unique name for each plugin in the namespace {PLUGIN_NAMESPACE}, in snake_case too",
             _fix(whose, whose_other, "rename the operator, in its definition and its binding"),
         )
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from trtsmith.converter.convert.mending.graph_to_mend import GraphToMend
+from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.renaming import rename_values
@@ -26,7 +26,7 @@ _NOT_TWICE = frozenset(
 """Operators that give something else each time."""
 
 
-def with_inlined_ifs(graph: GraphToMend) -> Model | None:
+def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
     """The If nodes that are concerned, both of whose branches give tensors of one known shape; None without any."""
     proto = graph.copy()
     inferred = infer_shapes(graph.model).proto

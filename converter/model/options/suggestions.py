@@ -1,4 +1,4 @@
-"""Guesses what a word was meant to be: on the command line, in a zoo's file, as a node's operator."""
+"""Suggests the closest known word for a misspelt flag, zoo key or operator."""
 
 from __future__ import annotations
 

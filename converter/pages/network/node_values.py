@@ -1,4 +1,4 @@
-"""Joins a network with what is known by the names of the engine's graph: errors of values, times of layers."""
+"""Adds errors of values and times of layers, known by the engine graph's names, to a network."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from trtsmith.converter.convert.plan import Plan
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.pages.network.entries import NODE, NetworkEntries, entries_of, types_of
-from trtsmith.converter.pages.network.fates import Fate, fates_of
 from trtsmith.converter.pages.network.packed import packed
+from trtsmith.converter.pages.network.routes import NodeRoute, routes_of
 from trtsmith.converter.rewrite.rewrite import Rewritten
 
 
 @dataclass(frozen=True, eq=False)
 class PicturedNetwork:
-    """The original model, and what became of its nodes where that is known: an entry's fate has its index."""
+    """The original model, and what became of its nodes where that is known: an entry's route has its index."""
 
     entries: NetworkEntries
-    fates: tuple[Fate, ...]
+    routes: tuple[NodeRoute, ...]
     rewritten: Rewritten | None = None
 
     @cached_property
     def data(self) -> dict[str, Any]:
         """For a page (see packed)."""
         known = types_of(self.rewritten.model.proto) if self.rewritten is not None else {}
-        return packed(self.entries, self.fates, known=known)
+        return packed(self.entries, self.routes, known=known)
 
     @cached_property
     def by_node(self) -> Mapping[str, int]:
         """The entry for the name of a node, in the original or in the engine's graph."""
         found: dict[str, int] = {}
-        for index, (entry, fate) in enumerate(zip(self.entries.all, self.fates, strict=True)):
-            for name in (*fate.stand, entry.name if entry.role == NODE else ""):
+        for index, (entry, route) in enumerate(zip(self.entries.all, self.routes, strict=True)):
+            for name in (*route.stand, entry.name if entry.role == NODE else ""):
                 if name:
                     found.setdefault(name, index)
         return found
@@ -81,4 +81,4 @@ def pictured(
     """The network of a model. Without the others, routes are not known."""
     entries = entries_of(original)
     functions = {f"{function.domain}::{function.name}" for function in original.proto.functions}
-    return PicturedNetwork(entries, tuple(fates_of(entries.all, rewritten, plan, functions)), rewritten)
+    return PicturedNetwork(entries, tuple(routes_of(entries.all, rewritten, plan, functions)), rewritten)
