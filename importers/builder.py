@@ -66,9 +66,13 @@ Operand = Union[Value, str, bool, int, float, np.ndarray, np.generic, Sequence["
 """A value or its name; a constant; a list, of which values make a Concat; None for an input that is left out."""
 
 
+Outputs = Union[int, Sequence[bool]]  # noqa: UP007
+"""How many outputs a node has; or for each whether it is wanted, one that is not having no name."""
+
+
 class _Operator(Protocol):
     @overload
-    def __call__(self, *inputs: Operand, outputs: int, **attributes: Any) -> tuple[Value, ...]: ...
+    def __call__(self, *inputs: Operand, outputs: Outputs, **attributes: Any) -> tuple[Value, ...]: ...
     @overload
     def __call__(self, *inputs: Operand, **attributes: Any) -> Value: ...
 
@@ -78,7 +82,8 @@ class Builder:
 
     A number of an operator that is known is written as an attribute, `g.Unsqueeze(x, axes=[1])`; where the opset has it
     as an input, it becomes a constant. A Python int is an int64, a float a float32; numpy's numbers and arrays keep
-    their type. Equal constants are one value. `to="int64"` and `dtype=` take names of element types.
+    their type, and no numbers at all are int64. Equal constants are one value. `to="int64"` and `dtype=` take names of
+    element types.
     """
 
     def __init__(self, opset: int, names: Callable[[str], str] | None = None) -> None:
@@ -100,24 +105,28 @@ class Builder:
         return [Value(self, name) for name in names]
 
     @overload
-    def write(self, op_type: str, *inputs: Operand, outputs: int, **attributes: Any) -> tuple[Value, ...]: ...
+    def write(
+        self, op_type: str, *inputs: Operand, outputs: Outputs, **attributes: Any
+    ) -> tuple[Value, ...]: ...
     @overload
     def write(self, op_type: str, *inputs: Operand, **attributes: Any) -> Value: ...
-    def write(self, op_type: str, *inputs: Operand, outputs: int = 0, **attributes: Any) -> Any:
-        """One node; its result, or as many as `outputs` says."""
+    def write(self, op_type: str, *inputs: Operand, outputs: Outputs = 0, **attributes: Any) -> Any:
+        """One node; its result, or as many as `outputs` says. `domain`: of the operator, where it is not ONNX's own."""
         for key in ("to", "dtype"):
             if isinstance(attributes.get(key), str):
                 attributes[key] = NUMBERS[attributes[key]]
         names = [self._name(operand) for operand in inputs]
-        for key, place in moved_attributes(op_type, "", self.opset, tuple(attributes)).items():
+        domain = attributes.get("domain", "")
+        for key, place in moved_attributes(op_type, domain, self.opset, tuple(attributes)).items():
             if place < 0:
                 raise ValueError(f"{op_type} of opset {self.opset} has no attribute or input {key!r}")
             names += [""] * (place + 1 - len(names))
-            names[place] = self.constant(attributes.pop(key)).name
-        made = [self.fresh(op_type) for _ in range(outputs or 1)]
+            names[place] = self._name(attributes.pop(key))
+        wanted = [True] * (outputs or 1) if isinstance(outputs, int) else outputs
+        made = [self.fresh(op_type) if want else Value(self, "") for want in wanted]
         self._made.update(value.name for value in made)
         self.nodes.append(helper.make_node(op_type, names, [value.name for value in made], **attributes))
-        return tuple(made) if outputs else made[0]
+        return made[0] if outputs == 0 else tuple(made)
 
     def copy(self, node: onnx.NodeProto, inputs: Sequence[Operand]) -> list[Value]:
         """The same node on other inputs; its outputs are fresh, and have no name where one is left out."""
@@ -130,9 +139,7 @@ class Builder:
         return made
 
     def constant(self, value: Any) -> Value:
-        array = np.asarray(value)
-        if not isinstance(value, (np.ndarray, np.generic)) and array.dtype.kind == "f":
-            array = array.astype(np.float32)
+        array = as_array(value)
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._constants:
             self._constants[key] = self.write("Constant", value=onnx.numpy_helper.from_array(array))
@@ -189,6 +196,14 @@ class Builder:
         if self._count > MOST_NODES:
             raise TooManyNodesError(f"more than {MOST_NODES:,} nodes")
         return f"{hint}_{self._count}"
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A constant in the type that a builder gives it."""
+    array = np.asarray(value)
+    if isinstance(value, (np.ndarray, np.generic)) or array.dtype.kind != "f":
+        return array
+    return array.astype(np.float32 if array.size else np.int64)
 
 
 @lru_cache(maxsize=4096)

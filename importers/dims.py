@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,16 @@ class Unknown:
 
     def __repr__(self) -> str:
         return self.name or "?"
+
+
+def smaller(one: Any, other: Any) -> Any:
+    """The smaller of two dimensions. One that stands for a number is no int: it knows what is smaller itself."""
+    return min(one, other) if isinstance(one, int) else one.smaller(other)
+
+
+def gcd(one: Any, other: Any) -> Any:
+    """The greatest common divisor, of which `smaller` is true, too."""
+    return math.gcd(one, other) if isinstance(one, int) else one.gcd(other)
 
 
 def known(shape: Sequence[Any]) -> tuple[int | None, ...]:

@@ -65,7 +65,11 @@ def build_editable(
 
         toolkit, include = _tools()
         tools = native.Tools(
-            toolkit, include, Path(cmake.CMAKE_BIN_DIR) / "cmake", Path(ninja.BIN_DIR) / "ninja"
+            toolkit,
+            include,
+            Path(cmake.CMAKE_BIN_DIR) / "cmake",
+            Path(ninja.BIN_DIR) / "ninja",
+            Path(sys.executable),
         )
         native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS, warnings_are_errors=False)
         return skbuild.build_editable(wheel_directory, dict(config_settings or {}), metadata_directory)

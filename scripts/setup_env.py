@@ -77,7 +77,8 @@ def prepare(env: dict[str, str], *, python_only: bool) -> dict[str, str]:
     if not python_only:
         toolkit = _toolkit(stamps, env)
         include = headers.find(env, CACHE) or headers.fetch(CACHE, _pip(), LOGS / "headers.log")
-        tools = native.Tools(toolkit, include, VENV / "bin" / "cmake", VENV / "bin" / "ninja")
+        programs = VENV / "bin"
+        tools = native.Tools(toolkit, include, programs / "cmake", programs / "ninja", programs / "python")
         native.build(tools, env, Stamps(native.STAMPS), LOGS, warnings_are_errors=True)
         env = {**env, **toolkit.environment(env), "TRTSMITH_TENSORRT_INCLUDE": str(include)}
         _install_checkout(stamps, env)

@@ -104,7 +104,7 @@ def _allowed(
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
     exact = to_model(run(expand(plain), given), io_types)
     narrow = to_model(run(expand(rounded(plain, "fp16")), given, optimise=False, in_order=True), io_types)
-    measured = allowance(exact, narrow, "fp16", plain.proto, dict.fromkeys(exact, BEARABLE))
+    measured = allowance(exact, (narrow,), "fp16", plain.proto, dict.fromkeys(exact, BEARABLE))
     return {name: exact[name] for name in measured.allowed}, measured.allowed
 
 

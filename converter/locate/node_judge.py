@@ -174,7 +174,8 @@ class OutputJudge:
         """What each output may differ by; those that rounding decides are left out."""
         known = self.options.rounding
         if known is not None:
-            return allowance(known.plain, known.narrow, known.precision, self.original.proto)
+            ways = () if known.narrow is None else (known.narrow,)
+            return allowance(known.plain, ways, known.precision, self.original.proto)
         least = TOLERANCE["float16" if self.tf32 else "float32"]
         whole = {name: value.dtype.kind in "iub" for name, value in self._expected.items()}
         return Allowance({name: 0.0 if exact else least for name, exact in whole.items()}, {}, {})

@@ -136,7 +136,7 @@ def _faults(
     given = {**graph.feeds, **{name: actual[name] for name in marks}}
     precision = arithmetic((graph.values[name].dtype for name in marks), graph.executor.tf32)
     marked = {name: expected[name] for name in marks}
-    noise = allowance(marked, None, precision, graph.table.model.proto).noise
+    noise = allowance(marked, (), precision, graph.table.model.proto).noise
     for number in nodes:
         outputs = [name for name in graph.table.nodes[number].output if name in graph.values]
         overall = compare({n: expected[n] for n in outputs}, actual, noise=noise)

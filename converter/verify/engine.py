@@ -28,6 +28,9 @@ from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import DISAGREE, Verdict, judge, not_comparable
 
+GRIDS = (0.83, 0.71, 0.59)
+"""Rounding goes so many other ways before an output is said to disagree (verify.rounding.rounded)."""
+
 Outputs = list[dict[str, np.ndarray]]
 Progress = Callable[[str], None]
 
@@ -69,9 +72,10 @@ def verify_engine(
     UsageError: the engine cannot be run (trtsmith.converter.engine.runtime.run_in_child).
     """
     say = progress or (lambda text: None)
+    own = plain is None or narrow is None
     feeds = [{n: v for n, v in one.feeds.items() if n in engine_inputs} for one in sets]
     try:
-        if plain is None or narrow is None:
+        if own:
             plain, narrow = onnxruntime_outputs(watched(model), sets, precision, say, plain, exact)
     except ConversionError as error:
         if expected is None and wanted_by is None:
@@ -85,7 +89,8 @@ def verify_engine(
     result = run_engine(request, feeds, progress)
     if keep is not None:
         keep(result.outputs)
-    verdict = judge_outputs(
+    judged = partial(
+        judge_outputs,
         model,
         sets,
         inputs,
@@ -100,6 +105,9 @@ def verify_engine(
         excluded,
         doubtful,
     )
+    verdict = judged()
+    if verdict.status == DISAGREE and own and narrow is not None:
+        verdict = judged(draws=other_roundings(watched(model), sets, precision, say, exact))
     told = in_words(precision, narrow is not None)
     verdict = replace(verdict, meanings=meanings, precision=told, warnings=result.warnings)
     if expected is not None or plain is None:
@@ -126,8 +134,12 @@ def judge_outputs(
     changes: Mapping[str, np.ndarray] | None = None,
     excluded: Mapping[str, str] | None = None,
     unproven: Mapping[str, str] | None = None,
+    draws: Sequence[Outputs] = (),
 ) -> Verdict:
-    """The verdict on an engine's outputs for every set of inputs; arguments as of `verify_engine`."""
+    """The verdict on an engine's outputs for every set of inputs; arguments as of `verify_engine`.
+
+    draws: of `other_roundings`.
+    """
     left = dict(excluded or {}) | random_outputs(model)
     doubtful = dict(unproven or {})
     amplified: dict[str, float] = {}
@@ -145,6 +157,7 @@ def judge_outputs(
             one.at,
             at_least,
             changes,
+            [outputs[index] for outputs in draws],
         )
         left = measured.excluded(tolerances) | left
         doubtful |= measured.unproven(tolerances)
@@ -182,16 +195,40 @@ def onnxruntime_outputs(
     if precision in QUANTIZED:
         return plain, None
     progress(f"running it with its values rounded to {precision}")
-    feeds = sets[0].feeds if sets else None
     try:
-        return plain, _run(
-            expand(rounded(lowered(model), precision, exact=exact, feeds=feeds)),
-            sets,
-            progress,
-            as_it_is=True,
-        )
+        return plain, _run_rounded(model, sets, precision, progress, exact)
     except ConversionError:
         return plain, None
+
+
+def other_roundings(
+    model: Model,
+    sets: Sequence[InputSet],
+    precision: str,
+    progress: Progress,
+    exact: Collection[str] | None = None,
+) -> list[Outputs]:
+    """The outputs for every set with values rounded to the precision, on each of GRIDS; none where onnxruntime refuses it.
+
+    Where one run tells little of what rounding does, at edges and near thresholds, several tell more.
+    """
+    try:
+        return [_run_rounded(model, sets, precision, progress, exact, grid) for grid in GRIDS]
+    except ConversionError:
+        return []
+
+
+def _run_rounded(
+    model: Model,
+    sets: Sequence[InputSet],
+    precision: str,
+    progress: Progress,
+    exact: Collection[str] | None,
+    grid: float = 1.0,
+) -> Outputs:
+    feeds = sets[0].feeds if sets else None
+    graph = expand(rounded(lowered(model), precision, exact=exact, feeds=feeds, grid=grid))
+    return _run(graph, sets, progress, as_it_is=True)
 
 
 def _run(

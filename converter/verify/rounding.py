@@ -25,6 +25,9 @@ from trtsmith.importers.registry import normalise_domain
 
 Shapes = Mapping[str, tuple[int | None, ...]]
 
+Store = Callable[[str, str], Iterator[onnx.NodeProto]]
+"""Nodes that round a value, by its name and that of the result."""
+
 FP16_SUMS = "fp16-sums"
 """float16 in which products are summed, too, as TensorRT-RTX sums them."""
 
@@ -74,6 +77,7 @@ def rounded(
     *,
     exact: Collection[str] | None = None,
     feeds: Mapping[str, np.ndarray] | None = None,
+    grid: float = 1.0,
 ) -> Model:
     """The model as an engine of this precision computes it, in standard operators on float32 values.
 
@@ -87,12 +91,14 @@ def rounded(
     node is float32, as in the kernels of tensor cores. Custom operators compute in float32 inside, as ours do.
     fp16-sums: as fp16, and sums of products have the error of float16 ones (converter/rewrite/precision/sum_noise.py), but
     those of the nodes named in `exact`. feeds: what it will be run with, which says how long they are.
+    grid: in place of a value that rounding changes, its product with this is rounded, and divided again: each rounding is as
+    large, and another one. Below 1, so that none overflows.
     Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
     convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
     """
     if precision == FP16_SUMS:
         return with_float16_sums(
-            rounded(model, "fp16", exact=exact), TensorProto.FLOAT, exact or (), feeds
+            rounded(model, "fp16", exact=exact, grid=grid), TensorProto.FLOAT, exact or (), feeds
         ).model
     model = at_least(model, BF16_OPSET) if precision == "bf16" else model
     inferred = _inlined(model)
@@ -103,7 +109,9 @@ def rounded(
     names.take(dtypes)
     names.take(name for graph in all_graphs(proto.graph) for node in graph.node for name in node.output)
     split, below, huge = (names.value(f"tf32_{part}") for part in ("split", "below", "huge"))
+    scale, zero = (names.value(f"rounding_{part}") for part in ("grid", "zero"))
     bits = Tf32(names, split, below)
+    moved = partial(_on_grid, names=names, scale=scale, zero=zero)
     fmt = FORMATS.get(precision)
     wide = values_in_float32(inferred, fmt, exact) if fmt is not None else frozenset()
     stored = {
@@ -122,13 +130,17 @@ def rounded(
                 if fmt is None
                 else partial(_stored, names=names, elem_type=fmt.elem)
             )
+            store = store if grid == 1 else partial(moved, store)
             nodes = _values_stored(nodes, dtypes, names, stored, store, wide)
         if precision != "fp32":
-            nodes = _products_rounded(nodes, dtypes, shapes, bits, wide if fmt is not None else None)
+            ways = {False: bits.rounded, True: bits.cut}
+            ways = ways if grid == 1 else {cut: partial(moved, way) for cut, way in ways.items()}
+            nodes = _products_rounded(nodes, dtypes, shapes, names, ways, wide if fmt is not None else None)
         nodes = list(nodes)
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
     numbers = {split: _FINE_SPLIT, huge: _HUGE} if precision == "fp32" else {split: _SPLIT, below: _BELOW}
+    numbers |= {} if grid == 1 else {scale: grid, zero: 0.0}
     for name, number in numbers.items():
         proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
     return inferred.with_proto(proto)
@@ -193,18 +205,22 @@ def _products_rounded(
     nodes: Iterable[onnx.NodeProto],
     dtypes: Mapping[str, str],
     shapes: Shapes,
-    tf32: Tf32,
+    names: FreshNames,
+    ways: Mapping[bool, Store],
     only: frozenset[str] | None = None,
 ) -> Iterator[onnx.NodeProto]:
-    """The nodes, with factors rounded before them. only: results of those nodes whose factors are; None: of all."""
+    """The nodes, with factors rounded before them.
+
+    ways: how, by whether they are cut off. only: results of those nodes whose factors are rounded; None: of all.
+    """
     held: dict[tuple[str, bool], str] = {}
     for node in nodes:
         cut = _has_few_channels(node, shapes)
         factors = _factors(node, dtypes) if only is None or not only.isdisjoint(node.output) else ()
         for position, value in factors:
             if (value, cut) not in held:
-                held[value, cut] = tf32.names.value(f"{value}_tf32")
-                yield from (tf32.cut if cut else tf32.rounded)(value, held[value, cut])
+                held[value, cut] = names.value(f"{value}_tf32")
+                yield from ways[cut](value, held[value, cut])
             node.input[position] = held[value, cut]
         yield node
 
@@ -214,12 +230,12 @@ def _values_stored(
     dtypes: Mapping[str, str],
     names: FreshNames,
     stored: set[str],
-    store: Callable[[str, str], Iterator[onnx.NodeProto]],
+    store: Store,
     wide: Collection[str],
 ) -> Iterator[onnx.NodeProto]:
     """Results in `stored` are rounded where they are made; others, weights and inputs where a graph first reads them.
 
-    store: nodes that round a value, by its name and that of the result. wide: results of nodes that round nothing.
+    wide: results of nodes that round nothing.
     """
     held: dict[str, str] = {}
     for node in nodes:
@@ -258,6 +274,22 @@ def _shortened(value: str, stored: str, bits: Tf32, huge: str) -> Iterator[onnx.
     yield helper.make_node("Less", [size, huge], [small])
     yield from bits.rounded(value, short)
     yield helper.make_node("Where", [small, short, value], [stored])
+
+
+def _on_grid(
+    rounding: Store, value: str, result: str, names: FreshNames, scale: str, zero: str
+) -> Iterator[onnx.NodeProto]:
+    """A value that rounding changes, rounded on another grid; others, such as indices, stay as they are."""
+    parts = ("near", "off", "size", "changed", "scaled", "there", "other")
+    near, off, size, changed, scaled, there, other = (names.value(f"{result}_{part}") for part in parts)
+    yield from rounding(value, near)
+    yield helper.make_node("Sub", [near, value], [off])
+    yield helper.make_node("Abs", [off], [size])
+    yield helper.make_node("Greater", [size, zero], [changed])
+    yield helper.make_node("Mul", [value, scale], [scaled])
+    yield from rounding(scaled, there)
+    yield helper.make_node("Div", [there, scale], [other])
+    yield helper.make_node("Where", [changed, other, near], [result])
 
 
 def _stored(value: str, stored: str, names: FreshNames, elem_type: int) -> Iterator[onnx.NodeProto]:

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.dims import smaller
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
 from trtsmith.importers.ops._huge import SAMPLED, numbers
-from trtsmith.importers.ops._slices import AXIS, check_axis
+from trtsmith.importers.ops._slices import AXIS, axis_of, check_axis
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     output = list(shapes["x"])
-    output[fields["axis"]] = shapes["count"][0]
+    output[axis_of(fields, shapes)] = shapes["count"][0]
     return {"output": tuple(output), "count": ()}
 
 
 def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
-    return {"count": min(shapes["x"][fields["axis"]], shapes["condition"][0])}
+    return {"count": smaller(shapes["x"][axis_of(fields, shapes)], shapes["condition"][0])}
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

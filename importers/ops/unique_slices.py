@@ -20,19 +20,19 @@ from trtsmith.importers.opdef import (
     Shapes,
 )
 from trtsmith.importers.ops._huge import SAMPLED, numbers
-from trtsmith.importers.ops._slices import AXIS, check_axis
+from trtsmith.importers.ops._slices import AXIS, axis_of, check_axis
 from trtsmith.importers.ops._unique_slices_onnx import expand
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    output = list(shapes["x"])
-    size, count = output[fields["axis"]], shapes["count"]
-    output[fields["axis"]] = count[0]
+    output, axis = list(shapes["x"]), axis_of(fields, shapes)
+    size, count = output[axis], shapes["count"]
+    output[axis] = count[0]
     return {"output": tuple(output), "first": count, "inverse": (size,), "counts": count, "count": ()}
 
 
 def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
-    return {"count": shapes["x"][fields["axis"]]}
+    return {"count": shapes["x"][axis_of(fields, shapes)]}
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -52,4 +52,10 @@ inline int64_t constantLike(int64_t /*like*/, int64_t value) { return value; }
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// What is tuned for, of a size that can be anything up to `most`: half of it.
+template <typename D>
+SizeBounds<D> upTo(const D& most) {
+    return {floorDiv(most + 1, 2), most};
+}
+
 }  // namespace trtsmith

@@ -1,12 +1,11 @@
 // DCNv1: deformable convolution without a mask.
+#include "definitions/deformable_convolution.hpp"
+
 #include "ops/deformable_convolution.hpp"
 
 namespace trtsmith {
 
-struct DeformableConvolution : DeformableConvolutionOp<false> {
-    static constexpr const char* kName = "DeformableConvolution";
-    static constexpr const char* kVersion = "1";
-};
+struct DeformableConvolution : DeformableConvolutionOp<DeformableConvolutionDefinition> {};
 
 TRTSMITH_BIND(DeformableConvolution)
 

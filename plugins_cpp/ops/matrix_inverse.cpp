@@ -1,34 +1,12 @@
-// Inverse of square matrices: ports, shapes and sizes; the arithmetic is in kernels/.
-#include "kernels/matrix_inverse.cuh"
+// Inverse of square matrices: a launch of the kernel in kernels/.
+#include "definitions/matrix_inverse.hpp"
 
+#include "kernels/matrix_inverse.cuh"
 #include "ops/binding.hpp"
 
 namespace trtsmith {
 
-struct MatrixInverse {
-    static constexpr const char* kName = "MatrixInverse";
-    static constexpr const char* kVersion = "1";
-
-    struct Params {};
-    static constexpr std::array<Field<Params>, 0> kFields{};
-    static constexpr Signature<1, 1> kSignature{
-        {{{"x", TypeVar::kT, kAnyRank}}},
-        {{{"output", TypeVar::kT, kAnyRank}}},
-    };
-
-    template <typename D>
-    static void shape(const Params&, const Shape<D>* in, int32_t, Shape<D>* out) {
-        out[0] = in[0];
-    }
-
-    static std::string check(const Params&, const Tensors& t) {
-        const Shape<int64_t>& x = t.in[0].shape;
-        if (x.rank < 2 || x[x.rank - 1] != x[x.rank - 2]) {
-            return "x must hold square matrices in its last two dimensions";
-        }
-        return {};
-    }
-
+struct MatrixInverse : MatrixInverseDefinition {
     static size_t workspace(const Params&, const Tensors& t) {
         return t.in[0].shape.rank < 2 ? 0 : matrixInverseWorkspace(sizes(t.in[0].shape));
     }

@@ -1,12 +1,11 @@
 // DCNv2: deformable convolution with a mask.
+#include "definitions/modulated_deformable_convolution.hpp"
+
 #include "ops/deformable_convolution.hpp"
 
 namespace trtsmith {
 
-struct ModulatedDeformableConvolution : DeformableConvolutionOp<true> {
-    static constexpr const char* kName = "ModulatedDeformableConvolution";
-    static constexpr const char* kVersion = "1";
-};
+struct ModulatedDeformableConvolution : DeformableConvolutionOp<ModulatedDeformableConvolutionDefinition> {};
 
 TRTSMITH_BIND(ModulatedDeformableConvolution)
 

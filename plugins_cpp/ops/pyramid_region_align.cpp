@@ -1,12 +1,11 @@
 // RoI align on several levels of features.
+#include "definitions/pyramid_region_align.hpp"
+
 #include "ops/pyramid_regions.hpp"
 
 namespace trtsmith {
 
-struct PyramidRegionAlign : PyramidRegionOp<false> {
-    static constexpr const char* kName = "PyramidRegionAlign";
-    static constexpr const char* kVersion = "1";
-};
+struct PyramidRegionAlign : PyramidRegionOp<PyramidRegionAlignDefinition, false> {};
 
 TRTSMITH_BIND(PyramidRegionAlign)
 

@@ -1,12 +1,11 @@
 // RoI align of rotated boxes on several levels of features.
+#include "definitions/pyramid_rotated_region_align.hpp"
+
 #include "ops/pyramid_regions.hpp"
 
 namespace trtsmith {
 
-struct PyramidRotatedRegionAlign : PyramidRegionOp<true> {
-    static constexpr const char* kName = "PyramidRotatedRegionAlign";
-    static constexpr const char* kVersion = "1";
-};
+struct PyramidRotatedRegionAlign : PyramidRegionOp<PyramidRotatedRegionAlignDefinition, true> {};
 
 TRTSMITH_BIND(PyramidRotatedRegionAlign)
 

@@ -1,8 +1,7 @@
-// What the operators that pool regions of feature maps share: checks of their tensors, and the kernel's parameters.
+// What the operators that pool regions of feature maps share: the kernel's parameters.
 #pragma once
 
 #include <limits>
-#include <string>
 
 #include "kernels/regions/region_align.cuh"
 #include "ops/binding.hpp"
@@ -46,26 +45,6 @@ inline void addLevel(RegionAlignParams& p, const Tensor& map, float scale) {
 template <typename Params>
 RegionAlignShape regionShape(const Params& params, const Tensor& map, const Tensor& regions) {
     return {map[0], map[1], regions[0], params.output_height, params.output_width};
-}
-
-// "" or what does not fit.
-template <typename Params>
-std::string regionFault(const Params& params, const Tensor& regions, int64_t numbers) {
-    if (regions[1] != numbers) {
-        return "rois has " + std::to_string(regions[1]) + " numbers for each region; expected " +
-               std::to_string(numbers);
-    }
-    if (params.sampling_ratio > kMaxRegionSamples) {
-        return "sampling_ratio is " + std::to_string(params.sampling_ratio) + "; expected at most " +
-               std::to_string(kMaxRegionSamples);
-    }
-    return {};
-}
-
-inline std::string mapFault(const Tensor& map) {
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-    const bool fits = map[2] == 0 || map[3] == 0 || map[2] <= kMost / map[3];
-    return fits ? std::string() : "a plane of a feature map must have less than 2^31 pixels";
 }
 
 }  // namespace trtsmith

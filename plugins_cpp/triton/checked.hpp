@@ -1,57 +1,15 @@
-// Integers of launch expressions: 64 bits, and an error instead of an overflow or a division by zero.
+// Sizes of tensors in expressions of a launch.
 #pragma once
 
 #include <cstdint>
-#include <limits>
-#include <stdexcept>
 #include <string>
 
-#include "core/dims.hpp"
+#include "core/checked.hpp"
 #include "core/tensor.hpp"
 
 namespace trtsmith::triton {
 
-[[noreturn]] inline void fail(const std::string& what) { throw std::runtime_error(what); }
-
-inline int64_t add(int64_t a, int64_t b) {
-    int64_t result = 0;
-    if (__builtin_add_overflow(a, b, &result)) {
-        fail("a sum of the launch does not fit into 64 bits");
-    }
-    return result;
-}
-
-inline int64_t subtract(int64_t a, int64_t b) {
-    int64_t result = 0;
-    if (__builtin_sub_overflow(a, b, &result)) {
-        fail("a difference of the launch does not fit into 64 bits");
-    }
-    return result;
-}
-
-inline int64_t multiply(int64_t a, int64_t b) {
-    int64_t result = 0;
-    if (__builtin_mul_overflow(a, b, &result)) {
-        fail("a product of the launch does not fit into 64 bits");
-    }
-    return result;
-}
-
-// Towards minus infinity, as Python's //.
-inline int64_t floorDivide(int64_t a, int64_t b) {
-    if (b == 0) {
-        fail("an expression of the launch divides by zero");
-    }
-    return b == -1 ? subtract(0, a) : floorDiv(a, b);
-}
-
-inline int64_t ceilDivide(int64_t a, int64_t b) { return subtract(0, floorDivide(subtract(0, a), b)); }
-
-inline int64_t modulo(int64_t a, int64_t b) { return subtract(a, multiply(floorDivide(a, b), b)); }
-
-inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-inline int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
+using namespace checked;
 
 inline int64_t elements(const Tensor& tensor) {
     bool empty = false;

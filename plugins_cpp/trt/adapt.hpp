@@ -1,6 +1,7 @@
 // The rules that follow from an operator's signature, for the V3 and the V2 adapter.
 //
-// An Op is a plain struct:
+// An Op is a plain struct. What stands above `workspace` the build writes of the operator's definition; a user's binding has all
+// of it written by hand.
 //     static constexpr const char *kName, *kVersion;
 //     struct Params { ... };                                   // POD
 //     static constexpr std::array<Field<Params>, N> kFields;

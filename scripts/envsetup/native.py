@@ -19,6 +19,8 @@ LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith
 SETTINGS = ("TRTSMITH_CUDA_ARCHITECTURES", "TRTSMITH_LEAVE_OUT")
 """Environment variables that CMake has as cache variables."""
 SOURCES = ROOT / "plugins_cpp"
+DEFINITIONS = (ROOT / "importers", ROOT / "converter" / "compile" / "definitions")
+"""Of which the build makes headers."""
 BUILD = ROOT / "build" / "native"
 LIBRARY_DIR = ROOT / "converter" / "lib"
 STAMPS = (
@@ -28,12 +30,16 @@ STAMPS = (
 
 @dataclass(frozen=True)
 class Tools:
-    """What a build of the libraries needs. cmake and ninja are the programs of the wheels that are pinned."""
+    """What a build of the libraries needs. cmake and ninja are the programs of the wheels that are pinned.
+
+    python: one with numpy and onnx, which reads the operators' definitions.
+    """
 
     toolkit: nvcc.Toolkit
     headers: Path
     cmake: Path
     ninja: Path
+    python: Path
 
 
 def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +60,8 @@ def build(
     compiler = digest([chosen, *source_files(SOURCES / "cmake")])
     settings = [env.get(name, "") for name in (*SETTINGS, "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")]
     version = tools.headers / "NvInferVersion.h"
-    inputs = digest([*source_files(SOURCES), compiler, *settings, str(tools.headers), version])
+    sources = [file for folder in (SOURCES, *DEFINITIONS) for file in source_files(folder)]
+    inputs = digest([*sources, compiler, *settings, str(tools.headers), version])
     if stamps.fresh("native", inputs) and all((LIBRARY_DIR / name).is_file() for name in LIBRARIES):
         return
     require_host_compiler(env)
@@ -65,6 +72,7 @@ def build(
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_COMPILE_WARNING_AS_ERROR": "ON" if warnings_are_errors else "OFF",
         "CMAKE_MAKE_PROGRAM": str(tools.ninja),
+        "Python_EXECUTABLE": str(tools.python),
         **cmake_defines(tools.toolkit, tools.headers, env),
     }
     configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]

@@ -236,7 +236,8 @@ def measure(job: str, folder: Path, opener: Opener) -> dict[str, Any]:
     """By layer, the error of the engine as a ratio of norms."""
     form, product, part = job.split("|")
     proto, feeds, names = model_of(product, int(part))
-    original, path = folder / "original.onnx", folder / "layers.onnx"
+    here = job.replace("|", "_").replace(" ", "_")  # the folder is that of other workers, too
+    original, path = folder / f"{here}.onnx", folder / f"{here}.trt.onnx"
     onnx.save(proto, original)
     model = load_model(original)
     wanted = run(model, feeds, optimise=False)

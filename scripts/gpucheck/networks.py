@@ -12,7 +12,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -35,7 +37,13 @@ from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.allowance import allowance
-from trtsmith.converter.verify.engine import judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.engine import (
+    GRIDS,
+    Outputs,
+    judge_outputs,
+    onnxruntime_outputs,
+    other_roundings,
+)
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.noise import OWN, UNITS, Noise
 from trtsmith.converter.verify.rounding import FP16_SUMS
@@ -57,6 +65,8 @@ MOST = 2**14
 """Elements that are kept of an output for one set of inputs."""
 
 EXTREMES = ": extremes"
+DRAW = "~"
+"""Between a form and the number of one of its `other_roundings`."""
 REFERENCES = ".references.npz"
 WHY = "why"
 """Of kept outputs, the name under which stands why there are none of a form."""
@@ -131,45 +141,101 @@ def write_references(name: str, bundle: Path) -> Path:
     Images are run one by one, so that a batch takes no more memory than an image, and once for all batches that have them.
     The values by which selections decide are kept whole.
     """
-    from gpucheck.network_list import network
-
-    one, found = network(name, bundle), Arrays()
-    batches = [
-        (size, index, s) for number, size in enumerate(SIZES) for index, s in enumerate(one.feeds(number))
-    ]
-    images = {_digest(image): image for _, _, batch in batches for image in _images(batch)}
-    sets = [InputSet("", image) for image in images.values()]
-    plain, known = None, dict[tuple[str, frozenset[str]], Sequence[Arrays]]()
+    found = Arrays()
+    plain, known = None, dict[tuple[str, frozenset[str]], Outputs]()
     with tempfile.TemporaryDirectory() as folder:
-        model = load_model(one.write(Path(folder)))
-        deciding = watched(model)
-        decides = {value.name for value in deciding.proto.graph.output[len(model.proto.graph.output) :]}
-        result = rewrite(model, RTX, passes=PASSES if one.plugins else ())
-        for form, precision in PRECISIONS.items():
-            report = in_form(result, form, one.feeds(0)[0]).precision
-            wide = frozenset(node.node for node in report.kept) if report is not None else frozenset()
-            if (precision, wide) not in known:
-                plain, narrow = onnxruntime_outputs(deciding, sets, precision, lambda text: None, plain, wide)
+        runs = _Runs.of(name, bundle, Path(folder))
+        for form, rounding in runs.roundings.items():
+            if rounding not in known:
+                precision, wide = rounding
+                plain, narrow = onnxruntime_outputs(runs.model, runs.sets, precision, _silent, plain, wide)
                 if narrow is None:
                     raise MemoryError(f"{name} does not run with values rounded to {precision}")
-                known[precision, wide] = narrow
-            for run, outputs in (("plain", plain), (form, known[precision, wide])):
-                of_image = dict(zip(images, outputs or (), strict=False))
-                for size, index, batch in batches if outputs else ():
-                    some = [of_image[_digest(image)] for image in _images(batch)]
-                    for output in some[0]:
-                        parts = [one[output] for one in some]
-                        if output in decides and {part.shape for part in parts} != {(1, *parts[0].shape[1:])}:
-                            continue  # what decides is not an image's own
-                        array = np.concatenate(parts)
-                        if run == "plain" and output not in decides:
-                            for axis, at in enumerate(places(array)):
-                                found[f"at|{size}|{index}|{output}|{axis}"] = at
-                        for part, values in part_of(found, size, index, output, array).items():
-                            found[f"{run}|{size}|{index}|{part}"] = values
+                known[rounding] = narrow
+            if not found and plain is not None:
+                runs.keep(found, "plain", plain)
+            runs.keep(found, form, known[rounding])
+    return _saved(found, name, bundle)
+
+
+def write_draws(name: str, bundle: Path, forms: Iterable[str]) -> Path:
+    """Adds to the references of a network what the judge needs where an output of these forms disagrees."""
+    found = dict(np.load(bundle / f"{name}{REFERENCES}"))
+    known: dict[tuple[str, frozenset[str]], list[Outputs]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        runs = _Runs.of(name, bundle, Path(folder))
+        for form in forms:
+            rounding = runs.roundings[form]
+            if rounding not in known:
+                known[rounding] = other_roundings(runs.model, runs.sets, rounding[0], _silent, rounding[1])
+            for number, outputs in enumerate(known[rounding]):
+                runs.keep(found, f"{form}{DRAW}{number}", outputs)
+    return _saved(found, name, bundle)
+
+
+def _silent(text: str) -> None:
+    """Where progress is told."""
+
+
+def _saved(references: Arrays, name: str, bundle: Path) -> Path:
     path = bundle / f"{name}{REFERENCES}"
-    np.savez_compressed(path, **found)  # type: ignore[arg-type]
+    path.unlink(missing_ok=True)  # it may be a link to another's
+    np.savez_compressed(path, **references)  # type: ignore[arg-type]
     return path
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """What onnxruntime runs for the references of a network.
+
+    model: with the values that decide selections among its outputs. decides: their names. roundings: by form, precision and
+    the nodes that stay in float32. batches: with their size and number. images: by digest.
+    """
+
+    model: Model
+    decides: frozenset[str]
+    roundings: Mapping[str, tuple[str, frozenset[str]]]
+    batches: Sequence[tuple[str, int, Arrays]]
+    images: Mapping[bytes, Arrays]
+
+    @staticmethod
+    def of(name: str, bundle: Path, folder: Path) -> _Runs:
+        from gpucheck.network_list import network
+
+        one = network(name, bundle)
+        model = load_model(one.write(folder))
+        result = rewrite(model, RTX, passes=PASSES if one.plugins else ())
+        roundings = {}
+        for form, precision in PRECISIONS.items():
+            report = in_form(result, form, one.feeds(0)[0]).precision
+            kept = report.kept if report is not None else ()
+            roundings[form] = precision, frozenset(node.node for node in kept)
+        deciding = watched(model)
+        batches = [(size, i, s) for number, size in enumerate(SIZES) for i, s in enumerate(one.feeds(number))]
+        images = {_digest(image): image for _, _, batch in batches for image in _images(batch)}
+        own = {value.name for value in model.proto.graph.output}
+        decides = frozenset(value.name for value in deciding.proto.graph.output) - own
+        return _Runs(deciding, decides, roundings, batches, images)
+
+    @property
+    def sets(self) -> list[InputSet]:
+        return [InputSet("", image) for image in self.images.values()]
+
+    def keep(self, found: Arrays, run: str, outputs: Outputs) -> None:
+        """Adds the outputs of every image to what is kept, by "run|size|index of the batch|output"."""
+        of_image = dict(zip(self.images, outputs, strict=True))
+        for size, index, batch in self.batches:
+            some = [of_image[_digest(image)] for image in _images(batch)]
+            for output in some[0]:
+                parts = [one[output] for one in some]
+                if output in self.decides and {part.shape for part in parts} != {(1, *parts[0].shape[1:])}:
+                    continue  # what decides is not an image's own
+                array = np.concatenate(parts)
+                if run == "plain" and output not in self.decides:
+                    for axis, at in enumerate(places(array)):
+                        found[f"at|{size}|{index}|{output}|{axis}"] = at
+                for part, values in part_of(found, size, index, output, array).items():
+                    found[f"{run}|{size}|{index}|{part}"] = values
 
 
 def _images(batch: Arrays) -> Iterator[Arrays]:
@@ -256,7 +322,11 @@ def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iter
             sets = [InputSet(str(index), {}) for index in range(len(plain))]
             actual, found_ends = _without_extremes(_sets(outputs, f"{form}|{size}"))
             actual += [{}] * (len(plain) - len(actual))
-            verdict = judge_outputs(model, sets, "", plain, plain, narrow or None, actual, precision)
+            draws = [
+                _without_extremes(_sets(references, f"{form}{DRAW}{n}|{size}"))[0] for n in range(len(GRIDS))
+            ]
+            judge = partial(judge_outputs, model, sets, "", plain, plain, narrow or None, actual, precision)
+            verdict = judge(draws=[outputs for outputs in draws if outputs])
             why_not = {one.output: one.why for one in verdict.left_out}
             for output, status in verdict.outputs.items():
                 mine = [c for c in verdict.comparisons if c.output == output]
@@ -273,12 +343,11 @@ def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iter
             for index, wanted in enumerate(ends if narrow else ()):
                 have = found_ends[index] if index < len(found_ends) else {}
                 for output, pair in wanted.items():
-                    name, kept = output + EXTREMES, (plain[index][output], narrow[index][output])
-                    known = allowance(
-                        {name: pair}, {name: rounded_ends[index][output]}, precision, model.proto
-                    )
-                    row = _reach(pair, have.get(output), known.noise.get(name), kept)
-                    yield {**head, "size": size, "output": name, **row}
+                    rounded = {output: rounded_ends[index][output]}
+                    measured = allowance({output: pair}, [rounded], precision, model.proto)
+                    kept = plain[index][output], narrow[index][output]
+                    row = _reach(pair, have.get(output), measured.noise.get(output), kept)
+                    yield {**head, "size": size, "output": output + EXTREMES, **row}
 
 
 def _without_extremes(sets: list[Arrays]) -> tuple[list[Arrays], list[Arrays]]:

@@ -189,5 +189,5 @@ def _in_tf32(case: CoverageCase, form: Form, outputs: Mapping[str, np.ndarray]) 
         return ()
     plain = {n: np.asarray(expected) for n, expected in case.outputs.items()}
     typed = {n: narrow[n].astype(expected.dtype) for n, expected in plain.items()}
-    measured = allowance(plain, typed, "tf32", form.model.proto)
+    measured = allowance(plain, (typed,), "tf32", form.model.proto)
     return compare(plain, outputs, allowed=measured.allowed, noise=measured.noise)

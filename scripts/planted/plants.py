@@ -11,7 +11,7 @@ from models import MODELS
 from planted import changes
 from planted.changes import Change
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,9 @@ def _half_more(values: np.ndarray) -> np.ndarray:
 
 def _without_root(node: NodeView) -> Replacement:
     """The Euclidean norm as the sum of squares: whoever wrote this forgot the root."""
-    body = """
-        squares = Mul (x0, x0)
-        y0 = ReduceSum <keepdims = 1> (squares, x1)
-    """
-    return Replacement(statements(node, body), "a sum of squares")
+    w = Writer(node)
+    squares = w.Mul(w.x[0], w.x[0])
+    return Replacement(w.finish(w.ReduceSum(squares, *w.x[1:], keepdims=1)), "a sum of squares")
 
 
 WRONG_RULE = NodeRule("norm-without-root", "a rule that is wrong", ("ReduceL2",), _without_root)

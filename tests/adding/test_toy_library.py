@@ -17,6 +17,7 @@ from realregistries.registry_questions import questions
 from tests.adding.toy_operator.local_peaks import LOCAL_PEAKS
 from tests.adding.toys import OPERATOR, OPERATOR_LINES, ROOT, add
 from tests.converter.plugin.fixtures import cuda_root, cudart, tensorrt_include
+from trtsmith.converter.compile.definitions.definition_source import definition_header
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import CheckStatus
 from trtsmith.converter.plugin.test import test_library as run_contract
@@ -40,6 +41,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources, build = folder / "plugins_cpp", folder / "build"
     places = [f"-DPROJECT_{name}_DIR={path}" for name, path in (("SOURCE", sources), ("BINARY", build))]
     run("cmake", *places, "-P", sources / "cmake" / "Operators.cmake")
+    definition = build / "generated" / "definitions" / "local_peaks.hpp"
+    definition.parent.mkdir()
+    definition.write_text(definition_header(LOCAL_PEAKS), encoding="utf-8")
     (kernel,) = (folder / name for name in cpp if name.endswith(".cu"))
     (binding,) = (folder / name for name in cpp if name.endswith(".cpp"))
     nvcc = os.environ.get("CUDACXX") or cuda_root() / "bin" / "nvcc"

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import indent
 
+from trtsmith.converter.compile.definitions.definition_source import definition_members
+from trtsmith.converter.compile.definitions.rule_source import identifier, text_literal
+from trtsmith.converter.compile.definitions.traced_rules import Rules
 from trtsmith.converter.compile.triton_kernels.kernel_plan import ImageTarget, KernelPlan, Variant
-from trtsmith.converter.compile.triton_kernels.rule_source import (
-    check_body,
-    identifier,
-    shape_body,
-    text_literal,
-)
-from trtsmith.converter.compile.triton_kernels.traced_rules import Rules
-from trtsmith.importers.opdef import TYPE_VARIABLES, Field, Kind, OpDef, Port
+from trtsmith.importers.opdef import TYPE_VARIABLES, OpDef
 
 _TYPES = {
     "float32": "kFloat32",
@@ -53,8 +48,7 @@ extern "C" __attribute__((visibility("hidden"))) const unsigned char {symbol}[];
 namespace trtsmith {{
 
 struct {plan.op.name} {{
-{_identity(plan.op)}
-{_rules(plan, rules)}
+{definition_members(plan.op, rules, _offsets_check(plan))}
 {_run(plan, symbol)}
 private:
 {_choice(plan)}
@@ -69,39 +63,6 @@ private:
 TRTSMITH_BIND({plan.op.name})
 
 }}  // namespace trtsmith
-"""
-
-
-def _identity(op: OpDef) -> str:
-    return f"""    static constexpr const char* kName = "{op.name}";
-    static constexpr const char* kVersion = "{op.version}";
-
-    struct Params {{
-{_lines(f"        {_member(field)};" for field in op.fields)}
-    }};
-    static constexpr std::array<Field<Params>, {len(op.fields)}> kFields{{
-{_lines(f"        field<&Params::field_{field.name}>({_field_arguments(field)})," for field in op.fields)}
-    }};
-    static constexpr Signature<{len(op.inputs)}, {len(op.outputs)}> kSignature{{
-        {{{{{", ".join(map(_port, op.inputs))}}}}},
-        {{{{{", ".join(map(_port, op.outputs))}}}}},
-    }};
-"""
-
-
-def _rules(plan: KernelPlan, rules: Rules) -> str:
-    return f"""    template <typename D>
-    static void shape([[maybe_unused]] const Params& p, [[maybe_unused]] const Shape<D>* in,
-                      [[maybe_unused]] int32_t nbInputs, Shape<D>* out) {{
-        using namespace triton;
-{indent(shape_body(plan.op, rules), " " * 8)}
-    }}
-
-    static std::string check([[maybe_unused]] const Params& p, const Tensors& t) {{
-        using namespace triton;
-        [[maybe_unused]] const int32_t nbInputs = t.nbInputs;
-{_offsets_check(plan)}{indent(check_body(plan.op, rules), " " * 8)}
-    }}
 """
 
 
@@ -178,30 +139,10 @@ def _bool(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _member(field: Field) -> str:
-    element = "float" if field.kind in (Kind.FLOAT, Kind.FLOATS) else "int32_t"
-    kind = f"std::array<{element}, {field.length}>" if field.kind.is_list else element
-    return f"{kind} field_{identifier(field.name)}"
-
-
-def _field_arguments(field: Field) -> str:
-    name = f'"{field.name}"'
-    if field.allowed:
-        numbers = [float(value) for value in field.allowed if isinstance(value, (int, float))]
-        return f"{name}, Range{{{min(numbers)!r}, {max(numbers)!r}}}"
-    return name if field.minimum is None else f"{name}, atLeast({field.minimum!r})"
-
-
-def _port(port: Port) -> str:
-    rank = "kAnyRank" if port.rank is None else str(port.rank)
-    more = ", true" if port.optional else ""
-    return f'{{"{identifier(port.name)}", TypeVar::k{port.type}, {rank}{more}}}'
-
-
 def _offsets_check(plan: KernelPlan) -> str:
     if plan.kernel.offsets == "int64":
         return ""
-    return """        const std::string large = checkOffsets(kSignature, t);
+    return """        const std::string large = triton::checkOffsets(kSignature, t);
         if (!large.empty()) {
             return large;
         }

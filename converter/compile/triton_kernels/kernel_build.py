@@ -10,6 +10,7 @@ from pathlib import Path
 from trtsmith.converter.compile.logged import Say, SetupError
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import sdk_folder
+from trtsmith.converter.engine.build.gpu import find_gpus
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.progress import notes_of
 from trtsmith.importers.problem import Problem
@@ -19,14 +20,20 @@ WORKER = "trtsmith.converter.compile.triton_kernels.kernel_worker"
 TIMEOUT_S = 900.0
 """For one kernel. One variant takes Triton a tenth of a second, and a large one a minute."""
 
-_LISTS = re.compile(r"set\(TRTSMITH_(RELEASE|DEVELOPER)_CUDA_ARCHITECTURES ([0-9 ]+)\)")
+_LISTS = re.compile(r"set\(TRTSMITH_(RELEASE_CUDA_ARCHITECTURES|CUDA_ARCHITECTURE_WITHOUT_GPU) ([0-9 ]+)\)")
 
 
 def architectures(asked: str) -> tuple[int, ...]:
-    """Compute capabilities without a point, of "86,90", "release" or "", by the lists that CMake has."""
+    """Compute capabilities without a point, of "86,90", "release" or "", by the lists that CMake has.
+
+    "" stands for those of the GPUs here, or for the one of machines without a GPU.
+    """
     text = (sdk_folder() / "cmake" / "CudaArchitectures.cmake").read_text(encoding="utf-8")
     lists = {match[1]: match[2] for match in _LISTS.finditer(text)}
-    chosen = lists["RELEASE"] if asked == "release" else asked or lists["DEVELOPER"]
+    release = lists["RELEASE_CUDA_ARCHITECTURES"]
+    gpus = sorted(gpu.compute_capability for gpu in find_gpus()) if not asked else []
+    here = ",".join(f"{major}{minor}" for major, minor in gpus if (major, minor) >= (7, 5))
+    chosen = release if asked == "release" else asked or here or lists["CUDA_ARCHITECTURE_WITHOUT_GPU"]
     numbers = (re.sub(r"\D", "", part) for part in re.split(r"[,; ]+", chosen))
     return tuple(
         dict.fromkeys(int(number) for number in numbers if number)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
+from trtsmith.converter.compile.definitions.rule_source import field_member
 from trtsmith.converter.compile.triton_kernels.declaration_checks import (
     DeclarationError,
     check_declaration,
@@ -241,7 +242,7 @@ def _float_argument(
             f"{field}[0]" if spec.kind.is_list else field,
             "name one number",
         )
-    return Argument(name, "float32", f"p.field_{field}" + ("" if index is None else f"[{index}]"))
+    return Argument(name, "float32", f"p.{field_member(field)}" + ("" if index is None else f"[{index}]"))
 
 
 def _unusable_type(name: str, annotation: str, where: str, expected: str) -> DeclarationError:

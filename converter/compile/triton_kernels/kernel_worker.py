@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from trtsmith.converter.compile.definitions.traced_rules import NotTracedError, trace_rules
 from trtsmith.converter.compile.package_folder import find_package
 from trtsmith.converter.compile.triton_kernels.binding_source import binding_source
 from trtsmith.converter.compile.triton_kernels.declaration_checks import DeclarationError
@@ -23,7 +24,6 @@ from trtsmith.converter.compile.triton_kernels.kernel_plan import (
     plan_of,
     targets_of,
 )
-from trtsmith.converter.compile.triton_kernels.traced_rules import NotTracedError, trace_rules
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import ConversionError, UsageError

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trtsmith.converter.compile.definitions.rule_source import field_member
 from trtsmith.importers.opdef import Kind, OpDef
 
 ALLOWED = (
@@ -135,7 +136,7 @@ def _named(name: str, scope: LaunchScope, within: tuple[str, ...]) -> str:
         return _integer(_parse(scope.parameters[name]), scope, (*within, name))
     found = next((found for found in scope.op.fields if found.name == name), None)
     if found is not None and found.kind is Kind.INT:
-        return f"int64_t{{p.field_{name}}}"
+        return f"int64_t{{p.{field_member(name)}}}"
     if found is not None:
         raise ExpressionError(f"field '{name}' is not one integer")
     if any(port.name == name for port in (*scope.op.inputs, *scope.op.outputs)):
@@ -156,7 +157,7 @@ def _of_port_or_field(node: ast.Subscript | ast.Attribute, scope: LaunchScope) -
             raise ExpressionError(f"'{name}' is no field that is a list of integers")
         if not 0 <= index < found.length:
             raise ExpressionError(f"field '{name}' has {found.length} numbers; there is no {name}[{index}]")
-        return f"int64_t{{p.field_{name}[{index}]}}"
+        return f"int64_t{{p.{field_member(name)}[{index}]}}"
     if not (
         isinstance(node.value, ast.Attribute)
         and node.value.attr == "shape"

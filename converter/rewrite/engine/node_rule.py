@@ -7,18 +7,15 @@ How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a functi
             return None                       # TensorRT takes the node as it is: leave it alone
         if node.constant(2) is None:
             return Refusal("input 'k' is computed at run time", "a constant", f"freeze it: --freeze {node.input(2)}=3")
-        body = '''
-            double = Add (x0, x0)
-            y0 = Relu (double)
-        '''
-        return Replacement(statements(node, body), "made of Add and Relu")
+        w = Writer(node)
+        return Replacement(w.finish(w.Relu(w.Add(w.x[0], w.x[0]))), "made of Add and Relu")
 
     DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
-and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. `statements` and Writer of
-statement_writer.py write nodes: x0, x1, ... are the node's inputs and y0, y1, ... its outputs; every other
-name that the text defines becomes a fresh value of the graph. Arrays come in by name: `statements(node, body,
-table=np.array([1]))`. Numbers are written as attributes, `Unsqueeze <axes = [1]> (x0)`, and get the form that they have in
+and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. Writer of writer.py writes nodes by
+nested calls: `w.x` are the node's inputs, and `w.finish` makes its results the node's outputs. Python numbers and numpy's
+arrays are operands, `w.number(0.5, dtype)` is a number of another type than int64 and float32, and so are names of values
+that the node can read. Numbers are written as attributes, `w.Unsqueeze(x, axes=[0])`, and get the form that they have in
 the model's own opset (`node.opset`).
 
 - None: nothing to do. A rule fires only where TensorRT does not take the node as it is; a model that TensorRT takes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Operand, Value, Writer
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Fields, OpDef
 
@@ -14,11 +14,12 @@ _IN_INT32 = frozenset({"bool", "int8"})
 """Types that TensorRT has and plugins with elements of type variable E have not: int32 holds them, in the same order."""
 
 
-def write_plugin(
-    w: Writer, results: Sequence[str], op: OpDef, arguments: Sequence[str], fields: Fields = _NONE
-) -> None:
-    """The plugin of `op`, ports in the definition's order."""
-    w.many(f"{PLUGIN_NAMESPACE}::{op.name}", arguments, results, **plugin_attributes(op, fields))
+def plugin_outputs(
+    w: Writer, op: OpDef, arguments: Sequence[Operand], fields: Fields = _NONE
+) -> tuple[Value, ...]:
+    """Writes the plugin of `op`, ports in the definition's order."""
+    attributes = plugin_attributes(op, fields)
+    return w.write(op.name, *arguments, outputs=len(op.outputs), domain=PLUGIN_NAMESPACE, **attributes)
 
 
 def is_element(dtype: str | None) -> bool:
@@ -26,13 +27,10 @@ def is_element(dtype: str | None) -> bool:
     return dtype in TYPE_VARIABLES["E"] or dtype in _IN_INT32
 
 
-def as_element(w: Writer, data: str, dtype: str | None) -> str:
-    return w.cast(data, "int32") if dtype in _IN_INT32 else w.do("Identity", data)
+def as_element(w: Writer, data: Value, dtype: str | None) -> Value:
+    return w.Cast(data, to="int32") if dtype in _IN_INT32 else data
 
 
-def write_from_element(w: Writer, result: str, data: str, dtype: str | None) -> None:
+def from_element(w: Writer, data: Value, dtype: str | None) -> Value:
     """The inverse of `as_element`."""
-    if dtype is not None and dtype in _IN_INT32:
-        w.cast(data, dtype, result)
-    else:
-        w.do("Identity", data, result=result)
+    return w.Cast(data, to=dtype) if dtype in _IN_INT32 else data

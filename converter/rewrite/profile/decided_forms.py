@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx
 
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.write_back import up_to_date
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.profile.known_value import KnownValue
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr
@@ -23,8 +22,7 @@ def squeeze_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
     if dims is None or any(size.number is None and size.low <= 1 <= size.high for size in dims):
         return None
     w = Writer(NodeView(node.proto, node.name, node.scope))
-    w.squeeze("x0", [axis for axis, size in enumerate(dims) if size.number == 1], result="y0")
-    return w.nodes()
+    return w.finish(w.squeeze(w.x[0], [axis for axis, size in enumerate(dims) if size.number == 1]))
 
 
 def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
@@ -36,8 +34,7 @@ def reshape_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | 
     if target is None:
         return None
     w = Writer(NodeView(node.proto, node.name, node.scope))
-    w.do("Reshape", "x0", np.array(target, np.int64), result="y0")
-    return w.nodes()
+    return w.finish(w.Reshape(w.x[0], target))
 
 
 def scatter_form(node: Node, analysis: RangeAnalysis) -> list[onnx.NodeProto] | None:
@@ -67,9 +64,7 @@ def inlined(node: Node, branch: str) -> list[onnx.NodeProto]:
     """The nodes of a branch, which make the outputs of the If."""
     view = NodeView(up_to_date(node), node.name, node.scope)
     w = Writer(view)
-    for index, value in enumerate(w.graph(view.graph(branch))):
-        w.do("Identity", value, result=f"y{index}")
-    return w.nodes()
+    return w.finish(*w.inline(view.graph(branch)))
 
 
 def _target(data: KnownValue, made: KnownValue) -> list[int] | None:

@@ -44,31 +44,37 @@ def compared(
     at: str = "",
     at_least: Mapping[str, float] | None = None,
     changes: Arrays | None = None,
+    draws: Sequence[Arrays] = (),
 ) -> tuple[Allowance, tuple[Comparison, ...]]:
     """What outputs may differ by, and their comparisons; of those too that the allowance excludes.
 
     wanted: the outputs to compare with. plain, narrow: the original's outputs in onnxruntime and what rounding makes of
-    them, as of `allowance`, with the values that decide selections (`selections.watched`) where these are known.
+    them, as of `allowance`, with the values that decide selections (`selections.watched`) where these are known. draws: the
+    same as `narrow`, rounded other ways.
     """
     selections = find_selections(model, tolerances)
     outputs = {value.name for value in model.proto.graph.output}
     decide = {name for one in selections.values() for name in one.watched()} - outputs
     wanted = {name: value for name, value in wanted.items() if name not in decide}
     plain = wanted if plain is None else plain
-    deciding = {n: v for n, v in plain.items() if n in decide and (narrow is None or n in narrow)}
-    of_deciding = None if narrow is None else {n: v for n, v in narrow.items() if n in deciding}
+    ways = [] if narrow is None else [narrow, *draws]
+    deciding = {n: v for n, v in plain.items() if n in decide and all(n in one for one in ways)}
+    of_deciding = [{n: v for n, v in one.items() if n in deciding} for one in ways]
     known = allowance(deciding, of_deciding, precision, model.proto).noise
     scores = {
         n: Scores(v, _bound(v, known.get(n))) for n, v in deciding.items() if v.dtype.kind == "f" and v.size
     }
     places = _Places(selections, wanted, scores)
     own = {n: v for n, v in plain.items() if n not in decide}
-    own, rounded = places.of(own).arrays, None if narrow is None else places.of(narrow)
-    small = None if rounded is None else {n: v for n, v in rounded.arrays.items() if n in own}
+    own = places.of(own).arrays
+    small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
     measured = allowance(own, small, precision, model.proto, at_least, changes)
     found = places.of(actual, measured.noise)
-    rounding = _Placed({}) if narrow is None else places.of(narrow, measured.noise)
-    alike = rounding.told
+    roundings = [places.of(one, measured.noise) for one in ways]
+    told = sorted(
+        (n, bool(one.wrong), one.apart, i) for i, r in enumerate(roundings) for n, one in r.told.items()
+    )
+    alike = {name: roundings[i].told[name] for name, *_, i in told}  # the furthest away comes last
     doubtful, ill_conditioned = dict(measured.doubtful), dict(measured.ill_conditioned)
     for names in places.rows():
         one = alike.get(names[0])
@@ -84,8 +90,10 @@ def compared(
             )
             found.told[name] = replace(one, wrong="")
     comparisons = compare(wanted, found.arrays, tolerances, measured.allowed, at, measured.noise)
-    placed = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
-    by_rounding = compare(placed, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
+    by_rounding: list[Comparison] = []
+    for rounding in roundings:
+        placed = {name: wanted[name] for names in places.rows() for name in names if name in rounding.arrays}
+        by_rounding += compare(placed, rounding.arrays, tolerances, measured.allowed, at, measured.noise)
     comparisons = tuple(_as_rounding_does(comparisons, by_rounding, doubtful))
     measured = replace(measured, doubtful=doubtful, ill_conditioned=ill_conditioned)
     return measured, tuple(_with_told(c, found.told.get(c.output)) for c in comparisons)
@@ -98,7 +106,7 @@ def _as_rounding_does(
 
     Such rows are other candidates, chosen for another class than in the reference; `doubtful` gets these outputs.
     """
-    known = {one.output: one for one in by_rounding if one.beyond}
+    known = {one.output: one for one in sorted(by_rounding, key=lambda one: one.beyond) if one.beyond}
     for one in comparisons:
         alike = known.get(one.output)
         if alike is None or not 0 < one.beyond <= OWN * alike.beyond or one.relative > OWN * alike.relative:

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops._limits import faults_of_int32
 from trtsmith.importers.ops.bev._bev_pool_aliases import ALIASES
 from trtsmith.importers.ops.bev._bev_pool_cases import BENCHMARKS, CASES, HUGE, pool
 from trtsmith.importers.ops.bev._bev_pool_onnx import expand_bev_pool
@@ -37,7 +38,7 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
     cells = fields["output_planes"] * fields["output_height"] * fields["output_width"]
     if cells >= 2**31:
         faults.append(f"{cells} cells, more than 2^31 - 1")
-    return faults
+    return faults + faults_of_int32(shapes, ("interval_starts", 0))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -20,6 +20,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
+from trtsmith.importers.ops._limits import faults_of_int32
 from trtsmith.importers.ops.bev._pillar_scatter_cases import BENCHMARKS, CASES, HUGE
 from trtsmith.importers.ops.bev._pillar_scatter_onnx import expand_pillar_scatter
 
@@ -39,7 +40,7 @@ def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> lis
                 faults.append(f"{name}[{axis}] = {found}, but features[{axis}] = {wanted}")
     if "coords" in shapes and shapes["coords"][2] not in (None, 4):
         faults.append(f"coords[2] = {shapes['coords'][2]}, not 4")
-    return faults
+    return faults + faults_of_int32(shapes, ("features", 1))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Field, Kind, Refusal
+from trtsmith.importers.ops._limits import faults_of_int32
 
 SUM, MEAN, MAX, MIN = range(4)
 NAMES = {"sum": SUM, "add": SUM, "mean": MEAN, "max": MAX, "min": MIN}
@@ -21,7 +22,9 @@ NAN_RULE = (
 
 
 def check_rows(shapes: Any) -> list[str]:
-    return ["source has no dimensions"] if shapes.get("source") == () else []
+    if shapes.get("source") == ():
+        return ["source has no dimensions"]
+    return faults_of_int32(shapes, ("source", 0))
 
 
 def unknown_reduction(attribute: str, value: Any) -> Refusal | None:

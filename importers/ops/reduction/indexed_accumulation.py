@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Work,
 )
 from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops._limits import faults_of_int32
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     index_inputs,
     segment_rows,
@@ -59,7 +60,7 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
             faults.append(f"source[{axis}] = {source[axis]}, but data[{axis}] = {data[axis]}")
     if source and index and None not in (source[0], index[0]) and source[0] != index[0]:
         faults.append(f"index[0] = {index[0]}, but source[0] = {source[0]}")
-    return faults
+    return faults + faults_of_int32(shapes, ("data", 0), ("source", 0))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

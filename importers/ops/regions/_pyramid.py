@@ -77,14 +77,14 @@ def check(numbers: int, fields: Fields, shapes: Mapping[str, tuple[int | None, .
     for name in present:
         faults += common.map_faults(name, shapes)
     for axis, what in enumerate(("batch", "channels")):
-        sizes = {name: shapes[name][axis] for name in present if shapes[name][axis] is not None}
-        if len(set(sizes.values())) > 1:
-            faults.append(
-                f"{what} differ: " + ", ".join(f"{name}[{axis}] = {n}" for name, n in sizes.items())
-            )
-    used = [stride for stride in fields["strides"] if stride > 0]
-    if list(fields["strides"][: len(used)]) != used or len(used) != len(present):
-        faults.append(f"strides = {list(fields['strides'])} for {len(present)} levels")
+        known = [name for name in present if shapes[name][axis] is not None]
+        if any(shapes[name][axis] != shapes[known[0]][axis] for name in known):
+            sizes = ", ".join(f"{name}[{axis}] = {shapes[name][axis]}" for name in known)
+            faults.append(f"{what} differ: {sizes}")
+    for level, stride in enumerate(fields["strides"]):
+        if (stride > 0) != (level < len(present)):
+            faults.append(f"strides = {list(fields['strides'])} for {len(present)} levels")
+            break
     return faults
 
 

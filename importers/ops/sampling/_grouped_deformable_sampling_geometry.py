@@ -30,6 +30,12 @@ def taps(fields: Fields) -> list[tuple[int, int]]:
     ]
 
 
+def _tap_count(fields: Fields) -> int:
+    height, width = fields["kernel_shape"]
+    count: int = height * width - fields["remove_center"]
+    return count
+
+
 def extent(fields: Fields, axis: int, size: Any) -> Any:
     """Output size along the axis: that of a convolution."""
     return (size + 2 * fields["padding"][axis] - reach(fields, axis) - 1) // fields["stride"][axis] + 1
@@ -55,7 +61,7 @@ def _field_faults(fields: Fields) -> list[str]:
                     *fields["kernel_shape"]
                 )
             )
-        elif not taps(fields):
+        elif _tap_count(fields) == 0:
             faults.append("remove_center with kernel_shape = 1 x 1: no tap is left")
     for axis, side in enumerate(("height", "width")):
         for what, size in (("padding", fields["padding"][axis]), ("kernel", reach(fields, axis))):
@@ -67,7 +73,7 @@ def _field_faults(fields: Fields) -> list[str]:
 def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Batch, groups, taps and output size must agree between the inputs."""
     faults = _field_faults(fields)
-    groups, count = fields["groups"], len(taps(fields))
+    groups, count = fields["groups"], _tap_count(fields)
 
     def agree(port: str, axis: int, expected: int | None, because: str) -> None:
         have = shapes[port][axis] if port in shapes else None

@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
+from trtsmith.importers.ops._limits import MOST
 from trtsmith.importers.ops.sampling._feature_reassembly_cases import BENCHMARKS, CASES, huge
 from trtsmith.importers.ops.sampling._feature_reassembly_onnx import expand_feature_reassembly
 
@@ -48,6 +49,9 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
     for axis, (found, size, what) in enumerate(zip(masks, wanted, whats, strict=True)):
         if found is not None and size is not None and found != size:
             faults.append(f"masks[{axis}] = {found}, not {size} = {what}")
+    for axis, side in enumerate(wanted[2:], 2):
+        if side is not None and side > MOST:
+            faults.append(f"output[{axis}] = {side}, more than 2^31 - 1")
     return faults
 
 

@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
+from trtsmith.importers.ops._limits import faults_of_int32
 from trtsmith.importers.ops.sampling._local_correlation_cases import BENCHMARKS, CASES, huge
 from trtsmith.importers.ops.sampling._local_correlation_onnx import expand_local_correlation
 
@@ -60,7 +61,7 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         ):
             if distance > 2**29:
                 faults.append(f"{name} of the {what} is {distance}, more than 2^29")
-    return faults
+    return faults + faults_of_int32(shapes, ("first", 2), ("first", 3))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

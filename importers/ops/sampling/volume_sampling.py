@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops._limits import faults_of_int32
 from trtsmith.importers.ops.sampling._volume_sampling_cases import (
     BENCHMARKS,
     BORDER,
@@ -32,7 +33,7 @@ def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> lis
     if grid[4] not in (None, 3):
         faults.append(f"grid[4] = {grid[4]}, not 3")
     faults += [f"x[{axis}] = 0: there is nothing to sample" for axis in (2, 3, 4) if x[axis] == 0]
-    return faults
+    return faults + faults_of_int32(shapes, ("x", 2), ("x", 3), ("x", 4))
 
 
 def _places(fields: Fields, given: np.ndarray, size: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from trtsmith.importers.builder import Value
+from trtsmith.importers.dims import smaller
 from trtsmith.importers.opdef import AliasedNode, Fields, Port, Shapes
 
 NO_LIMIT = 2**31 - 1
@@ -26,7 +27,7 @@ def selected_shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]
 
 def selected_bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
     batch, classes, boxes = shapes["scores"]
-    return {"count": batch * classes * min(boxes, fields["most"])}
+    return {"count": batch * classes * smaller(boxes, fields["most"])}
 
 
 def box_faults(shapes: Any, numbers: int, kind: str) -> list[str]:

@@ -34,19 +34,17 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _check(fields: Fields, shapes: Any) -> list[str]:
     boxes, scores = shapes.get("boxes"), shapes.get("scores")
+    for name, shape in (("boxes", boxes), ("scores", scores)):
+        if shape is not None and len(shape) not in (3, 4):
+            return [f"{name} have {len(shape)} dimensions, not 3 or 4"]
     others = ("prob_iou", "box_coding", "pixels", "clip")
     faults = [f"{n} = 1 with polygon_iou = 1" for n in others if fields["polygon_iou"] and fields[n]]
     if boxes is not None:
-        if len(boxes) not in (3, 4):
-            return [f"boxes have {len(boxes)} dimensions, not 3 or 4"]
         columns = _columns(fields)
         if boxes[-1] not in (columns, None):
             faults.append(f"boxes[{len(boxes) - 1}] = {boxes[-1]}, but a box has {columns} numbers")
-    if scores is not None:
-        if len(scores) not in (3, 4):
-            return [f"scores have {len(scores)} dimensions, not 3 or 4"]
-        if len(scores) == 4 and scores[3] not in (1, None):
-            faults.append(f"scores[3] = {scores[3]}, not 1")
+    if scores is not None and len(scores) == 4 and scores[3] not in (1, None):
+        faults.append(f"scores[3] = {scores[3]}, not 1")
     if boxes is not None and scores is not None:
         for axis in (0, 1):
             if None not in (boxes[axis], scores[axis]) and boxes[axis] != scores[axis]:

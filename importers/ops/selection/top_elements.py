@@ -21,22 +21,26 @@ from trtsmith.importers.opdef import (
     Work,
 )
 from trtsmith.importers.ops._huge import numbers
-from trtsmith.importers.ops._slices import AXIS, check_axis
+from trtsmith.importers.ops._slices import AXIS, axis_of, check_axis
 from trtsmith.importers.ops.selection._top_elements_onnx import expand
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     result = list(shapes["x"])
-    result[fields["axis"]] = fields["k"]
+    result[axis_of(fields, shapes)] = fields["k"]
     return {"values": tuple(result), "indices": tuple(result)}
 
 
 def _check(fields: Fields, shapes: Any) -> list[str]:
     faults = check_axis(fields, shapes)
-    x = shapes.get("x")
-    if not faults and x is not None and x[fields["axis"]] is not None and x[fields["axis"]] < fields["k"]:
-        faults.append(f"k = {fields['k']}, but the axis has {x[fields['axis']]} elements")
-    return faults
+    if faults or "x" not in shapes:
+        return faults
+    size = shapes["x"][axis_of(fields, shapes)]
+    return (
+        [f"k = {fields['k']}, but the axis has {size} elements"]
+        if size is not None and size < fields["k"]
+        else []
+    )
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -11,7 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from trtsmith.importers.dims import gcd
 from trtsmith.importers.opdef import Field, Fields, Kind, Port
+from trtsmith.importers.ops._limits import faults_of_int32
 
 BATCH_SIZE = Field("batch_size", Kind.INT, "images in the batch", minimum=1)
 SPATIAL_SHAPE = Field("spatial_shape", Kind.INTS, "cells of the input: (z, y, x)", length=3, minimum=1)
@@ -60,7 +62,7 @@ def reached(fields: Fields) -> int:
     for kernel, stride, dilation in zip(
         fields["kernel_size"], fields["stride"], fields["dilation"], strict=True
     ):
-        apart = stride // math.gcd(stride, dilation)
+        apart = stride // gcd(stride, dilation)
         most *= (kernel + apart - 1) // apart
     return most
 
@@ -75,7 +77,7 @@ def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[
     cells = fields["batch_size"] * math.prod(fields["spatial_shape"])
     if cells > MOST_INPUT_CELLS:
         faults.append(f"the input has {cells} cells, more than {MOST_INPUT_CELLS}")
-    return faults
+    return faults + faults_of_int32(shapes, ("indices", 0))
 
 
 def check_submanifold(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Filters, Kind, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops._limits import MOST, faults_of_int32
 from trtsmith.importers.ops.sparse._autoware_convolution import CONVOLUTION
+from trtsmith.importers.ops.sparse._grids import MOST_TAPS
 from trtsmith.importers.ops.sparse._rulebook_convolution_cases import BENCHMARKS, CASES, HUGE
 from trtsmith.importers.ops.sparse._rulebook_convolution_onnx import expand
 
@@ -37,7 +39,13 @@ def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> lis
     ):
         if found is not None and wanted is not None and found != wanted:
             faults.append(f"{name} = {found}, not {wanted} = {because}")
-    return faults
+    if of_pairs is not None and of_pairs > MOST_TAPS:
+        faults.append(f"pairs[0] = {of_pairs}, more than {MOST_TAPS} taps")
+    for axis, what in ((0, "filters"), (4, "channels")):
+        size = weights[axis]
+        if size is not None and size > MOST - 128:
+            faults.append(f"weights[{axis}] = {size} {what}, more than 2^31 - 129")
+    return faults + faults_of_int32(shapes, ("pairs", 1))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

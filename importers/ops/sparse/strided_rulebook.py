@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.dims import smaller
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops.sparse import _grids as grids
 from trtsmith.importers.ops.sparse._autoware_rulebooks import STRIDED
@@ -23,7 +24,7 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 def _bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
     most = fields["batch_size"] * math.prod(grids.output_shape(fields))
     most = min(most, fields["limit"] or most)
-    return {"count": min(shapes["indices"][0] * grids.reached(fields), most)}
+    return {"count": smaller(shapes["indices"][0] * grids.reached(fields), most)}
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -134,5 +134,5 @@ def test_a_plugin_node_has_the_tolerance_of_its_operator() -> None:
     proto = oh.make_model(oh.make_graph([plugin], "g", [], []))
     y = np.ones(4, ml_dtypes.bfloat16)
     with using([OperatorPackage("--ops mixing.py", OPERATORS)]):
-        assert allowance({"y": y}, None, "bf16", proto).allowed == {"y": 2e-2}
-    assert allowance({"y": y}, None, "bf16", proto).allowed == {"y": 1.6e-2}
+        assert allowance({"y": y}, (), "bf16", proto).allowed == {"y": 2e-2}
+    assert allowance({"y": y}, (), "bf16", proto).allowed == {"y": 1.6e-2}

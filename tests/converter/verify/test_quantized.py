@@ -181,9 +181,9 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
 def test_what_is_allowed_in_any_case_is_allowed(tmp_path: Path) -> None:
     y, best = X @ W, (X @ W).argmax(1)
     plain, floors = {"y": y, "best": best}, {"y": 0.07, "best": 0.25}
-    assert allowance(plain, plain, "tf32", original(tmp_path).proto, floors).allowed == floors
+    assert allowance(plain, (plain,), "tf32", original(tmp_path).proto, floors).allowed == floors
     half = {"y": y * np.float32(1.1), "best": np.where(np.arange(64) < 32, best, best + 1)}
-    more = allowance(plain, half, "tf32", original(tmp_path / "again").proto, floors)
+    more = allowance(plain, (half,), "tf32", original(tmp_path / "again").proto, floors)
     assert more.allowed["y"] == pytest.approx(0.2 * (1 + 2 / y.size**0.5), rel=1e-3)
     assert "best" not in more.allowed
 
@@ -192,5 +192,5 @@ def test_what_is_allowed_in_any_case_is_allowed(tmp_path: Path) -> None:
 def test_of_few_numbers_more_is_allowed(numbers: int, times: float, tmp_path: Path) -> None:
     """With one or two it is chance whose errors cancel; with many it is twice what the rounding changes."""
     y = np.linspace(1, 2, numbers, dtype=np.float32)
-    found = allowance({"y": y}, {"y": y * np.float32(1.01)}, "tf32", original(tmp_path).proto).allowed
+    found = allowance({"y": y}, ({"y": y * np.float32(1.01)},), "tf32", original(tmp_path).proto).allowed
     assert found["y"] == pytest.approx(times * 0.01, rel=1e-3)

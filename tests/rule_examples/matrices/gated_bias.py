@@ -28,6 +28,10 @@ _FORMS = {
     "ReGLU": f"{_HALVES} a = Relu (g) y = Mul (h, a)",
     "two products": """h = MatMul (x, narrow) n = MatMul (x, narrow) g = Add (n, few)
  a = Relu (g) y = Mul (h, a)""",
+    "Relu times a number": "n = MatMul (x, narrow) g = Add (n, few) a = Relu (g) y = Mul (half, a)",
+    "Gelu times a number": "n = MatMul (x, narrow) g = Add (n, few) a = Gelu (g) y = Mul (a, scale)",
+    "GELU with Erf times a number": f"""n = MatMul (x, narrow) g = Add (n, few) {_ERF} u = Mul (g, t)
+ a = Mul (half, u) y = Mul (a, scale)""",
     "a gate in float32 of float16": """k = Cast <to = 10> (x) v = Cast <to = 10> (weight) b = Cast <to = 10> (bias)
  m = MatMul (k, v) p = Add (m, b) h, j = Split <axis = -1, num_outputs = 2> (p) g = Cast <to = 1> (j) """
     + _ERF

@@ -7,7 +7,7 @@ with powers of two and put together as a number, or the other way round.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.bits.float_formats import FORMATS, bits_of, number_of
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
 from trtsmith.importers.dtypes import BITS, NUMBERS
@@ -29,14 +29,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     w = Writer(node)
     if source == target or (source in integers and target in integers):
-        w.do("Cast", "x0", result="y0", to=number)
-        return Replacement(w.nodes(), "a Cast")
+        return Replacement(w.finish(w.Cast(w.x[0], to=number)), "a Cast")
     if source in FORMATS and target in LEGAL_INTEGERS:
-        bits = bits_of(w, FORMATS[source], LEGAL_INTEGERS[target], w.cast("x0", "float32"))
-        w.cast(bits, target, "y0")
+        bits = bits_of(w, FORMATS[source], LEGAL_INTEGERS[target], w.Cast(w.x[0], to="float32"))
+        result = w.Cast(bits, to=target)
     elif source in LEGAL_INTEGERS and target in FORMATS:
         legal = LEGAL_INTEGERS[source]
-        w.cast(number_of(w, FORMATS[target], legal, w.cast("x0", legal.dtype)), target, "y0")
+        result = w.Cast(number_of(w, FORMATS[target], legal, w.Cast(w.x[0], to=legal.dtype)), to=target)
     else:
         return Refusal(
             f"BitCast from {source or 'an unknown type'} to {target or f'element type {number}'}",
@@ -44,7 +43,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "write two BitCasts, with an integer in between",
         )
     return Replacement(
-        w.nodes(),
+        w.finish(result),
         "sign, exponent and fraction by arithmetic",
         numerics=_DOUBLE if "float64" in (source, target) else _NAN,
     )

@@ -7,7 +7,7 @@ to the right, as ONNX prescribes from opset 28 on (earlier opsets leave it open)
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS, LegalInteger
 
 
@@ -22,25 +22,24 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     legal = LEGAL_INTEGERS[dtype]
     w = Writer(node)
-    a, given = w.cast("x0", legal.dtype), w.cast("x1", legal.dtype)
-    zero, width = w.const(legal.constant(0)), w.const(legal.constant(legal.width))
-    beyond = w.do("Or", w.do("Less", given, zero), w.do("Greater", given, width))
+    a, given = w.Cast(w.x[0], to=legal.dtype), w.Cast(w.x[1], to=legal.dtype)
+    zero, width = w.constant(legal.constant(0)), w.constant(legal.constant(legal.width))
+    beyond = w.Or(w.Less(given, zero), w.Greater(given, width))
     step = _signed if legal.signed else _unsigned
-    result = step(w, legal, a, w.do("Where", beyond, width, given), direction == "LEFT", dtype != "uint64")
-    w.cast(result, dtype, "y0")
-    return Replacement(w.nodes(), "arithmetic with powers of two")
+    result = step(w, legal, a, w.Where(beyond, width, given), direction == "LEFT", dtype != "uint64")
+    return Replacement(w.finish(w.Cast(result, to=dtype)), "arithmetic with powers of two")
 
 
-def _unsigned(w: Writer, legal: LegalInteger, a: str, n: str, left: bool, arithmetic: bool) -> str:
+def _unsigned(w: Writer, legal: LegalInteger, a: Value, n: Value, left: bool, arithmetic: bool) -> Value:
     """Shifts unsigned numbers: left, as (a mod 2^(width - n)) * 2^n. The type has room for 2^width."""
     powers = [1 << n for n in range(legal.width + 1)]  # by shift
-    factor = w.do("Gather", legal.constant(powers), n)
+    factor = w.Gather(legal.constant(powers), n)
     if not left:
-        return w.do("Div", a, factor)
-    return w.do("Mul", w.do("Mod", a, w.do("Gather", legal.constant(powers[::-1]), n)), factor)
+        return w.Div(a, factor)
+    return w.Mul(w.Mod(a, w.Gather(legal.constant(powers[::-1]), n)), factor)
 
 
-def _signed(w: Writer, legal: LegalInteger, a: str, n: str, left: bool, arithmetic: bool) -> str:
+def _signed(w: Writer, legal: LegalInteger, a: Value, n: Value, left: bool, arithmetic: bool) -> Value:
     """Tables are by shift, 0 to the width. A power that the type lacks is 1: what it multiplies or divides is 0, or not
     used.
 
@@ -48,10 +47,10 @@ def _signed(w: Writer, legal: LegalInteger, a: str, n: str, left: bool, arithmet
     unsigned type are moved.
     """
     width, top = legal.width, legal.width - 1
-    zero = w.const(legal.constant(0))
+    zero = w.constant(legal.constant(0))
 
-    def looked_up(*table: int) -> str:
-        return w.do("Gather", legal.constant(table), n)
+    def looked_up(*table: int) -> Value:
+        return w.Gather(legal.constant(table), n)
 
     magnitude, negative = legal.magnitude(w, a)
     power = looked_up(*(1 << n if n < top else 1 for n in range(width + 1)))
@@ -59,14 +58,14 @@ def _signed(w: Writer, legal: LegalInteger, a: str, n: str, left: bool, arithmet
         extension = -1 if arithmetic else 0
         signs = (-(1 << top), *((extension or 1) << (top - n) for n in range(1, width)), extension)
         in_range = looked_up(*(int(n < top) for n in range(width + 1)))
-        moved = w.do("Mul", w.do("Div", magnitude, power), in_range)
-        return w.do("Add", moved, w.do("Where", negative, looked_up(*signs), zero))
+        moved = w.Mul(w.Div(magnitude, power), in_range)
+        return w.Add(moved, w.Where(negative, looked_up(*signs), zero))
     keep = looked_up(1, *(1 << (top - n) for n in range(1, width)), 1)
-    moved = w.do("Mul", w.do("Mod", magnitude, keep), power)
+    moved = w.Mul(w.Mod(magnitude, keep), power)
     # The bit that arrives at the top is the sign, which no product gives without overflow.
-    arriving = w.do("Mod", w.do("Div", magnitude, keep), legal.constant(2))
-    sign = w.do("Mul", arriving, looked_up(0, *(-(1 << top) for _ in range(1, width)), 0))
-    return w.do("Where", w.do("Equal", n, zero), a, w.do("Add", moved, sign))
+    arriving = w.Mod(w.Div(magnitude, keep), legal.constant(2))
+    sign = w.Mul(arriving, looked_up(0, *(-(1 << top) for _ in range(1, width)), 0))
+    return w.Where(w.Equal(n, zero), a, w.Add(moved, sign))
 
 
 BIT_SHIFT = NodeRule(

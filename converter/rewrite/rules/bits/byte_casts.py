@@ -8,7 +8,7 @@ type). Of the pairs of all other types it drops only what the type in between ro
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -30,15 +30,14 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if (node.dtype(0), target) not in _TARGETS or node.opset < oldest:
         return None
     w = Writer(node)
-    wide = w.cast("x0", "int32")
+    wide = w.Cast(w.x[0], to="int32")
     if target == NUMBERS["bool"]:
-        w.do("Not", w.do("Equal", wide, w.number(0, "int32")), result="y0")
+        result = w.Not(w.Equal(wide, w.number(0, "int32")))
     else:
-        above = w.do("Greater", wide, w.number(127, "int32"))
-        wrapped = w.do("Sub", wide, w.number(256, "int32"))
-        w.cast(w.do("Where", above, wrapped, wide), "int8", result="y0")
+        above = w.Greater(wide, w.number(127, "int32"))
+        result = w.Cast(w.Where(above, w.Sub(wide, w.number(256, "int32")), wide), to="int8")
     return Replacement(
-        w.nodes(), "a comparison", notes=(node.because(_FAULTS, "it is written with a comparison"),)
+        w.finish(result), "a comparison", notes=(node.because(_FAULTS, "it is written with a comparison"),)
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LegalInteger
 
 _SINGLE = 23
@@ -44,68 +44,65 @@ FORMATS: Mapping[str, FloatFormat] = {
 }
 
 
-def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: str) -> str:
+def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: Value) -> Value:
     """The bits, an integer of the legal type, of the float32 `value`, which a number of the format became.
 
     The size is brought into [1, 2) by powers of two, which counts the exponent. Below the format's least normal number
     it is a multiple of the least one instead.
     """
-    zero, zero_f = w.const(legal.constant(0)), w.number(0, "float32")
-    size = part = w.do("Abs", value)
-    exponent = ""
+    zero = w.constant(legal.constant(0))
+    size = part = w.Abs(value)
+    exponent = zero
     for _ in range(2):
-        low = w.do("Less", part, w.number(1, "float32"))
-        less = w.do("Where", low, legal.constant(-100), zero)
-        part = w.do("Where", low, w.do("Mul", part, w.number(2.0**100, "float32")), part)
-        exponent = w.do("Add", exponent, less) if exponent else less
+        low = w.Less(part, 1.0)
+        less = w.Where(low, legal.constant(-100), zero)
+        part = w.Where(low, w.Mul(part, 2.0**100), part)
+        exponent = less if exponent is zero else w.Add(exponent, less)
     for step in _STEPS:
-        big = w.do("GreaterOrEqual", part, w.number(2.0**step, "float32"))
-        part = w.do("Where", big, w.do("Mul", part, w.number(2.0**-step, "float32")), part)
-        exponent = w.do("Add", exponent, w.do("Where", big, legal.constant(step), zero))
-    whole = w.cast(w.do("Mul", part, w.number(2.0**_SINGLE, "float32")), legal.dtype)
+        big = w.GreaterOrEqual(part, 2.0**step)
+        part = w.Where(big, w.Mul(part, 2.0**-step), part)
+        exponent = w.Add(exponent, w.Where(big, legal.constant(step), zero))
+    whole = w.Cast(w.Mul(part, 2.0**_SINGLE), to=legal.dtype)
     narrowing = legal.constant(1 << abs(_SINGLE - form.fraction))
-    fraction = w.do("Sub", whole, legal.constant(1 << _SINGLE))
-    fraction = w.do("Div" if form.fraction <= _SINGLE else "Mul", fraction, narrowing)
-    stored = w.do("Add", exponent, legal.constant(form.bias))
-    normal = w.do("Add", w.do("Mul", stored, legal.constant(1 << form.fraction)), fraction)
+    fraction = w.Sub(whole, legal.constant(1 << _SINGLE))
+    fraction = w.write("Div" if form.fraction <= _SINGLE else "Mul", fraction, narrowing)
+    stored = w.Add(exponent, legal.constant(form.bias))
+    normal = w.Add(w.Mul(stored, legal.constant(1 << form.fraction)), fraction)
     to_unit = form.bias - 1 + form.fraction  # the least number is 2^-to_unit
     if form.exponent < 11:
-        below = w.do("Less", stored, legal.constant(1))
+        below = w.Less(stored, legal.constant(1))
         factors = 2.0 ** min(to_unit, 100), 2.0 ** (to_unit - min(to_unit, 100))
     else:  # float32 has no denormals of float64, whose exponents go further: zero is all that is below
-        below, factors = w.do("Equal", size, zero_f), (1.0, 1.0)
-    multiple = w.do(
-        "Mul", w.do("Mul", size, w.number(factors[0], "float32")), w.number(factors[1], "float32")
-    )
-    denormal = w.cast(w.do("Where", below, multiple, zero_f), legal.dtype)
+        below, factors = w.Equal(size, 0.0), (1.0, 1.0)
+    multiple = w.Mul(w.Mul(size, factors[0]), factors[1])
+    denormal = w.Cast(w.Where(below, multiple, 0.0), to=legal.dtype)
     infinity, nan = form.infinite << form.fraction, (2 * form.infinite + 1) << (form.fraction - 1)
-    unsigned = w.do("Where", below, denormal, normal)
-    is_infinite = w.do("Equal", size, w.number(np.inf, "float32"))
-    unsigned = w.do("Where", is_infinite, legal.constant(infinity), unsigned)
-    unsigned = w.do("Where", w.do("IsNaN", value), legal.constant(nan), unsigned)
-    less = w.do("Less", value, zero_f)
-    negative = w.do("Or", less, w.do("Less", w.do("Reciprocal", value), zero_f))
-    return w.do("Add", unsigned, w.do("Where", negative, _sign_bit(form, legal), zero))
+    unsigned = w.Where(below, denormal, normal)
+    unsigned = w.Where(w.Equal(size, np.inf), legal.constant(infinity), unsigned)
+    unsigned = w.Where(w.IsNaN(value), legal.constant(nan), unsigned)
+    less = w.Less(value, 0.0)
+    negative = w.Or(less, w.Less(w.Reciprocal(value), 0.0))
+    return w.Add(unsigned, w.Where(negative, _sign_bit(form, legal), zero))
 
 
-def number_of(w: Writer, form: FloatFormat, legal: LegalInteger, bits: str) -> str:
+def number_of(w: Writer, form: FloatFormat, legal: LegalInteger, bits: Value) -> Value:
     """A float32 from its bits, an integer of the legal type: significand in [1, 2), times a power of two."""
-    zero, unit = w.const(legal.constant(0)), w.const(legal.constant(1 << form.fraction))
-    sign_bit = w.const(_sign_bit(form, legal))
+    zero, unit = w.constant(legal.constant(0)), w.constant(legal.constant(1 << form.fraction))
+    sign_bit = w.constant(_sign_bit(form, legal))
     exponents = np.maximum(np.arange(form.infinite + 1), 1) - float(form.bias)
     with np.errstate(over="ignore", under="ignore"):
         powers = np.exp2(exponents).astype(np.float32)
     powers[-1] = 1  # not used: its product would warn
-    negative = w.do("Less", bits, zero) if legal.signed else w.do("GreaterOrEqual", bits, sign_bit)
-    unsigned = w.do("Sub", bits, w.do("Where", negative, sign_bit, zero))
-    stored, fraction = w.do("Div", unsigned, unit), w.do("Mod", unsigned, unit)
-    whole = w.do("Add", fraction, w.do("Where", w.do("Greater", stored, zero), unit, zero))
-    significand = w.do("Mul", w.cast(whole, "float32"), w.number(2.0**-form.fraction, "float32"))
-    size = w.do("Mul", significand, w.do("Gather", powers, stored, axis=0))
-    nan, infinity = w.number(np.nan, "float32"), w.number(np.inf, "float32")
-    special = w.do("Where", w.do("Greater", fraction, zero), nan, infinity)
-    absolute = w.do("Where", w.do("Equal", stored, legal.constant(form.infinite)), special, size)
-    return w.do("Where", negative, w.do("Neg", absolute), absolute)
+    negative = w.Less(bits, zero) if legal.signed else w.GreaterOrEqual(bits, sign_bit)
+    unsigned = w.Sub(bits, w.Where(negative, sign_bit, zero))
+    stored, fraction = w.Div(unsigned, unit), w.Mod(unsigned, unit)
+    whole = w.Add(fraction, w.Where(w.Greater(stored, zero), unit, zero))
+    significand = w.Mul(w.Cast(whole, to="float32"), 2.0**-form.fraction)
+    size = w.Mul(significand, w.Gather(powers, stored, axis=0))
+    nan, infinity = np.nan, np.inf
+    special = w.Where(w.Greater(fraction, zero), nan, infinity)
+    absolute = w.Where(w.Equal(stored, legal.constant(form.infinite)), special, size)
+    return w.Where(negative, w.Neg(absolute), absolute)
 
 
 def _sign_bit(form: FloatFormat, legal: LegalInteger) -> np.ndarray:

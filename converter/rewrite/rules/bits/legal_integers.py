@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class LegalInteger:
     def constant(self, value: object) -> np.ndarray:
         return np.array(value, self.dtype)
 
-    def magnitude(self, w: Writer, value: str) -> tuple[str, str]:
-        """The magnitude of a cast value, and for a signed type whether it is negative, else "".
+    def magnitude(self, w: Writer, value: Value) -> tuple[Value, Value | None]:
+        """The magnitude of a cast value, and for a signed type whether it is negative.
 
         No step overflows: a negative x less the lowest value is x + 2^(width - 1).
         """
         if not self.signed:
-            return w.do("Identity", value), ""
+            return value, None
         zero = self.constant(0)
-        negative = w.do("Less", value, zero)
-        return w.do("Sub", value, w.do("Where", negative, self.lowest, zero)), negative
+        negative = w.Less(value, zero)
+        return w.Sub(value, w.Where(negative, self.lowest, zero)), negative
 
 
 LEGAL_INTEGERS: Mapping[str, LegalInteger] = {

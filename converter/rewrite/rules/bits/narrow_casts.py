@@ -8,7 +8,7 @@ of zero, as it was.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -34,12 +34,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if bounds is None or not low <= bounds[0] <= bounds[1] <= high:
         return None
     w = Writer(node)
-    value = w.value(inner.input(0))
-    if to == NUMBERS["int32"]:
-        w.cast(value, "int32", "y0")
-    else:
-        w.do("Cast", w.cast(value, "int32"), result="y0", to=to)
-    return Replacement(w.nodes(), f"without {narrow}, whose range the value has anyway")
+    whole = w.Cast(inner.input(0), to="int32")
+    result = whole if to == NUMBERS["int32"] else w.Cast(whole, to=to)
+    return Replacement(w.finish(result), f"without {narrow}, whose range the value has anyway")
 
 
 def _bounds(clip: NodeView) -> tuple[float, float] | None:

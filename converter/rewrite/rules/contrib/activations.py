@@ -11,7 +11,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import halves
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     fast_gelu,
@@ -20,44 +20,43 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     unknown_type,
 )
 
-Body = Callable[[Writer, str], str | Refusal]
+Body = Callable[[Writer, str], tuple[Value, ...] | Value | Refusal]
 
 
-def _bias_gelu(w: Writer, dtype: str) -> str:
-    return gelu(w, w.do("Add", "x0", "x1"), dtype, "y0")
+def _bias_gelu(w: Writer, dtype: str) -> Value:
+    return gelu(w, w.Add(w.x[0], w.x[1]), dtype)
 
 
-def _fast_gelu(w: Writer, dtype: str) -> str:
-    data = w.do("Add", "x0", "x1") if w.node.input(1) else w.do("Identity", "x0")
-    return fast_gelu(w, data, dtype, "y0")
+def _fast_gelu(w: Writer, dtype: str) -> Value:
+    data = w.Add(w.x[0], w.x[1]) if w.node.input(1) else w.x[0]
+    return fast_gelu(w, data, dtype)
 
 
-def _quick_gelu(w: Writer, dtype: str) -> str:
+def _quick_gelu(w: Writer, dtype: str) -> Value:
     alpha = w.number(w.node.attributes.get("alpha", 1.702), dtype)
-    return w.do("Mul", "x0", w.do("Sigmoid", w.do("Mul", "x0", alpha)), result="y0")
+    return w.Mul(w.x[0], w.Sigmoid(w.Mul(w.x[0], alpha)))
 
 
-def _bias_split_gelu(w: Writer, dtype: str) -> str:
+def _bias_split_gelu(w: Writer, dtype: str) -> Value:
     """(a, b) = halves of x + bias in the last axis; a * gelu(b)."""
-    w.many("Split", [w.do("Add", "x0", "x1")], ["left", "right"], axis=-1, **halves(w.node))
-    return w.do("Mul", "left", gelu(w, "right", dtype), result="y0")
+    left, right = w.Split(w.Add(w.x[0], w.x[1]), outputs=2, axis=-1, **halves(w.node))
+    return w.Mul(left, gelu(w, right, dtype))
 
 
-def _bias_add(w: Writer, dtype: str) -> str:
-    return w.do("Add", w.do("Add", "x0", "x1"), "x2", result="y0")
+def _bias_add(w: Writer, dtype: str) -> Value:
+    return w.Add(w.Add(w.x[0], w.x[1]), w.x[2])
 
 
-def _bias_softmax(w: Writer, dtype: str) -> str:
+def _bias_softmax(w: Writer, dtype: str) -> Value:
     """Softmax over all dimensions from `axis` on, as one; the bias broadcasts as numpy's does."""
     axis, rank = w.node.attributes.get("axis", 1), w.node.rank(0)
-    total = w.do("Add", "x0", "x1")
+    total = w.Add(w.x[0], w.x[1])
     if axis == -1 or (rank is not None and axis == rank - 1):
-        return w.do("Softmax", total, result="y0", axis=-1)
-    soft = w.do("Softmax", w.do("Flatten", total, axis=axis), axis=-1)
-    return w.do("Reshape", soft, w.do("Shape", total), result="y0")
+        return w.Softmax(total, axis=-1)
+    return w.Reshape(w.Softmax(w.Flatten(total, axis=axis), axis=-1), w.Shape(total))
 
 
-def _bias_dropout(w: Writer, dtype: str) -> str | Refusal:
+def _bias_dropout(w: Writer, dtype: str) -> tuple[Value, Value] | Refusal:
     """Nothing is dropped but in training: (data + bias) + residual."""
     node = w.node
     training = node.constant(4)
@@ -67,11 +66,9 @@ def _bias_dropout(w: Writer, dtype: str) -> str | Refusal:
             "inference",
             "export the model in evaluation mode, or freeze training_mode to false",
         )
-    total = w.do("Add", "x0", "x1")
-    if node.used(1):
-        every = numpy_helper.from_array(np.ones(1, bool))
-        w.do("ConstantOfShape", w.do("Shape", total), result="y1", value=every)
-    return w.do("Add", total, "x2", result="y0") if node.input(2) else w.do("Identity", total, result="y0")
+    total = w.Add(w.x[0], w.x[1])
+    every = w.ConstantOfShape(w.Shape(total), value=numpy_helper.from_array(np.ones(1, bool)))
+    return w.Add(total, w.x[2]) if node.input(2) else total, every
 
 
 _BODIES: Mapping[str, tuple[Body, str]] = {
@@ -91,10 +88,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return unknown_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    written = body(w, dtype)
-    if isinstance(written, Refusal):
-        return written
-    return Replacement(w.nodes(), f"{node.op_type} as {what}")
+    made = body(w, dtype)
+    if isinstance(made, Refusal):
+        return made
+    results = made if isinstance(made, tuple) else (made,)
+    return Replacement(w.finish(*results), f"{node.op_type} as {what}")
 
 
 CONTRIB_ACTIVATIONS = NodeRule(

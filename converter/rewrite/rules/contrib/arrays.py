@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 
 
@@ -16,8 +16,8 @@ def _expand_dims(node: NodeView) -> Replacement | Refusal | None:
     if axis is None:
         fix = f"freeze it: --freeze {node.input(1)}=VALUE"
         return Refusal(f"the axis ({node.input(1)!r}) is computed at run time", "a constant", fix)
-    body = f"y0 = Unsqueeze <axes = [{int(axis.reshape(-1)[0])}]> (x0)"
-    return Replacement(statements(node, body), "Unsqueeze")
+    w = Writer(node)
+    return Replacement(w.finish(w.Unsqueeze(w.x[0], axes=[int(axis.reshape(-1)[0])])), "Unsqueeze")
 
 
 def _range(node: NodeView) -> Replacement | Refusal | None:
@@ -27,8 +27,8 @@ def _range(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0)
     if dtype is None:
         return unknown_type(node)
-    one = np.array(1, dtype)
-    return Replacement(statements(node, "y0 = Range (x0, x1, one)", one=one), "Range with a step of one")
+    w = Writer(node)
+    return Replacement(w.finish(w.Range(*w.x[:2], np.array(1, dtype))), "Range with a step of one")
 
 
 _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {

@@ -6,16 +6,16 @@ TensorRT takes it for ONNX's operator of that name, whose inputs are others, so 
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     added_to_scores,
     attend,
     behind,
     heads,
+    stacked,
     too_old,
     uneven,
     unstacked,
-    write_present,
 )
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -36,17 +36,17 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return fault
     scale = node.attributes.get("scale") or (sizes[0] // count) ** -0.5
     w = Writer(node)
-    product = w.do("MatMul", "x0", "x1")
-    projected = w.do("Add", product, "x2") if node.input(2) else w.do("Identity", product)
+    product = w.MatMul(w.x[0], w.x[1])
+    projected = w.Add(product, w.x[2]) if node.input(2) else product
     query, new_key, new_value = (heads(w, part, count) for part in w.split(projected, sizes, 2))
-    key, value, past = behind(w, unstacked(w, "x4") if node.input(4) else None, new_key, new_value)
-    if node.used(1):
-        write_present(w, key, value)
+    key, value, past = behind(w, unstacked(w, w.x[4]) if node.input(4) else None, new_key, new_value)
     added = added_to_scores(w, 3, query, key, past, dtype)
     if isinstance(added, Refusal):
         return added
-    attend(w, query, key, value, scale, added, dtype)
-    return Replacement(w.nodes(), "a projection and the attention of its parts")
+    result, _ = attend(w, query, key, value, scale, added, dtype)
+    return Replacement(
+        w.finish(result, stacked(w, key, value)), "a projection and the attention of its parts"
+    )
 
 
 def _unsupported(node: NodeView) -> Refusal | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 
 OLDEST = 11
@@ -38,47 +38,49 @@ def uneven(node: NodeView, count: int, width: int | None, name: str = "num_heads
     )
 
 
-def heads(w: Writer, data: str, count: int, size: int = -1) -> str:
+def heads(w: Writer, data: Value, count: int, size: int = -1) -> Value:
     """(batch, length, heads * size) as (batch, heads, length, size)."""
-    return w.transpose(w.reshape(data, [0, 0, count, size]), [0, 2, 1, 3])
+    return w.Transpose(w.Reshape(data, shape=[0, 0, count, size]), perm=[0, 2, 1, 3])
 
 
-def length(w: Writer, data: str, axis: int) -> str:
+def length(w: Writer, data: Value, axis: int) -> Value:
     """One size of a value, as a scalar."""
-    return w.do("Gather", w.do("Shape", data), np.array(axis))
+    return w.Gather(w.Shape(data), axis)
 
 
-def counted(w: Writer, count: str) -> str:
-    """0, 1, ... `count` - 1; `count` names a scalar."""
-    return w.do("Range", np.array(0), count, np.array(1))
+def counted(w: Writer, count: Value) -> Value:
+    """0, 1, ... `count` - 1; `count` is a scalar."""
+    return w.Range(0, count, 1)
 
 
-def unstacked(w: Writer, past: str) -> tuple[str, str]:
+def unstacked(w: Writer, past: Value) -> tuple[Value, Value]:
     """Keys and values of (2, batch, heads, length, size)."""
-    key, value = (w.squeeze(part, [0]) for part in w.split(past, [1, 1], 0))
+    key, value = (w.Squeeze(part, axes=[0]) for part in w.split(past, [1, 1], 0))
     return key, value
 
 
-def write_present(w: Writer, key: str, value: str) -> None:
-    """The inverse of `unstacked`, as output 1."""
-    w.concat([w.unsqueeze(key, [0]), w.unsqueeze(value, [0])], 0, "y1")
+def stacked(w: Writer, key: Value, value: Value) -> Value:
+    """The inverse of `unstacked`."""
+    return w.Concat(w.Unsqueeze(key, axes=[0]), w.Unsqueeze(value, axes=[0]), axis=0)
 
 
-def behind(w: Writer, past: tuple[str, str] | None, key: str, value: str) -> tuple[str, str, str]:
-    """Keys and values of the past (names, if there is one) and the new ones; the length of the past."""
+def behind(
+    w: Writer, past: tuple[Value, Value] | None, key: Value, value: Value
+) -> tuple[Value, Value, Value]:
+    """Keys and values of the past (if there is one) and the new ones; the length of the past."""
     if past is None:
-        return w.do("Identity", key), w.do("Identity", value), w.const(np.array(0))
-    return w.concat([past[0], key], 2), w.concat([past[1], value], 2), length(w, past[0], 2)
+        return key, value, w.constant(0)
+    return w.Concat(past[0], key, axis=2), w.Concat(past[1], value, axis=2), length(w, past[0], 2)
 
 
-def _padding(w: Writer, index: int, keys: str, dtype: str) -> str | Refusal:
-    """What the padding mask (input `index`) adds to the scores; `keys` names the (batch, heads, length, size) keys."""
+def _padding(w: Writer, index: int, keys: Value, dtype: str) -> Value | Refusal:
+    """What the padding mask (input `index`) adds to the scores; keys: (batch, heads, length, size)."""
     node = w.node
     dims, batch = node.dims(index), (node.dims(0) or (None,))[0]
     if dims is None:
         return unknown(node, index, "the rank")
     if len(dims) in (2, 3):
-        flat = w.do("Greater", w.cast(f"x{index}", "int32"), w.number(0, "int32"))
+        flat = w.Greater(w.Cast(w.x[index], to="int32"), w.number(0, "int32"))
         kept = w.unsqueeze(flat, [1, 2] if len(dims) == 2 else [1])
     else:
         form = _lengths(dims, batch)
@@ -88,19 +90,16 @@ def _padding(w: Writer, index: int, keys: str, dtype: str) -> str | Refusal:
                 "a mask of shape (batch, keys) or (batch, queries, keys), or lengths of shape (batch) or (2 * batch)",
                 "export the model with a fixed batch, or with a mask of two dimensions",
             )
-        ends = w.cast(f"x{index}", "int64")
-        if form == "ends":
-            ends = w.do("Identity", ends)
-        else:
-            w.many("Split", [ends], ["last", "first"], axis=0, **halves(node))
-            ends = "last"
+        ends = w.Cast(w.x[index], to="int64")
+        first = None
+        if form == "both":
+            ends, first = w.Split(ends, outputs=2, axis=0, **halves(node))
         place = counted(w, length(w, keys, 2))
-        kept = w.do("Less", place, w.unsqueeze(ends, [1, 2, 3]))
-        if form != "ends":
-            early = w.do("Less", place, w.unsqueeze("first", [1, 2, 3]))
-            kept = w.do("And", kept, w.do("Not", early))
+        kept = w.Less(place, w.Unsqueeze(ends, axes=[1, 2, 3]))
+        if first is not None:
+            kept = w.And(kept, w.Not(w.Less(place, w.Unsqueeze(first, axes=[1, 2, 3]))))
     filtered = w.number(node.attributes.get("mask_filter_value", FILTER), dtype)
-    return w.do("Where", kept, w.number(0.0, dtype), filtered)
+    return w.Where(kept, w.number(0.0, dtype), filtered)
 
 
 def halves(node: NodeView) -> dict[str, int]:
@@ -119,18 +118,20 @@ def _lengths(dims: tuple[Dim, ...], batch: Dim) -> str | None:
     return None
 
 
-def _causal(w: Writer, queries: str, keys: str, past: str, dtype: str) -> str:
-    """The type's lowest value where a key lies ahead of its query; `past` names the number of keys before the first."""
+def _causal(w: Writer, queries: Value, keys: Value, past: Value, dtype: str) -> Value:
+    """The type's lowest value where a key lies ahead of its query; past: the number of keys before the first."""
     bottom = np.finfo(dtype).min if dtype != "bfloat16" else -((2 - 2**-7) * 2.0**127)
     rows, columns = (counted(w, length(w, data, 2)) for data in (queries, keys))
-    ahead = w.do("Greater", columns, w.reshape(w.do("Add", rows, past), [-1, 1]))
-    return w.do("Where", ahead, w.number(float(bottom), dtype), w.number(0.0, dtype))
+    ahead = w.Greater(columns, w.Reshape(w.Add(rows, past), shape=[-1, 1]))
+    return w.Where(ahead, w.number(float(bottom), dtype), w.number(0.0, dtype))
 
 
-def added_to_scores(w: Writer, mask: int, query: str, key: str, past: str, dtype: str) -> list[str] | Refusal:
+def added_to_scores(
+    w: Writer, mask: int, query: Value, key: Value, past: Value, dtype: str
+) -> list[Value] | Refusal:
     """What Attention and MultiHeadAttention add to the scores: the padding mask (input `mask`), what lies ahead, the
     bias (input 5)."""
-    added: list[str] = []
+    added: list[Value] = []
     if w.node.input(mask):
         hidden = _padding(w, mask, key, dtype)
         if isinstance(hidden, Refusal):
@@ -138,21 +139,18 @@ def added_to_scores(w: Writer, mask: int, query: str, key: str, past: str, dtype
         added.append(hidden)
     if w.node.attributes.get("unidirectional"):
         added.append(_causal(w, query, key, past, dtype))
-    return [*added, *(["x5"] if w.node.input(5) else [])]
+    return [*added, *([w.x[5]] if w.node.input(5) else [])]
 
 
 def attend(
-    w: Writer, query: str, key: str, value: str, scale: float, added: list[str], dtype: str, scores: str = ""
-) -> str:
-    """softmax(query key' scale + added...) value, as (batch, length, heads * size).
+    w: Writer, query: Value, key: Value, value: Value, scale: float, added: list[Value], dtype: str
+) -> tuple[Value, Value]:
+    """softmax(query key' scale + added...) value, as (batch, length, heads * size), and the scores before the softmax.
 
-    Vaswani et al., arXiv 1706.03762. `scores`: the name to give the scores before the softmax, if they are asked for.
+    Vaswani et al., arXiv 1706.03762.
     """
-    product = w.do("MatMul", query, w.transpose(key, [0, 1, 3, 2]))
-    total = w.do("Mul", product, w.number(scale, dtype))
-    for name in added:
-        total = w.do("Add", total, name)
-    if scores:
-        w.do("Identity", total, result=scores)
-    attended = w.do("MatMul", w.do("Softmax", total, axis=3), value)
-    return w.reshape(w.transpose(attended, [0, 2, 1, 3]), [0, 0, -1], "y0")
+    scores = w.Mul(w.MatMul(query, w.Transpose(key, perm=[0, 1, 3, 2])), w.number(scale, dtype))
+    for more in added:
+        scores = w.Add(scores, more)
+    attended = w.MatMul(w.Softmax(scores, axis=3), value)
+    return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, -1]), scores

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.dtypes import FLOATS
 
 ADVICE = (
@@ -41,27 +41,26 @@ def unknown(node: NodeView, index: int, what: str) -> Refusal:
     )
 
 
-def gelu(w: Writer, data: str, dtype: str, result: str = "") -> str:
+def gelu(w: Writer, data: Value, dtype: str) -> Value:
     """x / 2 * (1 + erf(x / sqrt 2)); Hendrycks and Gimpel, arXiv 1606.08415."""
     if w.node.opset >= 20:
-        return w.do("Gelu", data, result=result)
-    more = w.do("Add", w.do("Erf", w.do("Mul", data, w.number(0.5**0.5, dtype))), w.number(1.0, dtype))
-    return w.do("Mul", w.do("Mul", data, w.number(0.5, dtype)), more, result=result)
+        return w.Gelu(data)
+    more = w.Add(w.Erf(w.Mul(data, w.number(0.5**0.5, dtype))), w.number(1.0, dtype))
+    return w.Mul(w.Mul(data, w.number(0.5, dtype)), more)
 
 
-def fast_gelu(w: Writer, data: str, dtype: str, result: str = "") -> str:
+def fast_gelu(w: Writer, data: Value, dtype: str) -> Value:
     """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), the same paper's approximation."""
     if w.node.opset >= 20:
-        return w.do("Gelu", data, result=result, approximate="tanh")
+        return w.Gelu(data, approximate="tanh")
     linear = (2 / np.pi) ** 0.5
-    bent = w.do("Mul", w.do("Mul", data, data), w.number(0.044715 * linear, dtype))
-    inner = w.do("Mul", data, w.do("Add", bent, w.number(linear, dtype)))
-    more = w.do("Add", w.do("Tanh", inner), w.number(1.0, dtype))
-    return w.do("Mul", w.do("Mul", data, w.number(0.5, dtype)), more, result=result)
+    bent = w.Mul(w.Mul(data, data), w.number(0.044715 * linear, dtype))
+    inner = w.Mul(data, w.Add(bent, w.number(linear, dtype)))
+    return w.Mul(w.Mul(data, w.number(0.5, dtype)), w.Add(w.Tanh(inner), w.number(1.0, dtype)))
 
 
-def silu(w: Writer, data: str, result: str = "") -> str:
-    return w.do("Mul", data, w.do("Sigmoid", data), result=result)
+def silu(w: Writer, data: Value) -> Value:
+    return w.Mul(data, w.Sigmoid(data))
 
 
 _DEFAULTS: Mapping[str, tuple[tuple[str, float], ...]] = {
@@ -79,44 +78,41 @@ _DEFAULTS: Mapping[str, tuple[tuple[str, float], ...]] = {
 """By activation, its parameters in the order in which `activation_params` has them, with ONNX's defaults."""
 
 
-def activation(
-    w: Writer, data: str, name: str, parameters: Sequence[float], dtype: str, result: str = ""
-) -> str | None:
+def activation(w: Writer, data: Value, name: str, parameters: Sequence[float], dtype: str) -> Value | None:
     """An activation that onnxruntime fuses into another node; None for one that is not known."""
     if not name:
-        return w.do("Identity", data, result=result)
+        return data
     if name == "Gelu":
-        return gelu(w, data, dtype, result)
+        return gelu(w, data, dtype)
     if name == "HardSwish":
-        gate = w.do("HardSigmoid", data, alpha=float(np.float32(1 / 6)), beta=0.5)
-        return w.do("Mul", data, gate, result=result)
+        return w.Mul(data, w.HardSigmoid(data, alpha=float(np.float32(1 / 6)), beta=0.5))
     if name == "Clip" and len(parameters) == 2:
         low, high = (w.number(value, dtype) for value in parameters)
-        return w.do("Min", w.do("Max", data, low), high, result=result)
+        return w.Min(w.Max(data, low), high)
     if name not in _DEFAULTS:
         return None
     values = [value for _, value in _DEFAULTS[name]]
     values[: len(parameters)] = parameters[: len(values)]
     pairs = zip(_DEFAULTS[name], values, strict=True)
-    return w.do(name, data, result=result, **{key: float(value) for (key, _), value in pairs})
+    return w.write(name, data, **{key: float(value) for (key, _), value in pairs})
 
 
 def layer_norm(
-    w: Writer, data: str, scale: str, shift: str, dtype: str, result: str = "", default: float = 1e-12
-) -> str:
+    w: Writer, data: Value, scale: Value, shift: Value | None, dtype: str, default: float = 1e-12
+) -> Value:
     """LayerNormalization over the last axis, in float32 if `dtype` has fewer bits, as ONNX's stash_type = 1 means.
 
     default: epsilon, where the node has none.
     """
     epsilon = w.node.attributes.get("epsilon", default)
     if w.node.opset >= 17:
-        inputs = [name for name in (data, scale, shift) if name]
-        return w.do("LayerNormalization", *inputs, result=result, axis=-1, epsilon=epsilon)
+        shifts = () if shift is None else (shift,)
+        return w.LayerNormalization(data, scale, *shifts, axis=-1, epsilon=epsilon)
     wide = dtype if dtype in ("float32", "float64") else "float32"
-    data = w.cast(data, wide) if wide != dtype else w.do("Identity", data)
-    centred = w.do("Sub", data, w.reduce("ReduceMean", data, [-1]))
-    variance = w.reduce("ReduceMean", w.do("Mul", centred, centred), [-1])
-    unit = w.do("Div", centred, w.do("Sqrt", w.do("Add", variance, w.number(epsilon, wide))))
-    normal = w.cast(unit, dtype) if wide != dtype else w.do("Identity", unit)
-    scaled = w.do("Mul", normal, scale, result="" if shift else result)
-    return w.do("Add", scaled, shift, result=result) if shift else scaled
+    data = w.Cast(data, to=wide) if wide != dtype else data
+    centred = w.Sub(data, w.reduce("ReduceMean", data, [-1]))
+    variance = w.reduce("ReduceMean", w.Mul(centred, centred), [-1])
+    unit = w.Div(centred, w.Sqrt(w.Add(variance, w.number(epsilon, wide))))
+    normal = w.Cast(unit, to=dtype) if wide != dtype else unit
+    scaled = w.Mul(normal, scale)
+    return scaled if shift is None else w.Add(scaled, shift)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown
 
 
@@ -39,34 +39,33 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     rows, columns = int(size[0]), int(size[1])
     y, y_outside = _coordinates(w, 0, 2, rows, height, nearest)
     x, x_outside = _coordinates(w, 1, 3, columns, width, nearest)
-    images = w.do("Gather", "x0", w.cast("x2", "int64"), axis=0)
-    y, x = w.reshape(y, [-1, rows, 1, 1]), w.reshape(x, [-1, 1, columns, 1])
-    x_zeros, y_zeros = w.do("Sub", x, x), w.do("Sub", y, y)
-    grid = w.concat([w.do("Add", x, y_zeros), w.do("Add", y, x_zeros)], 3)
+    images = w.Gather(w.x[0], w.Cast(w.x[2], to="int64"), axis=0)
+    y, x = w.Reshape(y, shape=[-1, rows, 1, 1]), w.Reshape(x, shape=[-1, 1, columns, 1])
+    x_zeros, y_zeros = w.Sub(x, x), w.Sub(y, y)
+    grid = w.Concat(w.Add(x, y_zeros), w.Add(y, x_zeros), axis=3)
     mode = "linear" if node.opset >= 20 else "bilinear"
-    sampled = w.do("GridSample", images, grid, align_corners=1, padding_mode="border", mode=mode)
-    outside = w.do("Or", w.reshape(y_outside, [-1, 1, rows, 1]), w.reshape(x_outside, [-1, 1, 1, columns]))
-    beyond = w.number(node.attributes.get("extrapolation_value", 0.0), "float32")
-    w.do("Where", outside, beyond, sampled, result="y0")
-    return Replacement(w.nodes(), "GridSample of each box")
+    sampled = w.GridSample(images, grid, align_corners=1, padding_mode="border", mode=mode)
+    outside = w.Or(
+        w.Reshape(y_outside, shape=[-1, 1, rows, 1]), w.Reshape(x_outside, shape=[-1, 1, 1, columns])
+    )
+    beyond = node.attributes.get("extrapolation_value", 0.0)
+    return Replacement(w.finish(w.Where(outside, beyond, sampled)), "GridSample of each box")
 
 
-def _coordinates(w: Writer, first: int, last: int, count: int, size: int, nearest: bool) -> tuple[str, str]:
+def _coordinates(
+    w: Writer, first: int, last: int, count: int, size: int, nearest: bool
+) -> tuple[Value, Value]:
     """Places a box's points along an axis, from -1 to 1, and marks those outside. first, last: columns of the box."""
-    begin, end = (w.do("Gather", "x1", w.ints(column), axis=1) for column in (first, last))
-    half, most = w.number(0.5, "float32"), w.number(size - 1, "float32")
+    begin, end = (w.Gather(w.x[1], [column], axis=1) for column in (first, last))
+    half, most = 0.5, float(size - 1)
     if count > 1:
-        extent = w.do("Mul", w.do("Sub", end, begin), most)
-        step = w.do("Div", extent, w.number(count - 1, "float32"))
-        offset = w.do("Mul", step, np.arange(count, dtype=np.float32))
-        place = w.do("Add", w.do("Mul", begin, most), offset)
+        step = w.Div(w.Mul(w.Sub(end, begin), most), float(count - 1))
+        place = w.Add(w.Mul(begin, most), w.Mul(step, np.arange(count, dtype=np.float32)))
     else:
-        place = w.do("Mul", w.do("Mul", w.do("Add", begin, end), half), most)
-    below = w.do("Less", place, w.number(0.0, "float32"))
-    outside = w.do("Or", below, w.do("Greater", place, most))
-    point = w.do("Floor", w.do("Add", place, half)) if nearest else w.do("Identity", place)
-    scaled = w.do("Mul", point, w.number(2 / max(size - 1, 1), "float32"))
-    return w.do("Sub", scaled, w.number(1.0, "float32")), outside
+        place = w.Mul(w.Mul(w.Add(begin, end), half), most)
+    outside = w.Or(w.Less(place, 0.0), w.Greater(place, most))
+    point = w.Floor(w.Add(place, half)) if nearest else place
+    return w.Sub(w.Mul(point, float(2 / max(size - 1, 1))), 1.0), outside
 
 
 CONTRIB_CROP = NodeRule(

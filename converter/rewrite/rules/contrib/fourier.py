@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown
 
 
@@ -17,15 +17,10 @@ def _rfft(node: NodeView) -> Replacement | Refusal | None:
         return fault or unknown(node, 0, "the last size")
     n = dims[-1]
     angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 + 1)) / n
-    body = """
-        real = MatMul (x0, cos)
-        imaginary = MatMul (x0, sin)
-        real_column = Unsqueeze <axes = [-1]> (real)
-        imaginary_column = Unsqueeze <axes = [-1]> (imaginary)
-        y0 = Concat <axis = -1> (real_column, imaginary_column)
-    """
     cos, sin = (array.astype(dtype) for array in (np.cos(angles), -np.sin(angles)))
-    return Replacement(statements(node, body, cos=cos, sin=sin), "a product with cosines and sines")
+    w = Writer(node)
+    parts = (w.Unsqueeze(w.MatMul(w.x[0], matrix), axes=[-1]) for matrix in (cos, sin))
+    return Replacement(w.finish(w.Concat(*parts, axis=-1)), "a product with cosines and sines")
 
 
 def _irfft(node: NodeView) -> Replacement | Refusal | None:
@@ -38,17 +33,10 @@ def _irfft(node: NodeView) -> Replacement | Refusal | None:
     n = 2 * (bins - 1)
     angles = 2 * np.pi * np.outer(np.arange(bins), np.arange(n)) / n
     twice = np.where((np.arange(bins) == 0) | (np.arange(bins) == bins - 1), 1.0, 2.0)[:, None] / n
-    body = """
-        real_index = Constant <value = int64 {0}> ()
-        imaginary_index = Constant <value = int64 {1}> ()
-        real = Gather <axis = -1> (x0, real_index)
-        imaginary = Gather <axis = -1> (x0, imaginary_index)
-        even = MatMul (real, cos)
-        odd = MatMul (imaginary, sin)
-        y0 = Add (even, odd)
-    """
     cos, sin = (array.astype(dtype) for array in (np.cos(angles) * twice, -np.sin(angles) * twice))
-    return Replacement(statements(node, body, cos=cos, sin=sin), "products with cosines and sines")
+    w = Writer(node)
+    even, odd = (w.MatMul(w.Gather(w.x[0], part, axis=-1), matrix) for part, matrix in enumerate((cos, sin)))
+    return Replacement(w.finish(w.Add(even, odd)), "products with cosines and sines")
 
 
 def _one_signal(node: NodeView) -> Refusal | None:

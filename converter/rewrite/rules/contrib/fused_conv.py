@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     ADVICE,
     activation,
@@ -29,10 +29,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     inward = [0, (rank or 2) - 1, *range(1, (rank or 2) - 1)]
     outward = [0, *range(2, rank or 2), 1]
     w = Writer(node)
-    data = w.transpose("x0", inward) if last else w.do("Identity", "x0")
-    conv = w.do("Conv", data, "x1", *(["x2"] if node.input(2) else []), **node.own(*_ATTRIBUTES))
-    first = w.transpose(conv, outward) if last else w.do("Identity", conv)
-    total = w.do("Add", first, "x3") if node.input(3) else w.do("Identity", first)
+    data = w.Transpose(w.x[0], perm=inward) if last else w.x[0]
+    conv = w.Conv(data, w.x[1], *([w.x[2]] if node.input(2) else []), **node.own(*_ATTRIBUTES))
+    first = w.Transpose(conv, perm=outward) if last else conv
+    total = w.Add(first, w.x[3]) if node.input(3) else first
     name = node.attributes.get("activation", "")
     active = activation(w, total, name, node.attributes.get("activation_params", []), dtype)
     if active is None:
@@ -41,8 +41,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "an activation of ONNX that onnxruntime fuses, as Relu or Clip",
             "save the model at a lower graph_optimization_level",
         )
-    w.do("Identity", active, result="y0")
-    return Replacement(w.nodes(), f"{node.op_type} as Conv, with what was fused into it apart")
+    return Replacement(w.finish(active), f"{node.op_type} as Conv, with what was fused into it apart")
 
 
 def _other_layout(node: NodeView) -> Refusal | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     activation,
     fast_gelu,
@@ -23,7 +23,7 @@ def _order(rank: int, swap: bool, batch: bool) -> list[int]:
     return order
 
 
-def _operand(w: Writer, index: int, side: str) -> str | Refusal:
+def _operand(w: Writer, index: int, side: str) -> Value | Refusal:
     """The operand A or B of the product."""
     swap = bool(w.node.attributes.get(f"trans{side}"))
     batch = bool(w.node.attributes.get(f"transBatch{side}"))
@@ -31,8 +31,8 @@ def _operand(w: Writer, index: int, side: str) -> str | Refusal:
     if rank is None and (swap or batch):
         return unknown(w.node, index, "the rank")
     if rank is None or rank < 2 or not (swap or batch):  # a vector has nothing to transpose
-        return w.do("Identity", f"x{index}")
-    return w.transpose(f"x{index}", _order(rank, swap, batch))
+        return w.x[index]
+    return w.Transpose(w.x[index], perm=_order(rank, swap, batch))
 
 
 def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
@@ -41,22 +41,23 @@ def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
     return [float(value) for value in values if value is not None]
 
 
-def _product(w: Writer, dtype: str) -> str | Refusal:
+def _product(w: Writer, dtype: str) -> Value | Refusal:
     operands = []
     for index, side in enumerate("AB"):
         operand = _operand(w, index, side)
         if isinstance(operand, Refusal):
             return operand
         operands.append(operand)
-    product = w.do("MatMul", *operands)
+    product = w.MatMul(*operands)
     alpha = w.node.attributes.get("alpha", 1.0)
-    return w.do("Identity", product) if alpha == 1.0 else w.do("Mul", product, w.number(alpha, dtype))
+    return product if alpha == 1.0 else w.Mul(product, w.number(alpha, dtype))
 
 
-def _gemm(w: Writer) -> str:
+def _gemm(w: Writer) -> Value:
     """Gemm with the node's own attributes."""
     given = w.node.own("alpha", "beta", "transA", "transB")
-    return w.do("Gemm", *(f"x{i}" for i in range(3) if w.node.input(i)), **given)
+    product: Value = w.Gemm(*(x for x in w.x if x.name), **given)
+    return product
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -65,14 +66,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return unknown_type(node)
     w = Writer(node)
     if node.op_type == "GemmFastGelu":
-        product = w.do("MatMul", "x0", "x1")
-        fast_gelu(w, w.do("Add", product, "x2") if node.input(2) else w.do("Identity", product), dtype, "y0")
-        return Replacement(w.nodes(), "MatMul and GELU by tanh")
+        product = w.MatMul(w.x[0], w.x[1])
+        total = w.Add(product, w.x[2]) if node.input(2) else product
+        return Replacement(w.finish(fast_gelu(w, total, dtype)), "MatMul and GELU by tanh")
     first = _gemm(w) if node.op_type == "FusedGemm" else _product(w, dtype)
     if isinstance(first, Refusal):
         return first
     name = node.attributes.get("activation", "")
-    last = activation(w, first, name, _activation(node, ("alpha", "beta", "gamma")), dtype, "y0")
+    last = activation(w, first, name, _activation(node, ("alpha", "beta", "gamma")), dtype)
     if last is None:
         return Refusal(
             f"the activation {name!r} is unknown",
@@ -80,7 +81,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "save the model at a lower graph_optimization_level",
         )
     what = "Gemm" if node.op_type == "FusedGemm" else "MatMul"
-    return Replacement(w.nodes(), f"{what}, with what was fused into it apart")
+    return Replacement(w.finish(last), f"{what}, with what was fused into it apart")
 
 
 CONTRIB_MATMUL = NodeRule(

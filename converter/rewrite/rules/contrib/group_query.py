@@ -8,14 +8,53 @@ TensorRT-RTX does not have.
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import heads, too_old, uneven
-from trtsmith.converter.rewrite.rules.contrib.cache_forms import Places, cached, places
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Says where things are in the cache.
+
+    before, own: by row, the tokens that were there, and the positions of the new ones.
+    slots:       0, 1, ... of the cache; `count` of them. room: those of the past. new: the number of new tokens.
+    """
+
+    before: Value
+    own: Value
+    slots: Value
+    count: Value
+    room: Value
+    new: Value
+
+
+def _places(w: Writer, query: Value) -> _Places:
+    zero, new = w.constant(0), length(w, query, 2)
+    room = length(w, w.x[3], 2) if w.node.input(3) else zero
+    total = w.Reshape(w.Cast(w.x[6], to="int64"), shape=[])
+    count = w.Max(total, room)
+    slots, steps = counted(w, count), counted(w, new)
+    tokens = w.Add(w.Reshape(w.Cast(w.x[5], to="int64"), shape=[-1, 1]), 1)
+    before = w.Where(w.Equal(new, total), zero, w.Sub(tokens, new))
+    return _Places(before, w.Add(before, steps), slots, count, room, new)
+
+
+def _cached(w: Writer, at: _Places, new: Value, index: int, keys: int, size: int, dtype: str) -> Value:
+    """The past (input `index`), then the new values, then zeros, gathered from all three put in a row."""
+    batch = w.Gather(w.Shape(new), [0])
+    zeros = w.Expand(w.number(0.0, dtype), w.Concat(batch, [keys, 1, size], axis=0))
+    row = w.Concat(*([w.x[index]] if w.node.input(index) else []), new, zeros, axis=2)
+    moved = w.Add(at.slots, w.Sub(at.room, at.before))
+    behind = w.Where(w.Less(at.slots, w.Add(at.before, at.new)), moved, w.Add(at.room, at.new))
+    place = w.Where(w.Less(at.slots, at.before), at.slots, behind)
+    shape = w.vector(batch, keys, w.Unsqueeze(at.count, axes=[0]), size)
+    return w.GatherElements(row, w.Expand(w.Unsqueeze(place, axes=[1, 3]), shape), axis=2)
+
 
 _PLAIN = {
     "causal": (1, None),
@@ -77,25 +116,25 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return unknown(node, 7, "the last size")
     w = Writer(node)
     parts = (
-        w.split("x0", [queries * size, keys * size, keys * size], 2)
+        w.split(w.x[0], [queries * size, keys * size, keys * size], 2)
         if not node.input(1)
-        else ["x0", "x1", "x2"]
+        else [w.x[0], w.x[1], w.x[2]]
     )
     counts = (queries, keys, keys)
     query, key, value = (heads(w, part, count, size) for part, count in zip(parts, counts, strict=True))
-    at = places(w, query)
+    at = _places(w, query)
     if node.attributes.get("do_rotary") and half is not None:
         interleaved = bool(node.attributes.get("rotary_interleaved"))
         query, key = (
-            rotate(w, data, at.own, ("x7", "x8"), 2 * half, interleaved=interleaved, partial=2 * half != size)
+            rotate(
+                w, data, at.own, (w.x[7], w.x[8]), 2 * half, interleaved=interleaved, partial=2 * half != size
+            )
             for data in (query, key)
         )
-    key, value = (cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
-    for index, name in ((1, key), (2, value)):
-        if node.used(index):
-            w.do("Identity", name, result=f"y{index}")
-    _write_attention(w, at, query, key, value, queries, keys, size, dtype)
-    return Replacement(w.nodes(), "a cache that is put together, two products and a Softmax", _notes(node))
+    key, value = (_cached(w, at, x, index, keys, size, dtype) for x, index in ((key, 3), (value, 4)))
+    result = _attention(w, at, query, key, value, queries, keys, size, dtype)
+    nodes = w.finish(result, key, value)
+    return Replacement(nodes, "a cache that is put together, two products and a Softmax", _notes(node))
 
 
 def _notes(node: NodeView) -> tuple[str, ...]:
@@ -107,34 +146,36 @@ def _notes(node: NodeView) -> tuple[str, ...]:
     )
 
 
-def _write_attention(
-    w: Writer, at: Places, query: str, key: str, value: str, queries: int, keys: int, size: int, dtype: str
-) -> None:
-    """Writes the attention with the queries of one key in a dimension of their own, over which keys and values broadcast."""
+def _attention(
+    w: Writer,
+    at: _Places,
+    query: Value,
+    key: Value,
+    value: Value,
+    queries: int,
+    keys: int,
+    size: int,
+    dtype: str,
+) -> Value:
+    """The attention with the queries of one key in a dimension of their own, over which keys and values broadcast."""
     attributes = w.node.attributes
     scale = attributes.get("scale") or size**-0.5
     cap = attributes.get("softcap") or 0.0
     window = attributes.get("local_window_size", -1)
-    grouped = w.reshape(query, [0, keys, queries // keys, -1, size])
-    shared = w.unsqueeze(key, [2])
-    scores = w.do("MatMul", grouped, w.transpose(shared, [0, 1, 2, 4, 3]))
-    scores = w.do("Mul", scores, w.number(scale, dtype))
+    grouped = w.Reshape(query, shape=[0, keys, queries // keys, -1, size])
+    scores = w.MatMul(grouped, w.Transpose(w.Unsqueeze(key, axes=[2]), perm=[0, 1, 2, 4, 3]))
+    scores = w.Mul(scores, w.number(scale, dtype))
     if cap:
         most = w.number(cap, dtype)
-        scores = w.do("Mul", w.do("Tanh", w.do("Div", scores, most)), most)
-    else:
-        scores = w.do("Identity", scores)
-    own = w.unsqueeze(at.own, [1, 2, 4])
-    hidden = w.do("Greater", at.slots, own)
+        scores = w.Mul(w.Tanh(w.Div(scores, most)), most)
+    own = w.Unsqueeze(at.own, axes=[1, 2, 4])
+    hidden = w.Greater(at.slots, own)
     if window > 0:
-        after_oldest = w.do("Greater", at.slots, w.do("Sub", own, np.array(window)))
-        hidden = w.do("Or", hidden, w.do("Not", after_oldest))
-    else:
-        hidden = w.do("Identity", hidden)
+        hidden = w.Or(hidden, w.Not(w.Greater(at.slots, w.Sub(own, window))))
     lowest = w.number(-65504.0 if dtype == "float16" else -3.0e38, dtype)
-    weights = w.do("Softmax", w.do("Where", hidden, lowest, scores), axis=4)
-    attended = w.reshape(w.do("MatMul", weights, w.unsqueeze(value, [2])), [0, queries, -1, size])
-    w.reshape(w.transpose(attended, [0, 2, 1, 3]), [0, 0, queries * size], "y0")
+    weights = w.Softmax(w.Where(hidden, lowest, scores), axis=4)
+    attended = w.Reshape(w.MatMul(weights, w.Unsqueeze(value, axes=[2])), shape=[0, queries, -1, size])
+    return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, queries * size])
 
 
 CONTRIB_GROUP_QUERY = NodeRule(

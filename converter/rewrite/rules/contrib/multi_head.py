@@ -7,7 +7,7 @@ sum to the scores at most, and one output.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
     added_to_scores,
     attend,
@@ -56,16 +56,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(parts, Refusal):
         return parts
     query, new_key, new_value = parts
-    key, value, past = behind(w, ("x6", "x7") if node.input(6) else None, new_key, new_value)
-    for index, name in ((1, key), (2, value)):
-        if node.used(index):
-            w.do("Identity", name, result=f"y{index}")
+    key, value, past = behind(w, (w.x[6], w.x[7]) if node.input(6) else None, new_key, new_value)
     added = added_to_scores(w, 4, query, key, past, dtype)
     if isinstance(added, Refusal):
         return added
     scale = node.attributes.get("scale") or size**-0.5
-    attend(w, query, key, value, scale, added, dtype, "y3" if node.used(3) else "")
-    return Replacement(w.nodes(), "two products and a Softmax")
+    result, scores = attend(w, query, key, value, scale, added, dtype)
+    return Replacement(w.finish(result, key, value, scores), "two products and a Softmax")
 
 
 def _unsupported(node: NodeView) -> Refusal | None:
@@ -103,27 +100,27 @@ def _head_size(node: NodeView, count: int) -> int | Refusal:
     return unknown(node, 0, "the last size")
 
 
-def _parts(w: Writer, count: int) -> list[str] | Refusal:
+def _parts(w: Writer, count: int) -> list[Value] | Refusal:
     """Query, new key and new value, with the bias added."""
     node = w.node
     ranks = node.rank(0), node.rank(1)
     if ranks[0] == 5:
-        return _bias_refusal(node) or _unpacked(w, "x0", 3)
+        return _bias_refusal(node) or _unpacked(w, w.x[0], 3)
     if ranks[1] == 5:
-        return _bias_refusal(node) or [heads(w, "x0", count), *_unpacked(w, "x1", 2)]
-    names = ["x0", "x1", "x2"]
+        return _bias_refusal(node) or [heads(w, w.x[0], count), *_unpacked(w, w.x[1], 2)]
+    names = [w.x[0], w.x[1], w.x[2]]
     if node.input(3):
         widths = _widths(node)
         if isinstance(widths, Refusal):
             return widths
-        biases = w.split("x3", widths, 0)
+        biases = w.split(w.x[3], widths, 0)
         if ranks[1] == 4:  # keys and values of four dimensions are a cache, which has its bias
             biases = biases[:1]
-        names[: len(biases)] = [w.do("Add", *pair) for pair in zip(names, biases, strict=False)]
+        names[: len(biases)] = [w.Add(*pair) for pair in zip(names, biases, strict=False)]
     query = heads(w, names[0], count)
     return [
         query,
-        *(w.do("Identity", name) if ranks[1] == 4 else heads(w, name, count) for name in names[1:]),
+        *(name if ranks[1] == 4 else heads(w, name, count) for name in names[1:]),
     ]
 
 
@@ -143,10 +140,10 @@ def _widths(node: NodeView) -> list[int] | Refusal:
     return [query[-1], query[-1], bias[0] - 2 * query[-1]]
 
 
-def _unpacked(w: Writer, data: str, count: int) -> list[str]:
+def _unpacked(w: Writer, data: Value, count: int) -> list[Value]:
     """(batch, length, heads, n, size) taken apart in the fourth dimension."""
     parts = w.split(data, [1] * count, 3)
-    return [w.transpose(w.squeeze(part, [3]), [0, 2, 1, 3]) for part in parts]
+    return [w.Transpose(w.Squeeze(part, axes=[3]), perm=[0, 2, 1, 3]) for part in parts]
 
 
 CONTRIB_MULTI_HEAD = NodeRule(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     float_type,
     layer_norm,
@@ -29,65 +29,65 @@ def _statistics(node: NodeView) -> Refusal | None:
     return None
 
 
-def _sum(w: Writer, first: str, second: str, more: str) -> str:
+Made = tuple[Value | None, ...]
+"""Outputs of a node."""
+
+
+def _sum(w: Writer, first: Value, second: Value, more: Value | None) -> Value:
     """first + second + more, if there is more."""
-    pair = w.do("Add", first, second)
-    return w.do("Add", pair, more) if more else w.do("Identity", pair)
+    pair = w.Add(first, second)
+    return pair if more is None else w.Add(pair, more)
 
 
-def _skip_layer(w: Writer, dtype: str) -> Refusal | None:
-    total = _sum(w, "x0", "x1", "x4" if w.node.input(4) else "")
-    if w.node.used(3):
-        w.do("Identity", total, result="y3")
-    layer_norm(w, total, "x2", "x3" if w.node.input(3) else "", dtype, "y0")
-    return _statistics(w.node)
+def _skip_layer(w: Writer, dtype: str) -> Made | Refusal:
+    node = w.node
+    total = _sum(w, w.x[0], w.x[1], w.x[4] if node.input(4) else None)
+    normal = layer_norm(w, total, w.x[2], w.x[3] if node.input(3) else None, dtype)
+    return _statistics(node) or (normal, None, None, total)
 
 
-def _simplified(w: Writer, dtype: str) -> Refusal | None:
+def _simplified(w: Writer, dtype: str) -> Made | Refusal:
     """x / sqrt(mean(x^2) + epsilon) * scale, Zhang and Sennrich, arXiv 1910.07467."""
     node = w.node
     axis, rank = node.attributes.get("axis", -1), node.rank(0)
     if axis != -1 and rank is None:
         return unknown(node, 0, "the rank")
     axes = [-1] if axis == -1 or rank is None else list(range(axis % rank, rank))
-    wide = w.cast("x0", "float32")
-    mean = w.reduce("ReduceMean", w.do("Mul", wide, wide), axes)
-    total = w.do("Add", mean, w.number(node.attributes.get("epsilon", 1e-5), "float32"))
-    unit = w.do("Mul", wide, w.do("Reciprocal", w.do("Sqrt", total), result="y1"))
-    w.do("Mul", w.cast(unit, node.dtype(1) or dtype), "x1", result="y0")
-    return None
+    wide = w.Cast(w.x[0], to="float32")
+    mean = w.reduce("ReduceMean", w.Mul(wide, wide), axes)
+    total = w.Add(mean, node.attributes.get("epsilon", 1e-5))
+    deviation = w.Reciprocal(w.Sqrt(total))
+    return w.Mul(w.Cast(w.Mul(wide, deviation), to=node.dtype(1) or dtype), w.x[1]), deviation
 
 
-def _group(w: Writer, dtype: str, data: str = "x0") -> None:
+def _group(w: Writer, dtype: str, total: Value | None = None) -> Made:
     """GroupNorm of images, Wu and He, arXiv 1803.08494, computed in float32; channels last by default."""
+    data = w.x[0] if total is None else total
     groups, epsilon = w.node.attributes["groups"], w.node.attributes.get("epsilon", 1e-5)
     last = w.node.attributes.get("channels_last", 1)
-    wide = w.cast(w.transpose(data, [0, 3, 1, 2]) if last else w.do("Identity", data), "float32")
-    ones, zeros = (w.const(np.full(groups, value, np.float32)) for value in (1, 0))
-    unit = w.do("InstanceNormalization", w.reshape(wide, [0, groups, -1]), ones, zeros, epsilon=epsilon)
-    normal = w.do("Reshape", unit, w.do("Shape", wide))
-    gamma, beta = (w.reshape(w.cast(name, "float32"), [-1, 1, 1]) for name in ("x1", "x2"))
-    shifted = w.do("Add", w.do("Mul", normal, gamma), beta)
-    active = silu(w, shifted) if w.node.attributes.get("activation") else w.do("Identity", shifted)
-    narrow = w.cast(active, dtype)
-    _ = w.transpose(narrow, [0, 2, 3, 1], "y0") if last else w.do("Identity", narrow, result="y0")
+    wide = w.Cast(w.Transpose(data, perm=[0, 3, 1, 2]) if last else data, to="float32")
+    ones, zeros = (w.constant(np.full(groups, value, np.float32)) for value in (1, 0))
+    unit = w.InstanceNormalization(w.Reshape(wide, shape=[0, groups, -1]), ones, zeros, epsilon=epsilon)
+    normal = w.Reshape(unit, w.Shape(wide))
+    gamma, beta = (w.Reshape(w.Cast(name, to="float32"), shape=[-1, 1, 1]) for name in (w.x[1], w.x[2]))
+    shifted = w.Add(w.Mul(normal, gamma), beta)
+    active = silu(w, shifted) if w.node.attributes.get("activation") else shifted
+    narrow = w.Cast(active, to=dtype)
+    return w.Transpose(narrow, perm=[0, 2, 3, 1]) if last else narrow, total
 
 
-def _skip_group(w: Writer, dtype: str) -> Refusal | None:
+def _skip_group(w: Writer, dtype: str) -> Made | Refusal:
     node = w.node
     rank = node.rank(3)
     if rank is None:
         return unknown(node, 3, "the rank")
     row = [1, 1, -1] if node.attributes.get("channels_last", 1) else [-1, 1, 1]
-    skip = w.reshape("x3", [0, *row]) if rank == 2 else w.do("Identity", "x3")
-    total = _sum(w, "x0", skip, w.reshape("x4", [1, *row]) if node.input(4) else "")
-    if node.used(1):
-        w.do("Identity", total, result="y1")
-    _group(w, dtype, total)
-    return None
+    skip = w.Reshape(w.x[3], shape=[0, *row]) if rank == 2 else w.x[3]
+    total = _sum(w, w.x[0], skip, w.Reshape(w.x[4], shape=[1, *row]) if node.input(4) else None)
+    return _group(w, dtype, total)
 
 
-_BODIES: Mapping[str, Callable[[Writer, str], Refusal | None]] = {
+_BODIES: Mapping[str, Callable[[Writer, str], Made | Refusal]] = {
     "com.microsoft::SkipLayerNormalization": _skip_layer,
     "com.microsoft::GroupNorm": _group,
     "com.microsoft::SkipGroupNorm": _skip_group,
@@ -107,8 +107,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if kind == "SimplifiedLayerNormalization" and not node.used(1):  # TensorRT imports it, one output only
         return None
     w = Writer(node)
-    refusal = _BODIES[kind](w, dtype)
-    return refusal or Replacement(w.nodes(), f"{node.op_type} by its definition")
+    made = _BODIES[kind](w, dtype)
+    if isinstance(made, Refusal):
+        return made
+    return Replacement(w.finish(*made), f"{node.op_type} by its definition")
 
 
 CONTRIB_NORM = NodeRule(

@@ -7,7 +7,7 @@ takes was asked of its parser: one position for each row and token, and the numb
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
@@ -43,20 +43,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     count = node.attributes.get("num_heads") or -1
     size = -1 if node.attributes.get("rotary_embedding_dim") else wide
     w = Writer(node)
-    data = heads(w, "x0", count, size if count == -1 else -1) if rank == 3 else w.do("Identity", "x0")
+    data = heads(w, w.x[0], count, size if count == -1 else -1) if rank == 3 else w.x[0]
+    places = w.x[1]
     if node.rank(1) == 1:  # the position of the first token; the others follow
-        places = w.unsqueeze(w.do("Add", counted(w, length(w, data, 2)), "x1"), [0])
-    else:
-        places = w.do("Identity", "x1")
+        places = w.Unsqueeze(w.Add(counted(w, length(w, data, 2)), places), axes=[0])
     head = node.shape(0)[-1] if rank == 4 else None  # type: ignore[index]
     partial = bool(node.attributes.get("rotary_embedding_dim")) and head != wide
     interleaved = bool(node.attributes.get("interleaved"))
-    turned = rotate(w, data, places, ("x2", "x3"), wide, interleaved=interleaved, partial=partial)
-    if rank == 3:
-        w.do("Reshape", w.transpose(turned, [0, 2, 1, 3]), w.do("Shape", "x0"), result="y0")
-    else:
-        w.do("Identity", turned, result="y0")
-    return Replacement(w.nodes(), "products with the cosines and sines of each position")
+    turned = rotate(w, data, places, (w.x[2], w.x[3]), wide, interleaved=interleaved, partial=partial)
+    result = w.Reshape(w.Transpose(turned, perm=[0, 2, 1, 3]), w.Shape(w.x[0])) if rank == 3 else turned
+    return Replacement(w.finish(result), "products with the cosines and sines of each position")
 
 
 CONTRIB_ROTARY = NodeRule(

@@ -14,7 +14,7 @@ from onnx import helper
 from trtsmith.converter.graph.infer import inferred_proto
 from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 BRANCHES = ("then_branch", "else_branch")
 
@@ -30,9 +30,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
         return None
     w = Writer(node)
     branches = {name: _with_ranks(node, g, ranks) for name, g in zip(BRANCHES, graphs, strict=True)}
-    w.many("If", ["x0"], [f"y{i}" if name else "" for i, name in enumerate(node.outputs)], **branches)
+    results = w.If(w.x[0], outputs=[bool(name) for name in node.outputs], **branches)
     numbers = ", ".join(str(i) for i, rank in enumerate(ranks) if rank is not None)
-    return Replacement(w.nodes(), f"If, output {numbers} of one rank in both branches")
+    return Replacement(w.finish(*results), f"If, output {numbers} of one rank in both branches")
 
 
 def _wanted_rank(one: Shape | None, other: Shape | None) -> int | None:

@@ -11,7 +11,7 @@ import onnx
 
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 _NEVER_FAIL = frozenset(
     """Abs Acos Asin Atan Cast Ceil Constant Cos Elu Erf Exp Floor HardSigmoid Identity IsNaN LeakyRelu Log Neg Not
@@ -26,9 +26,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     branch = branch_of(condition)
     w = Writer(node)
-    for index, value in enumerate(w.graph(node.graph(branch))):
-        w.do("Identity", value, result=f"y{index}")
-    return Replacement(w.nodes(), f"the {branch.replace('_', ' ')}, as the condition is constant")
+    return Replacement(
+        w.finish(*w.inline(node.graph(branch))),
+        f"the {branch.replace('_', ' ')}, as the condition is constant",
+    )
 
 
 def _both_are_right(proto: onnx.NodeProto) -> bool:

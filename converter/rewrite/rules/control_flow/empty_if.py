@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 from trtsmith.converter.rewrite.profile.size_algebra import SizeExpr
@@ -66,9 +66,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if wanted is None or wanted != given or any(0 not in shape for _, shape in wanted):
         return None
     w = Writer(node)
-    for index, value in enumerate(w.graph(node.graph(other))):
-        w.do("Identity", value, result=f"y{index}")
-    return Replacement(w.nodes(), f"the {other.replace('_', ' ')}, whose outputs are empty where {name!r} is")
+    nodes = w.finish(*w.inline(node.graph(other)))
+    return Replacement(nodes, f"the {other.replace('_', ' ')}, whose outputs are empty where {name!r} is")
 
 
 def _sizes(graph: Graph) -> RangeAnalysis:

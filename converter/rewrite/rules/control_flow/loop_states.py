@@ -6,7 +6,7 @@ import onnx
 
 from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues
 from trtsmith.converter.rewrite.rules.control_flow.trip_counts import TripCount
 
@@ -34,19 +34,22 @@ def without_spare_states(node: NodeView, values: LoopValues, trips: TripCount) -
     del body.input[:], body.output[:]
     body.input.extend(inputs)
     body.output.extend(outputs)
-    given = [f"x{index}" if name else "" for index, name in enumerate(node.inputs)]
-    results = [f"y{index}" if name else "" for index, name in enumerate(node.outputs)]
+    wanted_outputs = [bool(name) for name in node.outputs]
     for twin in twins.values():
-        results[twin] = results[twin] or w.name("state")
-    w.many(
-        "Loop",
-        [*given[:2], *(given[2 + index] for index in kept)],
-        [*(results[index] for index in kept), *results[states:]],
+        wanted_outputs[twin] = True
+    at = [*kept, *range(states, len(node.outputs))]
+    made_by_loop = w.Loop(
+        *w.x[:2],
+        *(w.x[2 + index] for index in kept),
+        outputs=[wanted_outputs[index] for index in at],
         body=pruned(body),
     )
-    for index, twin in twins.items():
-        w.do("Identity", results[twin], result=results[index])
-    return Replacement(w.nodes(), f"the Loop without {states - len(kept)} states that decide nothing")
+    results = dict(zip(at, made_by_loop, strict=True))
+    results |= {index: w.Identity(results[twin]) for index, twin in twins.items()}
+    return Replacement(
+        w.finish(*map(results.get, range(len(node.outputs)))),
+        f"the Loop without {states - len(kept)} states that decide nothing",
+    )
 
 
 def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> Replacement | None:
@@ -58,14 +61,14 @@ def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> 
     loop.CopyFrom(node.proto)
     body = next(a.g for a in loop.attribute if a.name == "body")
     w = Writer(node)
-    given = [f"x{index}" if name else "" for index, name in enumerate(node.inputs)]
+    given = list(w.x)
     reshaped = 0
     for index, (state, result) in enumerate(values.results.items()):
         before, after = values.dims(state), values.dims(result)
         if before is None or after is None or before == after or {*before, *after} - {1}:
             continue
         if not node.used(index) or trips.some:
-            given[2 + index] = w.reshape(given[2 + index], [1] * len(after))
+            given[2 + index] = w.Reshape(given[2 + index], shape=[1] * len(after))
             shape = body.input[2 + index].type.tensor_type.shape
             shape.CopyFrom(
                 onnx.TensorShapeProto(dim=[onnx.TensorShapeProto.Dimension(dim_value=1)] * len(after))
@@ -73,8 +76,10 @@ def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> 
             reshaped += 1
     if not reshaped:
         return None
-    w.many("Loop", given, [f"y{i}" if name else "" for i, name in enumerate(node.outputs)], body=body)
-    return Replacement(w.nodes(), f"{reshaped} of its states in the shape that they have after a run")
+    results = w.Loop(*given, outputs=[bool(name) for name in node.outputs], body=body)
+    return Replacement(
+        w.finish(*results), f"{reshaped} of its states in the shape that they have after a run"
+    )
 
 
 def pruned(body: onnx.GraphProto) -> onnx.GraphProto:

@@ -6,8 +6,6 @@ of runs says, whenever the condition ends it; without such a number the parser r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -20,7 +18,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
 from trtsmith.converter.rewrite.rules.control_flow.loop_slices import SliceWriter
 from trtsmith.converter.rewrite.rules.control_flow.loop_states import (
@@ -88,33 +86,30 @@ def _counted(
     if trips.constant() == 0:
         return unrolled(node, body, condition, trips, "it never runs")
     w = Writer(node)
-    results = [f"y{index}" if name else "" for index, name in enumerate(node.outputs)]
-    given = [f"x{index}" if name else "" for index, name in enumerate(node.inputs)]
+    wanted = [bool(name) for name in node.outputs]
     varies = trips.constant() is None and bool({"Loop", "Scan"} & set(node.inside()))
     if condition.exact and trips.limited and (collects or not varies):
-        runs, true = _shaped(w, body, 0, trips.write(w)), _shaped(w, body, 1, w.const(np.array(True)))
-        w.many("Loop", [runs, true, *given[2:]], results, body=_never_ending(node, body))
+        runs, true = _shaped(w, body, 0, trips.write(w)), _shaped(w, body, 1, w.constant(True))
+        results = w.Loop(runs, true, *w.x[2:], outputs=wanted, body=_never_ending(node, body))
         counted = "" if condition.true else "the number of runs that its condition counts"
-        return Replacement(w.nodes(), " and ".join(filter(None, (done, counted))) or "its number of runs")
+        what = " and ".join(filter(None, (done, counted))) or "its number of runs"
+        return Replacement(w.finish(*results), what)
     if not collects:
-        w.many("Loop", given, results, body=pruned(body))
-        return Replacement(w.nodes(), done)
+        return Replacement(w.finish(*w.Loop(*w.x, outputs=wanted, body=pruned(body))), done)
     if not trips.limited or node.opset < 10:
         return Refusal(
             f"its body computes the condition {body.output[0].name!r}, which alone ends it, and what it collects is used",
             f"a number of runs that it never exceeds, {LONGEST} at most, and opset 10 or later",
             "export the model with such a number as the Loop's first input",
         )
-    _cut_off(w, body, trips.write(w), given, results)
-    return Replacement(
-        w.nodes(), " and ".join(filter(None, (done, "what it collects cut off where it ends")))
-    )
+    nodes = w.finish(*_cut_off(w, body, trips.write(w)))
+    return Replacement(nodes, " and ".join(filter(None, (done, "what it collects cut off where it ends"))))
 
 
-def _shaped(w: Writer, body: onnx.GraphProto, index: int, scalar: str) -> str:
+def _shaped(w: Writer, body: onnx.GraphProto, index: int, scalar: Value) -> Value:
     """A number of runs, or a condition, in the shape that the body declares: some exporters have vectors of one element."""
     dims = dims_of(body.input[index].type)
-    return w.reshape(scalar, [1]) if dims else scalar
+    return w.Reshape(scalar, shape=[1]) if dims else scalar
 
 
 def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
@@ -127,11 +122,9 @@ def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
     return pruned(changed)
 
 
-def _cut_off(
-    w: Writer, body: onnx.GraphProto, runs: str, given: Sequence[str], results: Sequence[str]
-) -> None:
+def _cut_off(w: Writer, body: onnx.GraphProto, runs: Value) -> list[Value | None]:
     """The Loop with one more state, the number of runs until its condition ended it, and Slices of what it collects."""
-    node, states = w.node, len(given) - 2
+    node, states = w.node, len(w.x) - 2
     before, after, one = (node.fresh(hint) for hint in ("runs_before", "runs", "one"))
     changed = onnx.GraphProto()
     changed.CopyFrom(pruned(body))
@@ -142,14 +135,19 @@ def _cut_off(
     changed.node.append(helper.make_node("Add", [before, one], [after]))
     changed.output.append(helper.make_tensor_value_info(after, TensorProto.INT64, [1]))
     changed.output.extend(columns)
-    whole = [w.name("collected") if name else "" for name in results[states:]]
-    count = w.name("runs")
-    first = given[1] or _shaped(w, body, 1, w.const(np.array(True)))
-    inputs = [_shaped(w, body, 0, runs), first, *given[2:], w.ints(0)]
-    w.many("Loop", inputs, [*results[:states], count, *whole], body=changed)
-    for name, result in zip(whole, results[states:], strict=True):
-        if name:
-            w.do("Slice", name, w.ints(0), count, w.ints(0), result=result)
+    first = w.x[1] if node.input(1) else _shaped(w, body, 1, w.constant(True))
+    wanted = [bool(name) for name in node.outputs]
+    results = w.Loop(
+        _shaped(w, body, 0, runs),
+        first,
+        *w.x[2:],
+        [0],
+        outputs=[*wanted[:states], True, *wanted[states:]],
+        body=changed,
+    )
+    count, whole = results[states], results[states + 1 :]
+    cut = [w.Slice(value, [0], count, [0]) if value.name else None for value in whole]
+    return [*results[:states], *cut]
 
 
 def _is_cut_off(node: NodeView) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import obstacle
 
 
@@ -28,25 +28,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     columns = []
     for index in range(count):
-        parts = w.split(f"x{first + index}", [1] * runs, axes[index])
-        column = [w.do("Identity", w.squeeze(part, [axes[index]])) for part in parts]
+        parts = w.split(w.x[first + index], [1] * runs, axes[index])
+        column = [w.Squeeze(part, axes=[axes[index]]) for part in parts]
         columns.append(column[:: -1 if backwards[index] else 1])
-    states = [f"x{index}" for index in range(first)]
-    rows: list[list[str]] = [[] for _ in range(len(body.output) - first)]
+    states = [w.x[index] for index in range(first)]
+    rows: list[list[Value]] = [[] for _ in range(len(body.output) - first)]
     for row in zip(*columns, strict=True):
-        results = w.graph(body, [*states, *row])
-        states = results[:first]
-        for made, name in zip(rows, results[first:], strict=True):
+        outputs = w.inline(body, [*states, *row])
+        states = outputs[:first]
+        for made, name in zip(rows, outputs[first:], strict=True):
             made.append(name)
-    for index, state in enumerate(states):
-        w.do("Identity", state, result=f"y{index}")
     out_axes = node.attributes.get("scan_output_axes") or [0] * len(rows)
     turned = node.attributes.get("scan_output_directions") or [0] * len(rows)
-    for index, made in enumerate(rows):
-        if node.used(first + index):
-            ordered = [w.unsqueeze(part, [out_axes[index]]) for part in made[:: -1 if turned[index] else 1]]
-            w.concat(ordered, out_axes[index], f"y{first + index}")
-    return Replacement(w.nodes(), f"its body {runs} times, as {why}")
+    for made, axis, turn in zip(rows, out_axes, turned, strict=True):
+        ordered = (w.Unsqueeze(part, axes=[axis]) for part in made[:: -1 if turn else 1])
+        states = [*states, w.Concat(*ordered, axis=axis)]
+    return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
 
 
 SCANS = NodeRule(

@@ -10,7 +10,7 @@ import onnx
 
 from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LONGEST, LoopValues, RunValue
 
 NEVER = LONGEST + 1
@@ -207,63 +207,61 @@ class TripCount:
         found = min(most, self._first + 1)
         return found if found <= LONGEST else None
 
-    def write(self, w: Writer) -> str:
+    def write(self, w: Writer) -> Value:
         """A scalar int64 that the graph around the loop computes."""
         known = self.constant()
         if known is not None:
-            return w.const(np.array(known, np.int64))
+            return w.constant(known)
         parts = []
         trips = self._node.constant(0)
         if self._node.input(0) and (trips is None or int(trips.reshape(-1)[0]) <= LONGEST):
-            parts.append(w.reshape("x0", []))
+            parts.append(w.Reshape(w.x[0], shape=[]))
         if self._first != NEVER:
-            parts.append(w.do("Add", self._written(w, self._first), np.array(1, np.int64)))
+            parts.append(w.Add(self._written(w, self._first), 1))
         count = parts[0] if len(parts) == 1 else self._chosen(w, True, *parts)
         if self._starts is None:
             # TensorRT refuses a trip count that is computed from a Cast of the condition
-            count = w.do("Where", w.reshape("x1", []), count, np.array(0, np.int64))
+            count = w.Where(w.Reshape(w.x[1], shape=[]), count, 0)
         return count
 
-    def _written(self, w: Writer, first: First) -> str:
+    def _written(self, w: Writer, first: First) -> Value:
         if isinstance(first, int):
-            return w.const(np.array(first, np.int64))
+            return w.constant(first)
         if isinstance(first, Joined):
             written = [self._written(w, part) for part in first.parts]
             found = written[0]
             for other in written[1:]:
                 found = self._chosen(w, first.least, found, other)
             return found
-        count = w.const(np.array(first.offset, np.int64))
+        count = w.constant(first.offset)
         if first.plus:
-            count = w.do("Add", self._outside(w, first.plus), count)
+            count = w.Add(self._outside(w, first.plus), count)
         if first.minus:
-            count = w.do("Sub", count, self._outside(w, first.minus))
-        count = self._chosen(w, False, count, w.const(np.array(0, np.int64)))
+            count = w.Sub(count, self._outside(w, first.minus))
+        count = self._chosen(w, False, count, w.constant(0))
         if first.step > 1:
-            more = w.do("Add", count, np.array(first.step - 1, np.int64))
-            count = w.do("Div", more, np.array(first.step, np.int64))
+            count = w.Div(w.Add(count, first.step - 1), first.step)
         return count
 
-    def _chosen(self, w: Writer, least: bool, one: str, other: str) -> str:
+    def _chosen(self, w: Writer, least: bool, one: Value, other: Value) -> Value:
         """The smaller or the larger. Min and Max of whole numbers came with opset 12."""
         if self._node.opset >= 12:
-            return w.do("Min" if least else "Max", one, other)
-        smaller = w.do("Less", one, other)
-        return w.do("Where", smaller, *((one, other) if least else (other, one)))
+            return w.write("Min" if least else "Max", one, other)
+        return w.Where(w.Less(one, other), *((one, other) if least else (other, one)))
 
-    def _outside(self, w: Writer, name: str) -> str:
+    def _outside(self, w: Writer, name: str) -> Value:
         """A value of the body that stays, as a scalar int64 before the loop."""
         values = self._values
         if name in values.initial:
             found = w.value(values.initial[name])
         elif name in values.makers or name in values.tensors:
-            found = w.graph(*_computed_before(w, values, name))[0]
+            found = w.inline(*_computed_before(w, values, name))[0]
         else:
             found = w.value(name)
-        return w.cast(w.reshape(found, []), "int64")
+        return w.Cast(w.Reshape(found, shape=[]), to="int64")
 
 
-def _computed_before(w: Writer, values: LoopValues, name: str) -> tuple[onnx.GraphProto, list[str]]:
+def _computed_before(w: Writer, values: LoopValues, name: str) -> tuple[onnx.GraphProto, list[Value]]:
     """The graph of what a value that stays is made of, and what it gets for the states among it."""
     graph, needed = onnx.GraphProto(), {name}
     nodes = []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx
 
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.trip_counts import LoopCondition, TripCount
 
 _MOST_NODES = 20_000
@@ -57,24 +56,17 @@ def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips
 
 
 def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Replacement | Refusal:
-    states = list(node.inputs[2:])
-    columns = len(body.output) - 1 - len(states)
-    rows: list[list[str]] = [[] for _ in range(columns)]
     w = Writer(node)
-    condition = w.const(np.array(True))
-    states = [w.value(name) for name in states]
+    states, condition = w.x[2:], w.constant(True)
+    rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(states))]
     for run in range(runs):
-        results = w.graph(body, [w.const(np.array(run)), condition, *states])
+        results = w.inline(body, [w.constant(run), condition, *states])
         states = results[1 : 1 + len(states)]
         for row, name in zip(rows, results[1 + len(states) :], strict=True):
             row.append(name)
-    for index, state in enumerate(states):
-        w.do("Identity", state, result=f"y{index}")
     for index, row in enumerate(rows, len(states)):
-        if not node.used(index):
-            continue
-        if not row:
+        if node.used(index) and not row:
             fix = "remove the loop where the model is exported"
             return Refusal("it never runs, and what it collects is used", "at least one run", fix)
-        w.concat([w.unsqueeze(part, [0]) for part in row], 0, f"y{index}")
-    return Replacement(w.nodes(), f"its body {runs} times, as {why}")
+        states = [*states, w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in row), axis=0)]
+    return Replacement(w.finish(*states), f"its body {runs} times, as {why}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -35,16 +35,17 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     ]  # blocks along each axis
     channels = shape[1] // math.prod(int(k) for k in block)
     w = Writer(node)
-    data = w.reshape("x0", [0, channels, *(int(k) for k in block), *steps])
+    data = w.Reshape(w.x[0], shape=[0, channels, *(int(k) for k in block), *steps])
     for i in reversed(range(count)):
         data = _along(w, data, i, int(block[i]), steps[i], strides[i], dilations[i], sizes[i])
     ends = [pads[i] + int(image[i]) for i in range(count)]
-    cut = w.slice_(data, pads[:count], ends, list(range(2, 2 + count))) if any(pads) else data
-    w.do("Identity", cut, result="y0")
-    return Replacement(w.nodes(), "Col2Im as a sum of shifted copies")
+    cut = w.slice(data, pads[:count], ends, list(range(2, 2 + count))) if any(pads) else data
+    return Replacement(w.finish(cut), "Col2Im as a sum of shifted copies")
 
 
-def _along(w: Writer, data: str, i: int, taps: int, steps: int, stride: int, dilation: int, size: int) -> str:
+def _along(
+    w: Writer, data: Value, i: int, taps: int, steps: int, stride: int, dilation: int, size: int
+) -> Value:
     """Sums over the block's axis i. data: [N, C, block axes 0..i, steps 0..i, finished axes]; the block axis goes.
 
     With i block axes left, axis 2 + i is the block's and 2 + 2 * i + 1 that of the steps.
@@ -52,9 +53,7 @@ def _along(w: Writer, data: str, i: int, taps: int, steps: int, stride: int, dil
     rank = _rank_of(w, i)
     parts = []
     for t in range(taps):
-        part = w.do(
-            "Gather", data, w.number(t, "int64"), axis=2 + i
-        )  # [N, C, i block axes, i + 1 steps, ...]
+        part = w.Gather(data, t, axis=2 + i)  # [N, C, i block axes, i + 1 steps, ...]
         axis = 2 + 2 * i
         if stride > 1:
             part = _with_zeros(w, part, axis, rank, steps, stride)
@@ -62,7 +61,7 @@ def _along(w: Writer, data: str, i: int, taps: int, steps: int, stride: int, dil
         pads = [0] * (2 * rank)
         pads[axis], pads[rank + axis] = begin, size - begin - ((steps - 1) * stride + 1)
         parts.append(w.pad(part, pads))
-    return w.do("Sum", *parts) if taps > 1 else parts[0]
+    return w.Sum(*parts) if taps > 1 else parts[0]
 
 
 def _rank_of(w: Writer, i: int) -> int:
@@ -72,18 +71,18 @@ def _rank_of(w: Writer, i: int) -> int:
     return 2 + i + len(block)
 
 
-def _with_zeros(w: Writer, data: str, axis: int, rank: int, steps: int, stride: int) -> str:
+def _with_zeros(w: Writer, data: Value, axis: int, rank: int, steps: int, stride: int) -> Value:
     """stride - 1 zeros between neighbours along an axis."""
-    spread = w.unsqueeze(data, [axis + 1])
+    spread = w.Unsqueeze(data, axes=[axis + 1])
     pads = [0] * (2 * (rank + 1))
     pads[rank + 1 + axis + 1] = stride - 1
     spread = w.pad(spread, pads)
     # 0 keeps what stands before the axis; what follows it stands one place further and has to be named.
-    merged = w.do("Shape", data)
-    before = w.do("Slice", merged, w.ints(0), w.ints(axis))
-    after = w.do("Slice", merged, w.ints(axis + 1), w.ints(rank))
-    flat = w.do("Reshape", spread, w.concat([before, w.ints(steps * stride), after]))
-    return w.slice_(flat, [0], [(steps - 1) * stride + 1], [axis])
+    merged = w.Shape(data)
+    before = w.Slice(merged, [0], [axis])
+    after = w.Slice(merged, [axis + 1], [rank])
+    flat = w.Reshape(spread, w.Concat(before, [steps * stride], after, axis=0))
+    return w.slice(flat, [0], [(steps - 1) * stride + 1], [axis])
 
 
 COL2IM = NodeRule(

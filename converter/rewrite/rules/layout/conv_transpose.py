@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _KEPT = ("dilations", "group", "kernel_shape", "output_padding", "strides")
 
@@ -29,10 +29,12 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 def _widened(node: NodeView) -> Replacement:
     """bfloat16, for which TensorRT has no kernel, in float32."""
     w = Writer(node)
-    wide = [w.cast(f"x{i}", "float32") for i, name in enumerate(node.inputs) if name]
+    wide = [w.Cast(w.x[i], to="float32") for i, name in enumerate(node.inputs) if name]
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-    w.cast(w.do("ConvTranspose", *wide, **given), "bfloat16", result="y0")
-    return Replacement(w.nodes(), "ConvTranspose of bfloat16 in float32")
+    return Replacement(
+        w.finish(w.Cast(w.ConvTranspose(*wide, **given), to="bfloat16")),
+        "ConvTranspose of bfloat16 in float32",
+    )
 
 
 def _dilated(node: NodeView) -> Replacement | Refusal | None:
@@ -47,29 +49,32 @@ def _dilated(node: NodeView) -> Replacement | Refusal | None:
         dense = np.zeros((*values.shape[:2], *wide), values.dtype)
         places = (slice(None), slice(None), *(slice(None, None, d) for d in dilations))
         dense[places] = values
-        weights = w.const(dense)
+        weights = w.constant(dense)
     else:
-        weights = "x1"
+        weights = w.x[1]
         for i, (k, d) in enumerate(zip(kernel, dilations, strict=True)):
             weights = _with_zeros(
                 w, weights, i + 2, len(shape), [*wide[:i], k * d, *kernel[i + 1 :]], d, wide[i]
             )
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute if a.name != "dilations"}
-    bias = ["x2"] if node.input(2) else []
-    w.do("ConvTranspose", "x0", weights, *bias, result="y0", **given | {"kernel_shape": wide})
+    bias = [w.x[2]] if node.input(2) else []
     return Replacement(
-        w.nodes(), "strided and dilated ConvTranspose by zeros in its weights", numerics=_ZEROS
+        w.finish(w.ConvTranspose(w.x[0], weights, *bias, **given | {"kernel_shape": wide})),
+        "strided and dilated ConvTranspose by zeros in its weights",
+        numerics=_ZEROS,
     )
 
 
-def _with_zeros(w: Writer, data: str, axis: int, rank: int, spatial: list[int], step: int, size: int) -> str:
+def _with_zeros(
+    w: Writer, data: Value, axis: int, rank: int, spatial: list[int], step: int, size: int
+) -> Value:
     """step - 1 zeros between neighbours along an axis; `spatial`: the kernel's axes with zeros after the last too."""
     if step == 1:
         return data
     pads = [0] * (2 * (rank + 1))
     pads[rank + 1 + axis + 1] = step - 1
-    spread = w.pad(w.unsqueeze(data, [axis + 1]), pads)
-    return w.slice_(w.reshape(spread, [0, 0, *spatial]), [0], [size], [axis])
+    spread = w.pad(w.Unsqueeze(data, axes=[axis + 1]), pads)
+    return w.slice(w.Reshape(spread, shape=[0, 0, *spatial]), [0], [size], [axis])
 
 
 def _cut(node: NodeView) -> Replacement | Refusal | None:
@@ -100,22 +105,24 @@ def _cut(node: NodeView) -> Replacement | Refusal | None:
         return None
     w = Writer(node)
     kept = {name: node.attributes[name] for name in _KEPT if node.given(name)}
-    data = w.do("ConvTranspose", *(f"x{i}" for i, name in enumerate(node.inputs) if name), **kept)
+    data = w.ConvTranspose(*(w.x[i] for i, name in enumerate(node.inputs) if name), **kept)
     rank = count + 2
     upper = node.attributes.get("auto_pad") == "SAME_UPPER"
     starts, ends = [], []
     for i, (total, stride) in enumerate(zip(surplus, strides, strict=True)):
         if total is not None:
-            start = w.ints(total // 2 if upper else total - total // 2)
+            start = w.constant([total // 2 if upper else total - total // 2])
         else:
-            scaled = w.do("Mul", w.size("x0", i + 2), w.ints(stride))
-            unknown = w.do("Add", scaled, w.ints(reach[i] + extras[i] - stride - wanted[i]))
-            half = w.do("Div", unknown, w.ints(2))
-            start = half if upper else w.do("Sub", unknown, half)
+            scaled = w.Mul(w.size(w.x[0], i + 2), [stride])
+            unknown = w.Add(scaled, [reach[i] + extras[i] - stride - wanted[i]])
+            half = w.Div(unknown, [2])
+            start = half if upper else w.Sub(unknown, half)
         starts.append(start)
-        ends.append(w.do("Add", start, w.ints(wanted[i])))
-    w.do("Slice", data, w.concat(starts), w.concat(ends), w.ints(*range(2, rank)), result="y0")
-    return Replacement(w.nodes(), "ConvTranspose cut to its output_shape")
+        ends.append(w.Add(start, [wanted[i]]))
+    return Replacement(
+        w.finish(w.Slice(data, starts, ends, list(range(2, rank)))),
+        "ConvTranspose cut to its output_shape",
+    )
 
 
 CONV_TRANSPOSE = NodeRule(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULT = Fault(
@@ -94,17 +94,17 @@ def _rewrite(node: NodeView) -> Replacement | None:
     after = [count - count // 2 for count in more]
     reach = [count * dilation for count, dilation in zip([*before, *after], found.dilations * 2, strict=True)]
     w = Writer(node)
-    weights = w.pad("x1", [0, 0, *before, 0, 0, *after])
+    weights = w.pad(w.x[1], [0, 0, *before, 0, 0, *after])
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute if a.name != "auto_pad"}
     given |= {
         "kernel_shape": list(largest),
         "pads": [pad + taps for pad, taps in zip(padding, reach, strict=True)],
     }
-    bias = ["x2"] if node.input(2) else []
-    w.do("Conv", "x0", weights, *bias, result="y0", **given)
+    bias = [w.x[2]] if node.input(2) else []
+    result = w.Conv(w.x[0], weights, *bias, **given)
     sizes = [f"{rows}x{columns}" for rows, columns in (found.filter, largest)]
     note = node.because((_FAULT,), f"filters of {sizes[0]} get zeros around them, up to {sizes[1]}")
-    return Replacement(w.nodes(), f"a filter of {sizes[1]}, with zeros", notes=(note,))
+    return Replacement(w.finish(result), f"a filter of {sizes[1]}, with zeros", notes=(note,))
 
 
 def _padding(node: NodeView, found: _Depthwise) -> list[int] | None:

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULT = Fault(
@@ -83,17 +83,17 @@ def _as_blocks(
     if min(after) < 0 or min(counts) < 1 or work > MOST_WORK:
         return None
     w = Writer(node)
-    data = w.pad("x0", [0, 0, pads[0], pads[1], 0, 0, *after])
-    split = w.reshape(data, [-1, channels, counts[0], strides[0], counts[1], strides[1]])
-    data = w.reshape(w.transpose(split, [0, 1, 3, 5, 2, 4]), [-1, depth, *counts])
+    data = w.pad(w.x[0], [0, 0, pads[0], pads[1], 0, 0, *after])
+    split = w.Reshape(data, shape=[-1, channels, counts[0], strides[0], counts[1], strides[1]])
+    data = w.Reshape(w.Transpose(split, perm=[0, 1, 3, 5, 2, 4]), shape=[-1, depth, *counts])
     if filled > depth:
         data = w.pad(data, [0, 0, 0, 0, 0, filled - depth, 0, 0])
-    bias = ["x2"] if node.input(2) else []
+    bias = [w.x[2]] if node.input(2) else []
     weights = _block_weights(kernel, blocks, strides, filled)
-    w.do("Conv", data, weights, *bias, result="y0", kernel_shape=blocks)
+    result = w.Conv(data, weights, *bias, kernel_shape=blocks)
     what = f"a convolution of {strides[0]}x{strides[1]} blocks of pixels as channels, {blocks[0]}x{blocks[1]} of them"
     return Replacement(
-        w.nodes(), what, notes=(node.because((_FAULT,), "it is written with blocks as channels"),)
+        w.finish(result), what, notes=(node.because((_FAULT,), "it is written with blocks as channels"),)
     )
 
 

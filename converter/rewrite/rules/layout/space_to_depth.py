@@ -6,7 +6,7 @@ TensorRT-RTX 1.6.1 computes the order depth, column, row whatever the attribute 
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -29,14 +29,17 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if node.attributes.get("mode", "DCR") != "CRD":
         return None
     w, block = Writer(node), int(node.attributes["blocksize"])
-    side = w.ints(block)
-    sizes = [w.size("x0", axis) for axis in range(4)]  # constants are folded
-    height, width = (w.do("Div", size, side) for size in sizes[2:])
-    split: list[int | str] = [sizes[0], sizes[1], height, block, width, block]
-    merged: list[int | str] = [sizes[0], w.do("Mul", sizes[1], w.ints(block * block)), height, width]
-    w.reshape(w.transpose(w.reshape("x0", split), [0, 1, 3, 5, 2, 4]), merged, result="y0")
+    side = [block]
+    sizes = [w.size(w.x[0], axis) for axis in range(4)]  # constants are folded
+    height, width = (w.Div(size, side) for size in sizes[2:])
+    split: list[int | Value] = [sizes[0], sizes[1], height, block, width, block]
+    merged: list[int | Value] = [sizes[0], w.Mul(sizes[1], [block * block]), height, width]
     return Replacement(
-        w.nodes(), "a transpose", notes=(node.because(_FAULTS, "it is written with a transpose"),)
+        w.finish(
+            w.Reshape(w.Transpose(w.Reshape(w.x[0], shape=split), perm=[0, 1, 3, 5, 2, 4]), shape=merged)
+        ),
+        "a transpose",
+        notes=(node.because(_FAULTS, "it is written with a transpose"),),
     )
 
 

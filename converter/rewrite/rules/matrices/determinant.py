@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
 
 LARGEST = 32
@@ -33,33 +33,34 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w, last = Writer(node), len(shape or ()) - 1
     half = dtype in ("float16", "bfloat16")
     kind = "float32" if half else dtype
-    determinant = w.do("Identity", w.number(1, kind))
-    matrix = w.cast("x0", "float32") if half else w.do("Identity", "x0")
+    determinant = w.number(1, kind)
+    matrix = w.Cast(w.x[0], to="float32") if half else w.x[0]
     for rest in range(size, 1, -1):
         matrix, factor = _step(w, matrix, rest, last, kind)
-        determinant = w.do("Mul", determinant, factor)
-    scalar = w.squeeze(w.do("Mul", determinant, matrix), [last - 1, last])
-    _ = w.cast(scalar, dtype, "y0") if half else w.do("Identity", scalar, result="y0")
-    return Replacement(w.nodes(), "elimination with partial pivoting")
+        determinant = w.Mul(determinant, factor)
+    scalar = w.Squeeze(w.Mul(determinant, matrix), axes=[last - 1, last])
+    return Replacement(
+        w.finish(w.Cast(scalar, to=dtype) if half else scalar), "elimination with partial pivoting"
+    )
 
 
-def _step(w: Writer, matrix: str, rest: int, last: int, kind: str) -> tuple[str, str]:
+def _step(w: Writer, matrix: Value, rest: int, last: int, kind: str) -> tuple[Value, Value]:
     """The matrix without its first row and column, and the pivot with its sign.
 
     Row p, of the largest entry in the first column, takes the place of row 0; `last` is the last axis.
     """
     one, zero = w.number(1, kind), w.number(0, kind)
-    p = w.do("ArgMax", w.do("Abs", w.slice_(matrix, [0], [1], [last])), axis=last - 1, keepdims=1)
-    is_p = w.do("Equal", np.arange(rest).reshape(rest, 1), p)
-    row = w.reduce("ReduceSum", w.do("Where", is_p, matrix, zero), [last - 1])
-    exchanged = w.do("Where", is_p, w.slice_(matrix, [0], [1], [last - 1]), matrix)
-    pivot = w.slice_(row, [0], [1], [last])
-    left = w.slice_(exchanged, [1, 0], [TO_END, 1], [last - 1, last])
-    others = w.slice_(exchanged, [1, 1], [TO_END] * 2, [last - 1, last])
-    factor = w.do("Div", left, w.do("Where", w.do("Equal", pivot, zero), one, pivot))
-    product = w.do("Mul", factor, w.slice_(row, [1], [TO_END], [last]))
-    sign = w.do("Where", w.slice_(is_p, [0], [1], [last - 1]), one, w.number(-1, kind))
-    return w.do("Sub", others, product), w.do("Mul", pivot, sign)
+    p = w.ArgMax(w.Abs(w.slice(matrix, [0], [1], [last])), axis=last - 1, keepdims=1)
+    is_p = w.Equal(np.arange(rest).reshape(rest, 1), p)
+    row = w.reduce("ReduceSum", w.Where(is_p, matrix, zero), [last - 1])
+    exchanged = w.Where(is_p, w.slice(matrix, [0], [1], [last - 1]), matrix)
+    pivot = w.slice(row, [0], [1], [last])
+    left = w.slice(exchanged, [1, 0], [TO_END, 1], [last - 1, last])
+    others = w.slice(exchanged, [1, 1], [TO_END] * 2, [last - 1, last])
+    factor = w.Div(left, w.Where(w.Equal(pivot, zero), one, pivot))
+    product = w.Mul(factor, w.slice(row, [1], [TO_END], [last]))
+    sign = w.Where(w.slice(is_p, [0], [1], [last - 1]), one, w.number(-1, kind))
+    return w.Sub(others, product), w.Mul(pivot, sign)
 
 
 DETERMINANT = NodeRule(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.dtypes import NUMBERS
 
 
@@ -21,12 +19,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "run onnx.shape_inference on the model, so that types are known",
         )
     w = Writer(node)
-    sizes = w.do("Shape", "x0")
-    height, width = (w.do("Gather", sizes, np.array(axis), axis=0) for axis in (0, 1))
-    rows, columns = (w.do("Range", np.array(0), size, np.array(1)) for size in (height, width))
-    diagonal = w.do("Add", w.unsqueeze(rows, [1]), np.array(int(node.attributes.get("k", 0))))
-    w.do("Cast", w.do("Equal", diagonal, columns), result="y0", to=wanted)
-    return Replacement(w.nodes(), "a comparison of row and column numbers")
+    sizes = w.Shape(w.x[0])
+    height, width = (w.Gather(sizes, axis, axis=0) for axis in (0, 1))
+    rows, columns = (w.Range(0, size, 1) for size in (height, width))
+    diagonal = w.Add(w.Unsqueeze(rows, axes=[1]), int(node.attributes.get("k", 0)))
+    return Replacement(
+        w.finish(w.Cast(w.Equal(diagonal, columns), to=wanted)), "a comparison of row and column numbers"
+    )
 
 
 DYNAMIC_EYE = NodeRule(

@@ -1,10 +1,11 @@
 """Writes products with a GELU or a Relu of a biased matrix product in a form whose bias TensorRT-RTX keeps.
 
-TensorRT-RTX 1.6.1 fuses h * gelu(x W + b) and h * relu(x W + b) with the product of matrices and leaves the bias out; where
-h is the other half of the same product, in float32 that of h, too. So are the feed-forward layers of diffusers' UNets
-(GEGLU) off by 3e-2. Seen on an H200 in float32, float16 and bfloat16, for GELU with Erf, with Tanh and as an operator; gates
-with Sigmoid, Swish, Mish, Tanh, LeakyRelu and HardSwish are right, and so are those without a bias or of convolutions. The
-same numbers come out right as ((h * g) * 0.5) * (1 + erf) and as h * Max(g, 0), for which it has no such kernel.
+TensorRT-RTX 1.6.1 fuses h * gelu(x W + b) and h * relu(x W + b) with the product of matrices and leaves the bias out, also
+where h is a number; where h is the other half of the same product, in float32 that of h, too. The feed-forward layers of
+diffusers' UNets (GEGLU) were off by 3e-2, a scaled Relu by 0.7. Seen on an H200 in float32, float16
+and bfloat16, for GELU with Erf, with Tanh and as an operator; gates with Sigmoid, Swish, Mish, Tanh, LeakyRelu and HardSwish
+are right, and so are those without a bias or of convolutions. The same numbers come out right as ((h * g) * 0.5) * (1 + erf)
+and as h * Max(g, 0), for which it has no such kernel.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from collections.abc import Iterator
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULT = Fault(
@@ -39,56 +40,58 @@ _MOVES = (
 def _rewrite(node: NodeView) -> Replacement | None:
     for index in (0, 1):
         gate, other = _past(node.maker(index), "Cast"), node.constant(1 - index)
-        if gate is None or (other is not None and other.size == 1):
+        if gate is None:
             continue
         w = Writer(node)
         if gate.is_a("Relu") and _biased(gate.maker(0)):
             g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
             early = node.opset < 8  # there Max takes tensors of one shape alone
-            product = w.clip(g, 0.0, None, dtype) if early else w.do("Max", g, w.number(0, dtype))
-            w.do("Mul", f"x{1 - index}", _as(w, product, gate, node), result="y0")
+            kept = w.clip(g, 0.0, None, dtype) if early else w.Max(g, w.number(0, dtype))
+            product = w.Mul(w.x[1 - index], _as(w, kept, gate, node))
         elif gate.is_a("Gelu") and _biased(gate.maker(0)):
             g, dtype = w.value(gate.input(0)), gate.dtype(0) or "float32"
-            half = _as(w, w.do("Mul", g, w.number(0.5, dtype)), gate, node)
-            w.do(
-                "Mul", w.do("Mul", half, f"x{1 - index}"), _as(w, _step(w, g, gate), gate, node), result="y0"
-            )
+            half = _as(w, w.Mul(g, w.number(0.5, dtype)), gate, node)
+            product = w.Mul(w.Mul(half, w.x[1 - index]), _as(w, _step(w, g, gate), gate, node))
         elif gate.is_a("Mul"):
             factors = list(_factors(gate))
             steps = [one for one in factors if _is_step(gate, one)]
             left = [one for one in factors if one not in steps]
             if len(steps) != 1 or not any(_biased(gate.maker_of(one)) for one in left):
                 continue
+            if (
+                other is not None and other.size == 1 and len(left) == 1
+            ):  # g * (1 + erf) * 0.5 is the GELU itself
+                continue
             value = w.value(left[0])
             for one in left[1:]:
-                value = w.do("Mul", value, w.value(one))
-            value = w.do("Mul", _as(w, value, gate, node), f"x{1 - index}")
-            w.do("Mul", value, _as(w, w.value(steps[0]), gate, node), result="y0")
+                value = w.Mul(value, one)
+            value = w.Mul(_as(w, value, gate, node), w.x[1 - index])
+            product = w.Mul(value, _as(w, w.value(steps[0]), gate, node))
         else:
             continue
         return Replacement(
-            w.nodes(),
+            w.finish(product),
             "the gate's factors in another order",
             notes=(node.because((_FAULT,), "the product is written in another form"),),
         )
     return None
 
 
-def _as(w: Writer, value: str, gate: NodeView, node: NodeView) -> str:
+def _as(w: Writer, value: Value, gate: NodeView, node: NodeView) -> Value:
     """A value of the gate's type in the node's."""
     dtype = node.dtype(0)
-    return value if dtype is None or gate.dtype(0) == dtype else w.cast(value, dtype)
+    return value if dtype is None or gate.dtype(0) == dtype else w.Cast(value, to=dtype)
 
 
-def _step(w: Writer, g: str, gelu: NodeView) -> str:
+def _step(w: Writer, g: Value, gelu: NodeView) -> Value:
     """1 + erf(g / sqrt 2), or with Tanh as the operator Gelu has it."""
     dtype = gelu.dtype(0) or "float32"
     if gelu.attributes.get("approximate") == "tanh":
-        cube = w.do("Mul", w.do("Mul", w.do("Mul", g, g), g), w.number(0.044715, dtype))
-        bend = w.do("Tanh", w.do("Mul", w.do("Add", g, cube), w.number(math.sqrt(2 / math.pi), dtype)))
+        cube = w.Mul(w.Mul(w.Mul(g, g), g), w.number(0.044715, dtype))
+        bend = w.Tanh(w.Mul(w.Add(g, cube), w.number(math.sqrt(2 / math.pi), dtype)))
     else:
-        bend = w.do("Erf", w.do("Mul", g, w.number(math.sqrt(0.5), dtype)))
-    return w.do("Add", bend, w.number(1, dtype))
+        bend = w.Erf(w.Mul(g, w.number(math.sqrt(0.5), dtype)))
+    return w.Add(bend, w.number(1, dtype))
 
 
 def _factors(product: NodeView) -> Iterator[str]:

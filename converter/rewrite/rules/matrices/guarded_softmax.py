@@ -14,7 +14,7 @@ import numpy as np
 from onnx import TensorProto as T
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -51,19 +51,17 @@ def _rewrite(node: NodeView) -> Replacement | None:
     w = Writer(node)
     value = w.value(softmax.output(0))
     if not open_rows and mask is None:
-        is_number = w.do("Not", w.value(guard.input(0)))
-        value = w.do("Where", is_number, value, w.value(guard.input(1)))
+        value = w.Where(w.Not(guard.input(0)), value, guard.input(1))
     for step in reversed(behind):
-        others = [w.value(name) for name in step.inputs[1:]]
         given = {a.name: step.attributes[a.name] for a in step.proto.attribute}
-        value = w.do(step.op_type, value, *others, **given)
-    value = w.do("MatMul", value, "x1", result="" if mask else "y0")
+        value = w.write(step.op_type, value, *step.inputs[1:], **given)
+    value = w.MatMul(value, w.x[1])
     how = "without the guard: no row is masked whole" if open_rows else "with the guard's choice reversed"
     if mask is not None:
-        closed = w.do("Less", w.reduce("ReduceMax", w.value(mask), [-1]), w.number(_LOWEST, "float32"))
-        w.do("Where", closed, w.number(0, dtype), value, result="y0")
+        closed = w.Less(w.reduce("ReduceMax", w.value(mask), [-1]), _LOWEST)
+        value = w.Where(closed, w.number(0, dtype), value)
         how = "with zeros chosen behind it, by the mask"
-    return Replacement(w.nodes(), f"attention {how}", notes=(node.because(_FAULTS),))
+    return Replacement(w.finish(value), f"attention {how}", notes=(node.because(_FAULTS),))
 
 
 def _guarded(guard: NodeView) -> NodeView | None:

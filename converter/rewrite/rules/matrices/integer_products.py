@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
 
@@ -23,10 +23,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     w = Writer(node)
     if node.op_type == "Relu":
-        w.do("Max", "x0", np.array(0, dtype), result="y0")
-        return Replacement(w.nodes(), "Max with 0")
-    ranks = node.rank(0), node.rank(1)
-    if ranks[0] is None or ranks[1] is None:
+        return Replacement(w.finish(w.Max(w.x[0], np.array(0, dtype))), "Max with 0")
+    left, right = node.rank(0), node.rank(1)
+    if left is None or right is None:
         return Refusal(
             f"the rank of {node.input(0)!r} or {node.input(1)!r} is unknown",
             "integer matrices of known rank",
@@ -40,8 +39,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "cast the operands to float32, where sums below 2^24 are exact",
         )
     if node.op_type == "MatMul":
-        _product(w, "x0", "x1", ranks[0], ranks[1], "y0")
-        return Replacement(w.nodes(), "products and a sum")
+        return Replacement(w.finish(_product(w, w.x[0], w.x[1], left, right)), "products and a sum")
     return _gemm(w)
 
 
@@ -55,22 +53,21 @@ def _gemm(w: Writer) -> Replacement | Refusal:
             "multiply the operands by whole numbers in the model, or cast them to float32",
         )
     a, b = (
-        w.transpose(name, [1, 0]) if node.attributes.get(flag) else w.do("Identity", name)
-        for name, flag in (("x0", "transA"), ("x1", "transB"))
+        w.Transpose(name, perm=[1, 0]) if node.attributes.get(flag) else name
+        for name, flag in ((w.x[0], "transA"), (w.x[1], "transB"))
     )
     product = _product(w, a, b, 2, 2)
-    _ = w.do("Add", product, "x2", result="y0") if node.input(2) else w.do("Identity", product, result="y0")
-    return Replacement(w.nodes(), "products and a sum")
+    return Replacement(w.finish(w.Add(product, w.x[2]) if node.input(2) else product), "products and a sum")
 
 
-def _product(w: Writer, a: str, b: str, left: int, right: int, result: str = "") -> str:
+def _product(w: Writer, a: Value, b: Value, left: int, right: int) -> Value:
     """[..., M, K, 1] times [..., 1, K, N], added over K. A vector is a matrix of one row, or one column, meanwhile."""
     removed = [axis for axis, rank in ((-2, left), (-1, right)) if rank == 1]
     rank = max(left, right, 2)
-    rows = w.unsqueeze(w.unsqueeze(a, [0] if left == 1 else []), [max(left, 2)])
-    columns = w.unsqueeze(w.unsqueeze(b, [1] if right == 1 else []), [max(right, 2) - 2])
-    sums = w.reduce("ReduceSum", w.do("Mul", rows, columns), [rank - 1], keepdims=False)
-    return w.squeeze(sums, [rank + axis for axis in removed], result)
+    rows = w.Unsqueeze(w.unsqueeze(a, [0] if left == 1 else []), axes=[max(left, 2)])
+    columns = w.Unsqueeze(w.unsqueeze(b, [1] if right == 1 else []), axes=[max(right, 2) - 2])
+    sums = w.reduce("ReduceSum", w.Mul(rows, columns), [rank - 1], keepdims=False)
+    return w.squeeze(sums, [rank + axis for axis in removed])
 
 
 def _products(node: NodeView) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -41,25 +41,24 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     rows, columns = (_numbers(w, shape, axis) for axis in (-2, -1))
     # int64[rows, 1] plus k: what lies left of it is below the diagonal
-    diagonal = w.unsqueeze(rows, [1])
+    diagonal = w.Unsqueeze(rows, axes=[1])
     if node.input(1):
-        diagonal = w.do("Add", diagonal, w.reshape("x1", [1]))
+        diagonal = w.Add(diagonal, w.Reshape(w.x[1], shape=[1]))
     if dtype == "bool":
-        above = w.do("Not", w.do("Greater", diagonal, columns))
-        w.do("And", "x0", above, result="y0")
+        result = w.And(w.x[0], w.Not(w.Greater(diagonal, columns)))
     else:
-        w.do("Where", w.do("Greater", diagonal, columns), w.number(0.0, dtype), "x0", result="y0")
+        result = w.Where(w.Greater(diagonal, columns), w.number(0.0, dtype), w.x[0])
     return Replacement(
-        w.nodes(),
+        w.finish(result),
         "a comparison of row and column numbers",
         notes=(node.because(_FAULTS, "Trilu is written with a comparison"),),
     )
 
 
-def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> str:
+def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> Value:
     """0, 1, ... for each place along an axis, counted from the last; int64."""
     size = shape[axis]
-    return w.arange(w.size("x0", len(shape) + axis)) if size is None else w.const(np.arange(size))
+    return w.arange(w.size(w.x[0], len(shape) + axis)) if size is None else w.constant(np.arange(size))
 
 
 UPPER_TRIANGLE = NodeRule(

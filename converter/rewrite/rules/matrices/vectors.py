@@ -7,7 +7,7 @@ required"), and loses a dimension in the product of a vector with a stack of mat
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -21,18 +21,21 @@ def _product(node: NodeView) -> Replacement | None:
     if right is None or right < 3:
         return None
     w = Writer(node)
-    w.squeeze(w.do("MatMul", w.unsqueeze("x0", [0]), "x1"), [right - 2], "y0")
-    return Replacement(w.nodes(), "the vector as a matrix of one row")
+    return Replacement(
+        w.finish(w.Squeeze(w.MatMul(w.Unsqueeze(w.x[0], axes=[0]), w.x[1]), axes=[right - 2])),
+        "the vector as a matrix of one row",
+    )
 
 
 def _along_it(node: NodeView) -> Replacement:
     """Along the only axis. Softmax before opset 13 makes a matrix of its input: of one row, here as well."""
     w = Writer(node)
     scalar = node.op_type.startswith("Arg") and not node.attributes.get("keepdims", 1)
-    row = w.unsqueeze("x0", [0])
-    result = w.do(node.op_type, row, axis=1, **node.own("select_last_index"))
-    w.squeeze(result, [0, 1] if scalar else [0], "y0")
-    return Replacement(w.nodes(), "the vector as a matrix of one row")
+    row = w.Unsqueeze(w.x[0], axes=[0])
+    result = w.write(node.op_type, row, axis=1, **node.own("select_last_index"))
+    return Replacement(
+        w.finish(w.squeeze(result, [0, 1] if scalar else [0])), "the vector as a matrix of one row"
+    )
 
 
 VECTORS = NodeRule(

@@ -7,7 +7,7 @@ it stands for all (seen on an H200). The other operand and its opposite give the
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -29,10 +29,11 @@ def _rewrite(node: NodeView) -> Replacement | None:
         if rank is None or rank < constant.ndim:
             continue
         w = Writer(node)
-        other = f"x{1 - index}"
-        w.do(node.op_type, other, w.do("Not", other), result="y0")
+        other = w.x[1 - index]
         return Replacement(
-            w.nodes(), "the other operand and its opposite", notes=(node.because(_FAULTS, "it is computed"),)
+            w.finish(w.write(node.op_type, other, w.Not(other))),
+            "the other operand and its opposite",
+            notes=(node.because(_FAULTS, "it is computed"),),
         )
     return None
 

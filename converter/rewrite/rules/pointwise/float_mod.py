@@ -10,39 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.dtypes import FLOATS
-
-_BODY = """
-    quotient_rest = Mod <fmod = 1> (x0, x1)
-    x_size = Abs (x0)
-    y_size = Abs (x1)
-    x_infinite = Equal (x_size, infinity)
-    y_infinite = Equal (y_size, infinity)
-    x_finite = Not (x_infinite)
-    kept = And (x_finite, y_infinite)
-    rest = Where (kept, x0, quotient_rest)
-    is_zero = Equal (rest, zero)
-    not_zero = Not (is_zero)
-    rest_below = Less (rest, zero)
-    y_below = Less (x1, zero)
-    unlike = Xor (rest_below, y_below)
-    moves = And (unlike, not_zero)
-    moved = Add (rest, x1)
-    signed = Where (moves, moved, rest)
-    nothing = Div (zero, x1)
-    y0 = Where (is_zero, nothing, signed)
-"""
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0)
     if dtype not in FLOATS or node.attributes.get("fmod"):
         return None
-    values = {"infinity": np.inf, "zero": 0.0}
-    constants = {name: np.array(value).astype(np.dtype(dtype)) for name, value in values.items()}
+    w = Writer(node)
+    x, y = w.x
+    infinity, zero = (w.number(value, dtype) for value in (np.inf, 0.0))
+    kept = w.And(w.Not(w.Equal(w.Abs(x), infinity)), w.Equal(w.Abs(y), infinity))
+    rest = w.Where(kept, x, w.Mod(x, y, fmod=1))
+    is_zero = w.Equal(rest, zero)
+    moves = w.And(w.Xor(w.Less(rest, zero), w.Less(y, zero)), w.Not(is_zero))
     return Replacement(
-        statements(node, _BODY, **constants),
+        w.finish(w.Where(is_zero, w.Div(zero, y), w.Where(moves, w.Add(rest, y), rest))),
         "the remainder with the dividend's sign, brought to the divisor's",
         numerics="TensorRT computes a remainder as x - trunc(x / y) * y, which loses digits where x / y is large",
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -44,9 +44,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if not _is_gate([node.dims(0), node.dims(1)]):
         return None
     w = Writer(node)
-    w.cast(w.do("Mul", w.cast("x0", "float32"), w.cast("x1", "float32")), dtype, result="y0")
     return Replacement(
-        w.nodes(),
+        w.finish(w.Cast(w.Mul(w.Cast(w.x[0], to="float32"), w.Cast(w.x[1], to="float32")), to=dtype)),
         f"a product in float32, rounded to {dtype}",
         notes=(node.because(_FAULTS, "it is computed in float32 between Casts"),),
     )

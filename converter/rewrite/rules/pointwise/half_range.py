@@ -6,26 +6,18 @@ So every element is start + i * delta rounded once, where ONNX's definition adds
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
-from trtsmith.importers.dtypes import NUMBERS
-
-_TYPES = {name: NUMBERS[name] for name in ("float16", "bfloat16")}
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    type_ = _TYPES.get(node.dtype(0) or "")
-    if type_ is None:
+    dtype = node.dtype(0)
+    if dtype not in ("float16", "bfloat16"):
         return None
-    body = f"""
-        start = Cast <to = 1> (x0)
-        limit = Cast <to = 1> (x1)
-        delta = Cast <to = 1> (x2)
-        wide = Range (start, limit, delta)
-        y0 = Cast <to = {type_}> (wide)
-    """
+    w = Writer(node)
+    wide = w.Range(*(w.Cast(end, to="float32") for end in w.x))
     return Replacement(
-        statements(node, body),
-        f"Range of {node.dtype(0)} in float32",
+        w.finish(w.Cast(wide, to=dtype)),
+        f"Range of {dtype} in float32",
         numerics="each element is rounded once, where ONNX adds in the type of the range",
     )
 

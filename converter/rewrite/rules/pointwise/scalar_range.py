@@ -7,7 +7,7 @@ the value, and onnxruntime's kernel takes a vector of one element; once the If i
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -22,9 +22,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
                 "take the element that is meant, where the model is exported",
             )
     w = Writer(node)
-    ends = [w.reshape(f"x{index}", []) if shape else f"x{index}" for index, shape in enumerate(shapes)]
-    w.do("Range", *ends, result="y0")
-    return Replacement(w.nodes(), "Range of scalars")
+    ends = [w.Reshape(w.x[index], shape=[]) if shape else w.x[index] for index, shape in enumerate(shapes)]
+    return Replacement(w.finish(w.Range(*ends)), "Range of scalars")
 
 
 SCALAR_RANGE = NodeRule(

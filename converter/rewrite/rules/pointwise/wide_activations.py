@@ -6,18 +6,15 @@ The result is rounded once, which is at least as near as a computation in bfloat
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if node.dtype(0) != "bfloat16":
         return None
-    body = f"""
-        wide = Cast <to = 1> (x0)
-        result = {node.op_type} (wide)
-        y0 = Cast <to = 16> (result)
-    """
-    return Replacement(statements(node, body), f"{node.op_type} in float32")
+    w = Writer(node)
+    result = w.write(node.op_type, w.Cast(w.x[0], to="float32"))
+    return Replacement(w.finish(w.Cast(result, to="bfloat16")), f"{node.op_type} in float32")
 
 
 WIDE_ACTIVATIONS = NodeRule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, padded, pooled
 
 _NATIVE_SIZES = range(1, 16, 2)
@@ -22,19 +22,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     w = Writer(node)
     work = "float32" if dtype in ("float16", "bfloat16") else dtype
-    x = w.cast("x0", work) if work != dtype else "x0"
+    x = w.Cast(w.x[0], to=work) if work != dtype else w.x[0]
     # floor((size - 1) / 2) channels before, ceil((size - 1) / 2) after
     win = Window(1, None, size, 1, 1, (size - 1) // 2, size // 2)
-    squares = padded(w, w.do("Mul", x, x), [win], rank)
-    total = pooled(w, squares, [win], lambda parts: w.do("Sum", *parts))
+    squares = padded(w, w.Mul(x, x), [win], rank)
+    total = pooled(w, squares, [win], lambda parts: w.Sum(*parts))
     alpha, beta, bias = (float(node.attributes[name]) for name in ("alpha", "beta", "bias"))
-    base = w.do("Add", w.do("Mul", total, w.number(alpha / size, work)), w.number(bias, work))
-    result = w.do("Div", x, w.do("Pow", base, w.number(beta, work)))
-    if work == dtype:
-        w.do("Identity", result, result="y0")
-    else:
-        w.cast(result, dtype, result="y0")
-    return Replacement(w.nodes(), f"LRN over {size} channels as a sum of slices")
+    base = w.Add(w.Mul(total, w.number(alpha / size, work)), w.number(bias, work))
+    result = w.Div(x, w.Pow(base, w.number(beta, work)))
+    result = result if work == dtype else w.Cast(result, to=dtype)
+    return Replacement(w.finish(result), f"LRN over {size} channels as a sum of slices")
 
 
 LRN = NodeRule(

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, taps, windows
 
 
@@ -23,8 +23,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if not node.used(1):  # named, and nobody reads it: TensorRT refuses the name
         w = Writer(node)
         given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-        w.do("MaxPool", "x0", result="y0", **given)
-        return Replacement(w.nodes(), "MaxPool without the indices that nobody reads")
+        return Replacement(
+            w.finish(w.MaxPool(w.x[0], **given)), "MaxPool without the indices that nobody reads"
+        )
     dtype, rank = node.dtype(0), node.rank(0)
     if dtype is None or rank is None:
         return Refusal(
@@ -45,21 +46,19 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return wins
     w = Writer(node)
     whole = dtype in ("uint8", "int8", "int32")  # exact in float32
-    data = w.cast("x0", "float32") if whole else "x0"
+    data = w.Cast(w.x[0], to="float32") if whole else w.x[0]
     places = _places(w, wins, column_major=bool(node.attributes.get("storage_order")))
     data = padded(w, data, wins, rank, float("-inf"), "float32" if whole else dtype)
     for win in reversed(wins):
         data, places = _largest(w, data, places, win)
-    data, places = clipped(w, data, "x0", wins), clipped(w, places, "x0", wins)
-    if node.used(0) and whole:
-        w.cast(data, dtype, result="y0")
-    elif node.used(0):
-        w.do("Identity", data, result="y0")
-    w.do("Add", places, _first_of_channels(w, rank), result="y1")
-    return Replacement(w.nodes(), "MaxPool that takes the index of each maximum through strided slices")
+    data, places = clipped(w, data, w.x[0], wins), clipped(w, places, w.x[0], wins)
+    largest = w.Cast(data, to=dtype) if whole else data
+    indices = w.Add(places, _first_of_channels(w, rank))
+    nodes = w.finish(largest, indices)
+    return Replacement(nodes, "MaxPool that takes the index of each maximum through strided slices")
 
 
-def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> str:
+def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> Value:
     """Number of each element within its channel, int64[1, 1, spatial...], padded as the input is."""
     rank = len(wins) + 2
     shape = w.node.shape(0) or ()
@@ -68,40 +67,40 @@ def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> str:
         layout: Literal["F", "C"] = "F" if column_major else "C"
         numbered = np.arange(math.prod(spatial)).reshape(spatial, order=layout)
         pads = [(win.begin or 0, (win.end or 0) + win.extra) for win in wins]
-        return w.const(np.pad(numbered, pads)[None, None])
+        return w.constant(np.pad(numbered, pads)[None, None])
     axes: Sequence[int] = range(2, rank)
     order = list(reversed(axes)) if column_major else list(axes)
-    sizes = [w.size("x0", axis) for axis in order]
+    sizes = [w.size(w.x[0], axis) for axis in order]
     count = sizes[0]
     for size in sizes[1:]:
-        count = w.do("Mul", count, size)
-    numbers = w.reshape(w.arange(count), [1, 1, *sizes])
+        count = w.Mul(count, size)
+    numbers = w.Reshape(w.arange(count), shape=[1, 1, *sizes])
     if column_major:
-        numbers = w.transpose(numbers, [0, 1, *(rank - 1 - i for i in range(rank - 2))])
+        numbers = w.Transpose(numbers, perm=[0, 1, *(rank - 1 - i for i in range(rank - 2))])
     return padded(w, numbers, wins, rank)
 
 
-def _first_of_channels(w: Writer, rank: int) -> str:
+def _first_of_channels(w: Writer, rank: int) -> Value:
     """Index of the first element of each channel, int64[N, C, 1...]."""
     shape = w.node.shape(0) or ()
     if None not in shape:
         sizes = [int(size or 0) for size in shape]
         firsts = np.arange(sizes[0] * sizes[1]) * math.prod(sizes[2:])
-        return w.const(firsts.reshape(*sizes[:2], *([1] * (rank - 2))))
-    batch, channels = w.size("x0", 0), w.size("x0", 1)
-    volume = w.size("x0", 2)
+        return w.constant(firsts.reshape(*sizes[:2], *([1] * (rank - 2))))
+    batch, channels = w.size(w.x[0], 0), w.size(w.x[0], 1)
+    volume = w.size(w.x[0], 2)
     for axis in range(3, rank):
-        volume = w.do("Mul", volume, w.size("x0", axis))
-    numbers = w.do("Mul", w.arange(w.do("Mul", batch, channels)), volume)
-    return w.reshape(numbers, [batch, channels, *([1] * (rank - 2))])
+        volume = w.Mul(volume, w.size(w.x[0], axis))
+    numbers = w.Mul(w.arange(w.Mul(batch, channels)), volume)
+    return w.Reshape(numbers, shape=[batch, channels, *([1] * (rank - 2))])
 
 
-def _largest(w: Writer, data: str, places: str, win: Window) -> tuple[str, str]:
+def _largest(w: Writer, data: Value, places: Value, win: Window) -> tuple[Value, Value]:
     values, positions = taps(w, data, win), taps(w, places, win)
     best, where = values[0], positions[0]
     for value, position in zip(values[1:], positions[1:], strict=True):
-        greater = w.do("Greater", value, best)
-        best, where = w.do("Where", greater, value, best), w.do("Where", greater, position, where)
+        greater = w.Greater(value, best)
+        best, where = w.Where(greater, value, best), w.Where(greater, position, where)
     return best, where
 
 

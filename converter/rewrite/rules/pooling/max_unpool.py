@@ -9,7 +9,7 @@ are taken as ONNX's reference does.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _OPEN = (
     "the indices count in the tensor that kernel_shape and strides imply, as ONNX's reference has it; onnxruntime counts "
@@ -38,34 +38,33 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     into_output = bool(node.input(2)) and from_pool
     sizes = _implied(w, node, len(kernel))
     if into_output:
-        sizes = [w.do("Gather", "x2", w.ints(i), axis=0) for i in range(rank)]
-    flat = w.ints(-1)
+        sizes = [w.Gather(w.x[2], [i], axis=0) for i in range(rank)]
+    flat = [-1]
     count = sizes[0]
     for size in sizes[1:]:
-        count = w.do("Mul", count, size)
-    zeros = w.do("Expand", w.number(0.0, dtype), count)
+        count = w.Mul(count, size)
+    zeros = w.Expand(w.number(0.0, dtype), count)
     scatter = "Scatter" if node.opset < 11 else "ScatterElements"
-    values, places = w.do("Reshape", "x0", flat), w.do("Reshape", "x1", flat)
-    filled = w.do(scatter, zeros, places, values, axis=0)
+    values, places = w.Reshape(w.x[0], flat), w.Reshape(w.x[1], flat)
+    filled = w.write(scatter, zeros, places, values, axis=0)
     if into_output or not node.input(2):
-        w.reshape(filled, sizes, result="y0")
+        result = w.Reshape(filled, shape=sizes)
     else:
-        missing = w.do("Sub", "x2", w.concat(sizes))
-        pads = w.concat([w.ints(*[0] * rank), missing])
-        w.do("Pad", w.reshape(filled, sizes), pads, result="y0")
+        pads = w.vector(*[0] * rank, w.Sub(w.x[2], w.vector(*sizes)))
+        result = w.Pad(w.Reshape(filled, shape=sizes), pads)
     notes = (_OPEN,) if node.input(2) and not into_output else ()
-    return Replacement(w.nodes(), "MaxUnpool as a scatter into zeros", notes)
+    return Replacement(w.finish(result), "MaxUnpool as a scatter into zeros", notes)
 
 
-def _implied(w: Writer, node: NodeView, count: int) -> list[str]:
+def _implied(w: Writer, node: NodeView, count: int) -> list[Value]:
     """The output's sizes by the attributes: (size - 1) * stride + kernel - pads."""
     kernel = node.attributes["kernel_shape"]
     strides = node.attributes.get("strides") or [1] * count
     pads = node.attributes.get("pads") or [0] * (2 * count)
-    sizes = [w.size("x0", 0), w.size("x0", 1)]
+    sizes = [w.size(w.x[0], 0), w.size(w.x[0], 1)]
     for i in range(count):
-        scaled = w.do("Mul", w.size("x0", i + 2), w.ints(strides[i]))
-        sizes.append(w.do("Add", scaled, w.ints(kernel[i] - strides[i] - pads[i] - pads[i + count])))
+        scaled = w.Mul(w.size(w.x[0], i + 2), [strides[i]])
+        sizes.append(w.Add(scaled, [kernel[i] - strides[i] - pads[i] - pads[i + count]]))
     return sizes
 
 

@@ -9,11 +9,63 @@ average with count_include_pad it also counts what a window finds beyond all pad
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.pooling.pool_counts import counts
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
 from trtsmith.converter.rewrite.target import Fault
+
+
+def _counts(
+    w: Writer, given: Value, wins: Sequence[Window], rank: int, dtype: str, include_pad: bool
+) -> Value:
+    """How many elements each window averages, of a shape that broadcasts to the result; float.
+
+    With include_pad the padding counts, but not what only ceil_mode looks into.
+    """
+    factors: list[Value] = []
+    number = 1.0
+    for win in wins:
+        regular = include_pad or (win.begin == 0 and win.end == 0)
+        if regular and not win.extra:
+            number *= win.kernel
+            continue
+        factors.append(_counts_along(w, given, win, rank, dtype, include_pad))
+    result = factors[0] if factors else w.number(number, dtype)
+    for factor in factors[1:]:
+        result = w.Mul(result, factor)
+    if factors and number != 1:
+        result = w.Mul(result, w.number(number, dtype))
+    return result
+
+
+def _counts_along(w: Writer, given: Value, win: Window, rank: int, dtype: str, include_pad: bool) -> Value:
+    """The same along one axis: the pooling of ones."""
+    flat = Window(0, win.size, win.kernel, win.stride, win.dilation, win.begin, win.end, win.extra, win.lower)
+    if win.size is not None and win.begin is not None and win.end is not None:
+        ones = np.ones(win.size + include_pad * (win.begin + win.end))
+        edges = (0, win.extra) if include_pad else (win.begin, win.end + win.extra)
+        line = np.pad(ones, edges)
+        found = sum(
+            line[t * win.dilation : len(line) - (win.kernel - 1 - t) * win.dilation : win.stride]
+            for t in range(win.kernel)
+        )
+        limit = (win.size + win.begin - 1) // win.stride + 1
+        found = np.asarray(found)[:limit] if win.extra else np.asarray(found)
+        shape = [-1 if axis == win.axis else 1 for axis in range(rank)]
+        return w.constant(found.reshape(shape).astype(dtype))
+    whole = w.Expand(w.number(1.0, dtype), w.size(given, win.axis))
+    if include_pad and win.begin is not None and win.end is not None:
+        line_of_ones = w.pad(w.pad(whole, [win.begin, win.end], 1.0, dtype), [0, win.extra])
+    else:
+        line_of_ones = padded(w, whole, [flat], 1)
+    counted = pooled(w, line_of_ones, [flat], lambda parts: w.Sum(*parts))
+    counted = clipped(w, counted, whole, [flat])
+    return w.unsqueeze(counted, [axis for axis in range(rank) if axis != win.axis])
+
 
 _INTEGERS = ("uint8", "int32")
 """int32 is what a uint8 tensor has become where TensorRT has no uint8; int8 TensorRT pools itself."""
@@ -72,9 +124,8 @@ def _without_ceil(node: NodeView) -> Replacement | None:
     }
     for name in ("ceil_mode", "auto_pad"):
         given.pop(name, None)
-    w.do(node.op_type, "x0", result="y0", **given)
     return Replacement(
-        w.nodes(),
+        w.finish(w.write(node.op_type, w.x[0], **given)),
         f"{node.op_type} without ceil_mode, padded to the same windows",
         (node.because(_CEIL_MODE),),
     )
@@ -102,15 +153,18 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
     if whole:
         # Whole numbers up to 255 are exact in float32, and so is the larger of two.
         given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-        w.cast(w.do("MaxPool", w.cast("x0", "float32"), **given), dtype, result="y0")
-        return Replacement(w.nodes(), "MaxPool of integers in float32, exact for them")
+        return Replacement(
+            w.finish(w.Cast(w.MaxPool(w.Cast(w.x[0], to="float32"), **given), to=dtype)),
+            "MaxPool of integers in float32, exact for them",
+        )
     wins = windows(node)
     if isinstance(wins, Refusal):
         return wins
-    data = padded(w, "x0", wins, rank, float("-inf"), dtype)
-    data = pooled(w, data, wins, lambda parts: w.do("Max", *parts))
-    w.do("Identity", clipped(w, data, "x0", wins), result="y0")
-    return Replacement(w.nodes(), "MaxPool as the maximum of strided slices", _told(node))
+    data = padded(w, w.x[0], wins, rank, float("-inf"), dtype)
+    data = pooled(w, data, wins, lambda parts: w.Max(*parts))
+    return Replacement(
+        w.finish(clipped(w, data, w.x[0], wins)), "MaxPool as the maximum of strided slices", _told(node)
+    )
 
 
 def _average(node: NodeView) -> Replacement | Refusal | None:
@@ -141,40 +195,36 @@ def _summed(node: NodeView, what: str) -> Replacement | Refusal:
     w = Writer(node)
     narrow = dtype in ("float16", "bfloat16")
     wide = "float32" if narrow else dtype
-    data = w.cast("x0", wide) if narrow else "x0"
+    data = w.Cast(w.x[0], to=wide) if narrow else w.x[0]
     p = float(node.attributes.get("p", 2)) if node.op_type == "LpPool" else 1.0
     if node.op_type == "LpPool":
         data = _power(w, data, p, wide)
     data = padded(w, data, wins, rank)
-    data = pooled(w, data, wins, lambda parts: w.do("Sum", *parts))
-    data = clipped(w, data, "x0", wins)
+    data = pooled(w, data, wins, lambda parts: w.Sum(*parts))
+    data = clipped(w, data, w.x[0], wins)
     if node.op_type == "LpPool":
         data = _root(w, data, p, wide)
     else:
         include = bool(node.attributes.get("count_include_pad"))
-        data = w.do("Div", data, counts(w, "x0", wins, rank, wide, include))
-    if narrow:
-        w.cast(data, dtype, result="y0")
-    else:
-        w.do("Identity", data, result="y0")
-    return Replacement(w.nodes(), what, _told(node))
+        data = w.Div(data, _counts(w, w.x[0], wins, rank, wide, include))
+    return Replacement(w.finish(w.Cast(data, to=dtype) if narrow else data), what, _told(node))
 
 
 def _told(node: NodeView) -> tuple[str, ...]:
     return (node.because(_CEIL_MODE),) if _overrunning(node) else ()
 
 
-def _power(w: Writer, data: str, p: float, dtype: str) -> str:
+def _power(w: Writer, data: Value, p: float, dtype: str) -> Value:
     if p == 2:
-        return w.do("Mul", data, data)
-    size = w.do("Abs", data)
-    return size if p == 1 else w.do("Pow", size, w.number(p, dtype))
+        return w.Mul(data, data)
+    size = w.Abs(data)
+    return size if p == 1 else w.Pow(size, w.number(p, dtype))
 
 
-def _root(w: Writer, data: str, p: float, dtype: str) -> str:
+def _root(w: Writer, data: Value, p: float, dtype: str) -> Value:
     if p == 1:
         return data
-    return w.do("Sqrt", data) if p == 2 else w.do("Pow", data, w.number(1 / p, dtype))
+    return w.Sqrt(data) if p == 2 else w.Pow(data, w.number(1 / p, dtype))
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

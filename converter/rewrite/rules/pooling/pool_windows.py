@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
 
 
@@ -122,8 +122,8 @@ def _same(size: int | None, reach: int, stride: int, lower: bool) -> tuple[int |
 
 
 def padded(
-    w: Writer, data: str, wins: Sequence[Window], rank: int, value: float = 0.0, dtype: str = ""
-) -> str:
+    w: Writer, data: Value, wins: Sequence[Window], rank: int, value: float = 0.0, dtype: str = ""
+) -> Value:
     """The input with all of its padding, that of ceil_mode too."""
     begins = {win.axis: win.begin for win in wins}
     ends = {win.axis: None if win.end is None else win.end + win.extra for win in wins}
@@ -134,24 +134,24 @@ def padded(
     parts = []
     for side, known in enumerate((begins, ends)):
         for axis in range(rank):
-            parts.append(computed[axis][side] if axis in computed else w.ints(known.get(axis, 0) or 0))
-    return w.pad(data, w.concat(parts), value, dtype)
+            parts.append(computed[axis][side] if axis in computed else [known.get(axis, 0) or 0])
+    return w.pad(data, w.Concat(*parts, axis=0), value, dtype)
 
 
-def _computed_pads(w: Writer, data: str, win: Window) -> tuple[str, str]:
+def _computed_pads(w: Writer, data: Value, win: Window) -> tuple[Value, Value]:
     """The paddings of auto_pad = SAME_* for a size of run time, as `_same` has them."""
-    size, one, stride = w.size(data, win.axis), w.ints(1), w.ints(win.stride)
-    last = w.do("Div", w.do("Sub", size, one), stride)  # ceil(size / stride) - 1
-    need = w.do("Add", w.do("Mul", last, stride), w.ints(win.reach + 1))
+    size, one, stride = w.size(data, win.axis), [1], [win.stride]
+    last = w.Div(w.Sub(size, one), stride)  # ceil(size / stride) - 1
+    need = w.Add(w.Mul(last, stride), [win.reach + 1])
     # Max of integers is younger than opset 11: |a| + a is twice the positive part.
-    spare = w.do("Sub", need, size)
-    total = w.do("Div", w.do("Add", spare, w.do("Abs", spare)), w.ints(2))
-    small = w.do("Div", total, w.ints(2))
-    large = w.do("Sub", total, small)
+    spare = w.Sub(need, size)
+    total = w.Div(w.Add(spare, w.Abs(spare)), [2])
+    small = w.Div(total, [2])
+    large = w.Sub(total, small)
     return (large, small) if win.lower else (small, large)
 
 
-def taps(w: Writer, data: str, win: Window) -> list[str]:
+def taps(w: Writer, data: Value, win: Window) -> list[Value]:
     """The kernel's positions along the axis, each for all windows, of padded data."""
     if win.kernel == 1 and win.stride == 1:
         return [data]
@@ -163,15 +163,15 @@ def taps(w: Writer, data: str, win: Window) -> list[str]:
             # Slice has no steps yet; `windows` saw to it that the size is known.
             length = (win.size or 0) + (win.begin or 0) + (win.end or 0) + win.extra
             index = np.arange(start, length - left, win.stride)
-            result.append(w.do("Gather", data, w.const(index), axis=win.axis))
+            result.append(w.Gather(data, index, axis=win.axis))
         elif win.stride == 1:
-            result.append(w.slice_(data, [start], [end], [win.axis]))
+            result.append(w.slice(data, [start], [end], [win.axis]))
         else:
-            result.append(w.slice_(data, [start], [end], [win.axis], [win.stride]))
+            result.append(w.slice(data, [start], [end], [win.axis], [win.stride]))
     return result
 
 
-def pooled(w: Writer, data: str, wins: Sequence[Window], combine: Callable[[list[str]], str]) -> str:
+def pooled(w: Writer, data: Value, wins: Sequence[Window], combine: Callable[[list[Value]], Value]) -> Value:
     """`combine` over the taps of each axis in turn, the last axis first."""
     for win in reversed(wins):
         parts = taps(w, data, win)
@@ -179,7 +179,7 @@ def pooled(w: Writer, data: str, wins: Sequence[Window], combine: Callable[[list
     return data
 
 
-def clipped(w: Writer, data: str, given: str, wins: Sequence[Window]) -> str:
+def clipped(w: Writer, data: Value, given: Value, wins: Sequence[Window]) -> Value:
     """The windows without those of ceil_mode that would begin beyond the input and its padding at the beginning.
 
     data: the result along all axes; given: the operator's input.
@@ -188,9 +188,8 @@ def clipped(w: Writer, data: str, given: str, wins: Sequence[Window]) -> str:
         if win.begin is None or not win.may_overrun:
             continue  # the last window begins inside, whatever the size
         if win.size is not None:
-            data = w.slice_(data, [0], [(win.size + win.begin - 1) // win.stride + 1], [win.axis])
+            data = w.slice(data, [0], [(win.size + win.begin - 1) // win.stride + 1], [win.axis])
             continue
-        last = w.do("Add", w.size(given, win.axis), w.ints(win.begin - 1))
-        end = w.do("Add", w.do("Div", last, w.ints(win.stride)), w.ints(1))
-        data = w.do("Slice", data, w.ints(0), end, w.ints(win.axis))
+        end = w.Add(w.Div(w.Add(w.size(given, win.axis), [win.begin - 1]), [win.stride]), [1])
+        data = w.Slice(data, [0], end, [win.axis])
     return data

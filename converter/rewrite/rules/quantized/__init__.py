@@ -1,7 +1,7 @@
 """Rewrites quantized operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.quantized.conv_rules import CONV_INTEGER, QLINEAR_CONV
+from trtsmith.converter.rewrite.rules.quantized.convolutions import CONV_INTEGER, QLINEAR_CONV
 from trtsmith.converter.rewrite.rules.quantized.dequantize_linear import DEQUANTIZE_LINEAR
 from trtsmith.converter.rewrite.rules.quantized.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
 from trtsmith.converter.rewrite.rules.quantized.gather_blocks import GATHER_BLOCK_QUANTIZED
@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.rules.quantized.matmul_to_float import (
 from trtsmith.converter.rewrite.rules.quantized.qattention import QATTENTION
 from trtsmith.converter.rewrite.rules.quantized.qgemm import QGEMM
 from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QLINEAR_MATMUL
-from trtsmith.converter.rewrite.rules.quantized.qlinear_rules import QLINEAR_POINTWISE
+from trtsmith.converter.rewrite.rules.quantized.qlinear_pointwise import QLINEAR_POINTWISE
 from trtsmith.converter.rewrite.rules.quantized.quantize_linear import QUANTIZE_LINEAR
 
 RULES: tuple[NodeRule, ...] = (

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
 from trtsmith.converter.rewrite.rules.quantized.requantize import requantized, with_bias
@@ -24,8 +24,7 @@ def conv_integer(node: NodeView) -> Replacement | Refusal | None:
     total = _integer_conv(w, 0, 1, 2, 3)
     if isinstance(total, Refusal):
         return total
-    total.as_int32(w, "y0")
-    return Replacement(w.nodes(), "integer products, exact in float32")
+    return Replacement(w.finish(total.as_int32(w)), "integer products, exact in float32")
 
 
 def qlinear_conv(node: NodeView) -> Replacement | Refusal | None:
@@ -38,11 +37,10 @@ def qlinear_conv(node: NodeView) -> Replacement | Refusal | None:
     rank = node.rank(3) or 0
     if node.input(8):
         total = with_bias(w, total, 8, _by_channel(w, 8, rank))
-    scales = w.do("Mul", "x1", _by_channel(w, 4, rank))
-    scale = w.do("Div", scales, _by_channel(w, 6, rank))
-    zero = ""
+    scale = w.Div(w.Mul(w.x[1], _by_channel(w, 4, rank)), _by_channel(w, 6, rank))
+    zero = None
     if node.rank(7) and node.shape(7) != (1,):  # one for each channel
-        zero = w.cast(_by_channel(w, 7, rank), "float32")
+        zero = w.Cast(_by_channel(w, 7, rank), to="float32")
     return requantized(
         w, total, scale, 7, node.dtype(0), "an integer convolution, exact in float32, rescaled", zero
     )
@@ -56,16 +54,15 @@ def _channels_first(node: NodeView) -> Replacement | Refusal:
     first = [0, rank - 1, *range(1, rank - 1)]
     last = [0, *range(2, rank), 1]
     w = Writer(node)
-    inputs = [w.transpose("x0", first), *(f"x{i}" if name else "" for i, name in enumerate(node.inputs) if i)]
-    w.transpose(w.do("QLinearConv", *inputs, **node.own(*_ATTRIBUTES)), last, "y0")
-    return Replacement(w.nodes(), "channels first")
+    product = w.QLinearConv(w.Transpose(w.x[0], perm=first), *w.x[1:], **node.own(*_ATTRIBUTES))
+    return Replacement(w.finish(w.Transpose(product, perm=last)), "channels first")
 
 
-def _by_channel(w: Writer, index: int, rank: int) -> str:
+def _by_channel(w: Writer, index: int, rank: int) -> Value:
     """A vector over the output channels, made to broadcast; anything else as it is."""
     if not w.node.rank(index) or w.node.shape(index) == (1,):
-        return f"x{index}"
-    return w.unsqueeze(f"x{index}", list(range(1, rank - 1)))
+        return w.x[index]
+    return w.unsqueeze(w.x[index], list(range(1, rank - 1)))
 
 
 def _integer_conv(w: Writer, x: int, weights: int, x_zero: int, w_zero: int) -> Sum | Refusal:
@@ -114,8 +111,8 @@ def _reduction(node: NodeView, weights: int, rank: int) -> ProductSlicing | Refu
     channels = int(shape[1]) * (1 if group == 1 else 0)
     taps = int(np.prod(kernel, initial=1))
 
-    def sliced(w: Writer, value: str, part: Slice) -> str:
-        return w.slice_(value, [part[0]], [part[1]], [1])
+    def sliced(w: Writer, value: Value, part: Slice) -> Value:
+        return w.slice(value, [part[0]], [part[1]], [1])
 
     def magnitudes(array: np.ndarray) -> np.ndarray:
         sums = array.reshape(*array.shape[:2], -1).astype(np.int64).sum(2)
@@ -127,6 +124,20 @@ def _reduction(node: NodeView, weights: int, rank: int) -> ProductSlicing | Refu
         magnitudes,
         sliced,
         sliced,
-        lambda w, x, y: w.round_(w.do("Conv", x, y, **node.own(*_ATTRIBUTES))),
+        lambda w, x, y: w.round(w.Conv(x, y, **node.own(*_ATTRIBUTES))),
         lambda array, part: array[:, part[0] : part[1]],
     )
+
+
+CONV_INTEGER = NodeRule(
+    "conv-integer",
+    "ConvInteger becomes float32 convolutions that are exact",
+    ("ConvInteger",),
+    conv_integer,
+)
+QLINEAR_CONV = NodeRule(
+    "qlinear-conv",
+    "QLinearConv becomes an exact convolution, its bias and its rounding",
+    ("QLinearConv", "com.microsoft::QLinearConv"),
+    qlinear_conv,
+)

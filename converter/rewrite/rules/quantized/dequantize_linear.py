@@ -10,17 +10,65 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
-    NodeView,
-    Refusal,
-    Replacement,
-)
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.quantized.dequantized_constants import computed, kept, output_type
-from trtsmith.converter.rewrite.rules.quantized.element_types import all_equal, quantized_type
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES, all_equal, quantized_type
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
 from trtsmith.converter.rewrite.rules.quantized.native_types import is_native, may_be_native
+from trtsmith.converter.rewrite.rules.quantized.weights import kept_quantized
+from trtsmith.importers.dtypes import dtype_name, numpy_dtype
+
+
+def _kept(node: NodeView, grain: Granularity) -> Replacement | None:
+    """Weights that become int4 or int8 once their zero points are taken away: smaller than float32, and fused."""
+    array, scale, dtype = node.constant(0), node.constant(1), node.dtype(0) or ""
+    if node.dtype(1) not in ("float32", "float16", "bfloat16"):
+        return None
+    if (
+        array is None
+        or scale is None
+        or array.ndim < 2
+        or dtype not in RANGES
+        or "16" in dtype
+        or node.domain
+    ):
+        return None
+    if node.input(2) and not node.is_constant(2):
+        return None
+    found = kept_quantized(_steps(node, array, grain), scale, grain, int(dtype.lstrip("uint")))
+    if found is None:
+        return None
+    w = Writer(node)
+    attributes = {a.name: node.attributes[a.name] for a in node.proto.attribute}
+    return Replacement(
+        w.finish(w.DequantizeLinear(*found, **attributes)),
+        f"{dtype} constants as {found[0].dtype} around zero",
+    )
+
+
+def _steps(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
+    """Constants less their zero points."""
+    zeros = node.constant(2)
+    steps = array.astype(np.int32)
+    return steps if zeros is None else steps - grain.shaped(zeros.astype(np.int32))
+
+
+def _output_type(node: NodeView) -> str:
+    """Element type of the result."""
+    number = int(node.attributes.get("output_dtype") or 0)
+    return dtype_name(number) if number else node.dtype(1) or "float32"
+
+
+def _computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarray:
+    steps = array.astype(np.float32)
+    zeros, scale = node.constant(2), node.constant(1)
+    assert scale is not None
+    if grain.kind == "block" and grain.size is None:
+        raise ValueError("a constant has sizes")
+    if zeros is not None and not all_equal(zeros, 0):
+        steps = steps - grain.shaped(zeros.astype(np.float32))
+    result = steps * grain.shaped(scale.astype(np.float32))
+    return np.asarray(result.astype(numpy_dtype(_output_type(node))))
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -30,15 +78,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None if may_be_native(node, given) else grain
     if is_native(node, given, grain):
         return None
-    signed = _signed_pair(node) or kept(node, grain)
+    signed = _signed_pair(node) or _kept(node, grain)
     if signed is not None:
         return signed
-    array = node.constant(0)
+    w, array = Writer(node), node.constant(0)
     if array is not None and node.is_constant(1) and (not node.input(2) or node.is_constant(2)):
-        w = Writer(node)
-        w.do("Identity", computed(node, array, grain), result="y0")
-        return Replacement(w.nodes(), f"{given} constants, dequantized")
-    return Replacement(_arithmetic(node, grain).nodes(), f"dequantized from {given} by arithmetic in float32")
+        return Replacement(w.finish(_computed(node, array, grain)), f"{given} constants, dequantized")
+    return Replacement(w.finish(_arithmetic(w, grain)), f"dequantized from {given} by arithmetic in float32")
 
 
 def _signed_pair(node: NodeView) -> Replacement | None:
@@ -63,21 +109,20 @@ def _signed_pair(node: NodeView) -> Replacement | None:
     w = Writer(node)
     into, out = (view.own(*names) for view in (maker, node))
     into.pop("output_dtype", None)
-    inputs = (w.value(name) for name in maker.inputs[:2])
-    signed = w.do("QuantizeLinear", *inputs, np.zeros(more.shape, np.int8), **into)
-    w.do("DequantizeLinear", signed, "x1", np.zeros(zeros.shape, np.int8), result="y0", **out)
-    return Replacement(w.nodes(), "uint8 around 128 as int8 around 0, which TensorRT fuses")
+    signed = w.QuantizeLinear(*maker.inputs[:2], np.zeros(more.shape, np.int8), **into)
+    return Replacement(
+        w.finish(w.DequantizeLinear(signed, w.x[1], np.zeros(zeros.shape, np.int8), **out)),
+        "uint8 around 128 as int8 around 0, which TensorRT fuses",
+    )
 
 
-def _arithmetic(node: NodeView, grain: Granularity) -> Writer:
-    w = Writer(node)
-    steps = w.cast("x0", "float32")
+def _arithmetic(w: Writer, grain: Granularity) -> Value:
+    node = w.node
+    steps = w.Cast(w.x[0], to="float32")
     if node.input(2) and not all_equal(node.constant(2), 0):
-        steps = w.do("Sub", steps, spread(w, grain, 2))
-    product = w.do("Mul", steps, spread(w, grain, 1), result="y0" if output_type(node) == "float32" else "")
-    if output_type(node) != "float32":
-        w.cast(product, output_type(node), "y0")
-    return w
+        steps = w.Sub(steps, spread(w, grain, 2))
+    product = w.Mul(steps, spread(w, grain, 1))
+    return product if _output_type(node) == "float32" else w.Cast(product, to=_output_type(node))
 
 
 DEQUANTIZE_LINEAR = NodeRule(

@@ -10,7 +10,7 @@ TensorRT-RTX 1.6.1 divides float32 approximately: -2.5 over the scale 5 / 255, j
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 
 _TIES = (
@@ -21,21 +21,14 @@ _TIES = (
 
 def _rewrite(node: NodeView) -> Replacement | None:
     w = Writer(node)
-    zero = w.number(0, "float32")
-    smallest, largest = (w.reduce(op_type, "x0", None, False) for op_type in ("ReduceMin", "ReduceMax"))
-    low, high = w.do("Min", smallest, zero), w.do("Max", largest, zero)
-    span = w.do("Sub", high, low)
-    step = w.do("Div", span, w.number(255, "float32"))
-    scale = w.do("Where", w.do("Equal", span, zero), w.number(1, "float32"), step)
-    start = w.do("Sub", zero, w.do("Div", low, scale))
-    point = w.round_(w.clip(start, 0, 255, "float32"))
-    if node.used(1):
-        w.do("Identity", scale, result="y1")
-    if node.used(2):
-        w.cast(point, "uint8", "y2")
-    if node.used(0):
-        saturated(w, w.do("Div", "x0", scale), point, "uint8", "y0")
-    return Replacement(w.nodes(), "quantized by arithmetic in float32", numerics=_TIES)
+    smallest, largest = (w.reduce(op_type, w.x[0], None, False) for op_type in ("ReduceMin", "ReduceMax"))
+    low, high = w.Min(smallest, 0.0), w.Max(largest, 0.0)
+    span = w.Sub(high, low)
+    scale = w.Where(w.Equal(span, 0.0), 1.0, w.Div(span, 255.0))
+    point = w.round(w.clip(w.Sub(0.0, w.Div(low, scale)), 0, 255, "float32"))
+    result = saturated(w, w.Div(w.x[0], scale), point, "uint8")
+    nodes = w.finish(result, scale, w.Cast(point, to="uint8"))
+    return Replacement(nodes, "quantized by arithmetic in float32", numerics=_TIES)
 
 
 DYNAMIC_QUANTIZE_LINEAR = NodeRule(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.operands import Operand
 
 EXACT = 2**24
@@ -33,14 +33,14 @@ class Sum:
     numerics: a sentence for Replacement, if it is exact under a condition only.
     """
 
-    name: str
+    value: Value
     bound: int | None
     numerics: str = ""
 
-    def as_int32(self, w: Writer, result: str = "") -> str:
+    def as_int32(self, w: Writer) -> Value:
         if self.bound is None:
-            return w.do("Identity", self.name, result=result)
-        return w.cast(self.name, "int32", result)
+            return self.value
+        return w.Cast(self.value, to="int32")
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class ProductSlicing:
     length: int | None
     terms: int
     magnitudes: Callable[[np.ndarray], np.ndarray]
-    left: Callable[[Writer, str, Slice], str]
-    right: Callable[[Writer, str, Slice], str]
-    product: Callable[[Writer, str, str], str]
+    left: Callable[[Writer, Value, Slice], Value]
+    right: Callable[[Writer, Value, Slice], Value]
+    product: Callable[[Writer, Value, Value], Value]
     cut: Callable[[np.ndarray, Slice], np.ndarray]
 
 
@@ -136,10 +136,10 @@ def _halves(w: Writer, x: Operand) -> tuple[Operand, Operand]:
     """low and high of x = 16 * high + low, 0 <= low < 16."""
     high_bound = x.bound // 16 + 1
     if x.array is not None:
-        return Operand("", 15, x.array & 15), Operand("", high_bound, x.array >> 4)
-    sixteen = w.number(16, "float32")
-    high = w.do("Floor", w.do("Div", x.name, sixteen))
-    return Operand(w.do("Sub", x.name, w.do("Mul", high, sixteen)), 15), Operand(high, high_bound)
+        return Operand(None, 15, x.array & 15), Operand(None, high_bound, x.array >> 4)
+    whole = x.written(w)
+    high = w.Floor(w.Div(whole, 16.0))
+    return Operand(w.Sub(whole, w.Mul(high, 16.0)), 15), Operand(high, high_bound)
 
 
 def _added(
@@ -151,20 +151,21 @@ def _added(
 ) -> Sum:
     whole = [(0, reduction.length or 0)]
     if len(products) == 1 and len(products[0][3]) == 1:
-        return Sum(reduction.product(w, a.named(w), b.named(w)), _bound(a, b, reduction))
-    total = ""
+        return Sum(reduction.product(w, a.written(w), b.written(w)), _bound(a, b, reduction))
+    total = None
     for weight, x, y, parts in products:
         for part in parts:
             cut = parts != whole and reduction.length is not None
             if y.array is not None:
                 values = y.array if parts == whole else reduction.cut(y.array, part)
-                right = w.const(values.astype(np.float32))
+                right = w.constant(values.astype(np.float32))
             else:
-                right = reduction.right(w, y.name, part) if cut else y.name
-            left = reduction.left(w, x.named(w), part) if cut else x.named(w)
-            term = w.cast(reduction.product(w, left, right), "int32")
+                right = reduction.right(w, y.written(w), part) if cut else y.written(w)
+            left = reduction.left(w, x.written(w), part) if cut else x.written(w)
+            term = w.Cast(reduction.product(w, left, right), to="int32")
             if weight > 1:
-                term = w.do("Mul", term, w.number(weight, "int32"))
-            total = w.do("Add", total, term) if total else term
+                term = w.Mul(term, w.number(weight, "int32"))
+            total = term if total is None else w.Add(total, term)
     limit = "the sums are exact for up to 65,536 terms; their number is that of run time"
+    assert total is not None  # there are products
     return Sum(total, None, "" if reduction.length is not None else limit)

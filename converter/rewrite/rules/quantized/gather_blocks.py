@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
@@ -41,8 +41,11 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     points = np.full(scale.shape, middle, np.int32) if zeros is None else zeros.astype(np.int32)
     w = Writer(node)
     values, how = blocked(w, numbers.astype(np.int32) - grain.shaped(points), scale, grain, bits)
-    w.do("Gather", values, "x1", result="y0", axis=int(node.attributes.get("gather_axis", 0)))
-    return Replacement(w.nodes(), f"Gather of {how}", numerics=_NUMERICS)
+    return Replacement(
+        w.finish(w.Gather(values, w.x[1], axis=int(node.attributes.get("gather_axis", 0)))),
+        f"Gather of {how}",
+        numerics=_NUMERICS,
+    )
 
 
 GATHER_BLOCK_QUANTIZED = NodeRule(

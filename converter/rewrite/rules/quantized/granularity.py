@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
 @dataclass(frozen=True)
@@ -76,26 +76,26 @@ def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | 
     return Granularity("block" if block else "axis", len(dims), axis, dims[axis], block)
 
 
-def spread(w: Writer, grain: Granularity, index: int, to: str = "float32", data: str = "x0") -> str:
-    """Input `index` of the node, a scale or zero point, in type `to` and made to broadcast against `data`."""
+def spread(w: Writer, grain: Granularity, index: int, to: str = "float32") -> Value:
+    """Input `index` of the node, a scale or zero point, in type `to` and made to broadcast against the data, input 0."""
     node = w.node
     if grain.kind == "tensor" and node.dtype(index) == to and node.rank(index) == 0:
-        return f"x{index}"
+        return w.x[index]
     constant = node.constant(index)
     if constant is not None and (grain.kind != "block" or grain.size is not None):
-        raw = w.const(grain.shaped(constant.astype(np.float32)))
-        return w.cast(raw, to) if to != "float32" else raw
-    raw = w.cast(f"x{index}", to)
+        raw = w.constant(grain.shaped(constant.astype(np.float32)))
+        return w.Cast(raw, to=to) if to != "float32" else raw
+    raw = w.Cast(w.x[index], to=to)
     if grain.kind == "tensor":
-        return raw if node.rank(index) == 0 else w.squeeze(raw, [0])
+        return raw if node.rank(index) == 0 else w.Squeeze(raw, axes=[0])
     if grain.kind == "axis":
         return w.unsqueeze(raw, [i for i in range(grain.rank or 0) if i != grain.axis])
-    return w.do("Gather", raw, _block_of_each(w, grain, data), axis=grain.axis)
+    return w.Gather(raw, _block_of_each(w, grain), axis=grain.axis)
 
 
-def _block_of_each(w: Writer, grain: Granularity, data: str) -> str:
+def _block_of_each(w: Writer, grain: Granularity) -> Value:
     """The number of the block of each index of the axis."""
     if grain.size is not None:
-        return w.const(np.arange(grain.size, dtype=np.int64) // grain.block)
-    length = w.do("Gather", w.do("Shape", data), np.array(grain.axis))
-    return w.do("Div", w.do("Range", np.array(0), length, np.array(1)), np.array(grain.block))
+        return w.constant(np.arange(grain.size, dtype=np.int64) // grain.block)
+    length = w.Gather(w.Shape(w.x[0]), grain.axis)
+    return w.Div(w.Range(0, length, 1), grain.block)

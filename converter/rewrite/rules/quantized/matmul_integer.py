@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 
 
@@ -12,8 +12,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     result = integer_matmul(w, 0, 1, 2, 3)
     if isinstance(result, Refusal):
         return result
-    result.as_int32(w, "y0")
-    return Replacement(w.nodes(), "integer products, exact in float32", numerics=result.numerics)
+    return Replacement(
+        w.finish(result.as_int32(w)), "integer products, exact in float32", numerics=result.numerics
+    )
 
 
 MATMUL_INTEGER = NodeRule(

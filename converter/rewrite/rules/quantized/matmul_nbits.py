@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
@@ -38,11 +38,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return fault
     w = Writer(node)
     weights, how = _weights(w, packed, scales, bits)
-    if node.input(5):
-        w.do("Add", w.do("MatMul", "x0", weights), "x5", result="y0")
-    else:
-        w.do("MatMul", "x0", weights, result="y0")
-    return Replacement(w.nodes(), f"MatMul with {how}")
+    result = w.MatMul(w.x[0], weights)
+    return Replacement(w.finish(w.Add(result, w.x[5]) if node.input(5) else result), f"MatMul with {how}")
 
 
 def _unfit(node: NodeView, packed: np.ndarray, scales: np.ndarray, bits: int) -> Refusal | None:
@@ -76,7 +73,7 @@ def _unfit(node: NodeView, packed: np.ndarray, scales: np.ndarray, bits: int) ->
     )
 
 
-def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[str, str]:
+def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[Value, str]:
     """The weights [K, N] in the scales' type, and what they are."""
     node = w.node
     rows, columns = int(node.attributes["K"]), int(node.attributes["N"])
@@ -95,7 +92,7 @@ def _weights(w: Writer, packed: np.ndarray, scales: np.ndarray, bits: int) -> tu
     else:
         steps = numbers - zeros.astype(np.float32)[of_block]
     array = steps.astype(np.float32) * scale.astype(np.float32)[of_block]
-    return w.const(array.astype(scales.dtype)), f"dequantized weights of {bits} bits"
+    return w.constant(array.astype(scales.dtype)), f"dequantized weights of {bits} bits"
 
 
 def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.ndarray:

@@ -6,7 +6,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
 
@@ -17,14 +17,17 @@ def _to_float(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(total, Refusal):
         return total
     dtype = node.dtype(2) or "float32"
-    scale = w.do("Mul", "x2", "x3")
+    scale = w.Mul(w.x[2], w.x[3])
     if dtype != "float32":
-        scale = w.cast(scale, "float32")
-    result = w.do("Mul", as_float(w, total), scale)
+        scale = w.Cast(scale, to="float32")
+    result = w.Mul(as_float(w, total), scale)
     if node.input(6):
-        result = w.do("Add", result, "x6" if dtype == "float32" else w.cast("x6", "float32"))
-    w.cast(result, dtype, "y0")
-    return Replacement(w.nodes(), "integer products, exact in float32, scaled", numerics=total.numerics)
+        result = w.Add(result, w.x[6] if dtype == "float32" else w.Cast(w.x[6], to="float32"))
+    return Replacement(
+        w.finish(w.Cast(result, to=dtype)),
+        "integer products, exact in float32, scaled",
+        numerics=total.numerics,
+    )
 
 
 def _dynamic(node: NodeView) -> Replacement | Refusal | None:
@@ -33,10 +36,10 @@ def _dynamic(node: NodeView) -> Replacement | Refusal | None:
             "DynamicQuantizeLinear is of opset 11", "opset 11 or later", "export the model with opset 11"
         )
     w = Writer(node)
-    w.many("DynamicQuantizeLinear", ["x0"], ["numbers", "scale", "zero"])
-    given = ["x3" if node.input(3) else "", "x4" if node.input(4) else ""]
-    w.do("com.microsoft::MatMulIntegerToFloat", "numbers", "x1", "scale", "x2", "zero", *given, result="y0")
-    return Replacement(w.nodes(), "its input quantized, then a product of integers")
+    numbers, scale, zero = w.DynamicQuantizeLinear(w.x[0], outputs=3)
+    operands = (numbers, w.x[1], scale, w.x[2], zero, *w.x[3:5])
+    result = w.MatMulIntegerToFloat(*operands, domain="com.microsoft")
+    return Replacement(w.finish(result), "its input quantized, then a product of integers")
 
 
 MATMUL_TO_FLOAT = NodeRule(

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
 
@@ -42,8 +42,8 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
     axis = -2 if rank_b > 1 else 0
     length = shape_a[-1] if shape_a[-1] is not None else shape_b[axis]
 
-    def sliced(w: Writer, value: str, part: Slice, on: int) -> str:
-        return w.slice_(value, [part[0]], [part[1]], [on])
+    def sliced(w: Writer, value: Value, part: Slice, on: int) -> Value:
+        return w.slice(value, [part[0]], [part[1]], [on])
 
     def magnitudes(array: np.ndarray) -> np.ndarray:
         return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).astype(np.int64)
@@ -57,6 +57,6 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
         magnitudes,
         partial(sliced, on=-1),
         partial(sliced, on=axis),
-        lambda w, x, y: w.do("MatMul", x, y),
+        lambda w, x, y: w.MatMul(x, y),
         cut,
     )

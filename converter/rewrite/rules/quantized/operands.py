@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 
 Shaped = Callable[[np.ndarray], np.ndarray]
@@ -18,18 +18,21 @@ Shaped = Callable[[np.ndarray], np.ndarray]
 class Operand:
     """Whole numbers in float32.
 
-    name:  of the value; a constant operand has none until it is written.
+    value: None for a constant operand, which is not written yet.
     bound: largest magnitude.
     array: the numbers, int32, if they are constant.
     """
 
-    name: str
+    value: Value | None
     bound: int
     array: np.ndarray | None = None
 
-    def named(self, w: Writer) -> str:
-        """The name of the value, which is written if it is constant."""
-        return self.name if self.array is None else w.const(self.array.astype(np.float32))
+    def written(self, w: Writer) -> Value:
+        """The value, which is written if it is constant."""
+        if self.value is not None:
+            return self.value
+        assert self.array is not None
+        return w.constant(self.array.astype(np.float32))
 
 
 def operand(
@@ -49,22 +52,22 @@ def operand(
     array = node.constant(data)
     if array is not None and zeros is not None:
         shifted = array.astype(np.int32) - shaped(zeros.astype(np.int32))
-        return Operand("", int(np.abs(shifted).max(initial=0)), shifted)
+        return Operand(None, int(np.abs(shifted).max(initial=0)), shifted)
     if zeros is None:
         bound = high - low
     elif zeros.size:
         bound = max(high - int(zeros.min()), int(zeros.max()) - low)
     else:
         bound = 0
-    value = w.cast(f"x{data}", "float32")
+    value = w.Cast(w.x[data], to="float32")
     if zeros is not None and not zeros.any():
         return Operand(value, bound)
     if zeros is not None:
-        point = w.const(shaped(zeros.astype(np.float32)))
+        point = w.constant(shaped(zeros.astype(np.float32)))
     else:
-        point = w.cast(f"x{zero_point}", "float32")
+        point = w.Cast(w.x[zero_point], to="float32")
         point = w.unsqueeze(point, axes) if axes else point
-    return Operand(w.do("Sub", value, point), bound)
+    return Operand(w.Sub(value, point), bound)
 
 
 def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:

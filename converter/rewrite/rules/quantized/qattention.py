@@ -7,8 +7,8 @@ MatMulIntegerToFloat and MultiHeadAttention, which other rules take.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import unstacked, write_present
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.contrib.attention_forms import stacked, unstacked
 
 _COPIED = ("num_heads", "scale", "mask_filter_value", "unidirectional")
 
@@ -24,20 +24,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return Refusal("the size of its weights is not known", "constant weights", "make them initializers")
 
     w = Writer(node)
-    given = [f"x{index}" if node.input(index) else "" for index in range(9)]
-    projected = w.do(
-        "com.microsoft::MatMulIntegerToFloat", "x0", "x1", "x3", "x4", given[6], given[7], given[2]
+    given = [w.x[index] if node.input(index) else None for index in range(9)]
+    projected = w.MatMulIntegerToFloat(
+        *w.x[:2], *w.x[3:5], given[6], given[7], given[2], domain="com.microsoft"
     )
-    inputs = w.split(projected, [weights[-1] // 3] * 3, 2)
+    inputs: list[Value | None] = [*w.split(projected, [weights[-1] // 3] * 3, 2)]
     if node.input(5) or node.input(8):
-        inputs += ["", given[5]]
+        inputs += [None, given[5]]
     if node.input(8):
-        inputs += ["", *unstacked(w, "x8")]
-    results = ["y0", "key", "value"] if node.used(1) else ["y0"]
-    w.many("com.microsoft::MultiHeadAttention", inputs, results, **node.own(*_COPIED))
-    if node.used(1):
-        write_present(w, "key", "value")
-    return Replacement(w.nodes(), "an integer projection, then attention of its parts")
+        inputs += [None, *unstacked(w, w.x[8])]
+    result, *present = w.MultiHeadAttention(
+        *inputs, outputs=3 if node.used(1) else 1, domain="com.microsoft", **node.own(*_COPIED)
+    )
+    return Replacement(
+        w.finish(result, stacked(w, *present) if present else None),
+        "an integer projection, then attention of its parts",
+    )
 
 
 QATTENTION = NodeRule(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float, requantized, with_bias
 
@@ -22,30 +22,34 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(total, Refusal):
         return total
     if node.input(6):
-        total = with_bias(w, total, 6, "x6")
-    scale = w.do("Mul", "x1", "x4")
+        total = with_bias(w, total, 6, w.x[6])
+    scale = w.Mul(w.x[1], w.x[4])
     alpha = float(node.attributes.get("alpha", 1.0))
     if alpha != 1.0:
-        scale = w.do("Mul", w.number(alpha, "float32"), scale)
+        scale = w.Mul(alpha, scale)
     if not node.input(7):
-        w.do("Mul", as_float(w, total), scale, result="y0")
-        return Replacement(w.nodes(), "integer products, exact in float32, scaled", numerics=total.numerics)
-    scale = w.do("Div", scale, "x7")
+        return Replacement(
+            w.finish(w.Mul(as_float(w, total), scale)),
+            "integer products, exact in float32, scaled",
+            numerics=total.numerics,
+        )
+    scale = w.Div(scale, w.x[7])
     return requantized(w, total, scale, 8, node.dtype(0), "integer products, exact in float32, rescaled")
 
 
 def _transposed(node: NodeView) -> Replacement:
     """The same without transA and transB: constants stay constants through a Transpose."""
     w = Writer(node)
-    inputs = [f"x{i}" if name else "" for i, name in enumerate(node.inputs)]
+    inputs = list(w.x)
     for index, attribute in ((0, "transA"), (3, "transB")):
         if node.attributes.get(attribute):
             array = node.constant(index)
-            constant = None if array is None else w.const(np.ascontiguousarray(array.T))
-            inputs[index] = constant or w.transpose(inputs[index], [1, 0])
+            if array is None:
+                inputs[index] = w.Transpose(w.x[index], perm=[1, 0])
+            else:
+                inputs[index] = w.constant(np.ascontiguousarray(array.T))
     alpha = float(node.attributes.get("alpha", 1.0))
-    w.do("com.microsoft::QGemm", *inputs, result="y0", alpha=alpha)
-    return Replacement(w.nodes(), "operands transposed")
+    return Replacement(w.finish(w.QGemm(*inputs, alpha=alpha, domain="com.microsoft")), "operands transposed")
 
 
 QGEMM = NodeRule(

@@ -8,7 +8,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md: the
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import LOW_FLOATS
 from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import requantized
@@ -26,12 +26,12 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(total, Refusal):
         return total
     rank = node.rank(1)
-    a_scale = "x1"
+    a_scale = w.x[1]
     if rank == 1 and node.shape(1) != (1,):  # one for each row
-        a_scale = w.unsqueeze("x1", [1])
-    scale = w.do("Div", w.do("Mul", a_scale, "x4"), "x6")
+        a_scale = w.Unsqueeze(w.x[1], axes=[1])
+    scale = w.Div(w.Mul(a_scale, w.x[4]), w.x[6])
     if node.dtype(1) != "float32":
-        scale = w.cast(scale, "float32")
+        scale = w.Cast(scale, to="float32")
     return requantized(w, total, scale, 7, node.dtype(0), "integer products, exact in float32, rescaled")
 
 

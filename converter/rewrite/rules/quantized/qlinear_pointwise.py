@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 NUMERICS = (
     "computed between float32 roundings: where a result lies halfway between two steps, onnxruntime's fused kernel "
@@ -17,21 +17,21 @@ NUMERICS = (
 )
 
 Rewriter = Callable[[NodeView], Replacement | Refusal | None]
-Compute = Callable[[Writer, list[str]], str | Refusal]
+Compute = Callable[[Writer, list[Value]], Value | Refusal]
 
 
-def dequantized(w: Writer, data: int, scale: int, zero: int) -> str:
+def dequantized(w: Writer, data: int, scale: int, zero: int) -> Value:
     """Input `data` in float32."""
-    inputs = [f"x{data}", f"x{scale}", *([f"x{zero}"] if w.node.input(zero) else [])]
-    return w.do("DequantizeLinear", *inputs)
+    inputs = [w.x[data], w.x[scale], *([w.x[zero]] if w.node.input(zero) else [])]
+    return w.DequantizeLinear(*inputs)
 
 
-def quantized(w: Writer, value: str, scale: int, zero: int, like: int) -> None:
-    """Writes y0; of input `like`'s type if there is no zero point."""
-    point = f"x{zero}"
+def quantized(w: Writer, value: Value, scale: int, zero: int, like: int) -> Value:
+    """Of input `like`'s type if there is no zero point."""
+    point = w.x[zero]
     if not w.node.input(zero):
-        point = w.cast(w.number(0, "float32"), w.node.dtype(like) or "uint8")
-    w.do("QuantizeLinear", value, f"x{scale}", point, result="y0")
+        point = w.Cast(0.0, to=w.node.dtype(like) or "uint8")
+    return w.QuantizeLinear(value, w.x[scale], point)
 
 
 def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, compute: Compute) -> Rewriter:
@@ -43,8 +43,8 @@ def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, co
         result = compute(w, values)
         if isinstance(result, Refusal):
             return result
-        quantized(w, result, scale, zero, operands[0][0])
-        return Replacement(w.nodes(), "dequantized, computed, quantized", numerics=NUMERICS)
+        nodes = w.finish(quantized(w, result, scale, zero, operands[0][0]))
+        return Replacement(nodes, "dequantized, computed, quantized", numerics=NUMERICS)
 
     return rewrite
 
@@ -52,20 +52,21 @@ def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, co
 def plain(op_type: str, *attributes: str) -> Compute:
     """A standard operator with the node's own attributes of these names."""
 
-    def compute(w: Writer, values: list[str]) -> str | Refusal:
-        return w.do(op_type, *values, **w.node.own(*attributes))
+    def compute(w: Writer, values: list[Value]) -> Value | Refusal:
+        result: Value = w.write(op_type, *values, **w.node.own(*attributes))
+        return result
 
     return compute
 
 
-def where(w: Writer, values: list[str]) -> str | Refusal:
-    return w.do("Where", "x0", *values)
+def where(w: Writer, values: list[Value]) -> Value | Refusal:
+    return w.Where(w.x[0], *values)
 
 
 def channels_first(compute: Compute) -> Compute:
     """`compute` on data with its channels last if the node says so."""
 
-    def computed(w: Writer, values: list[str]) -> str | Refusal:
+    def computed(w: Writer, values: list[Value]) -> Value | Refusal:
         if not w.node.attributes.get("channels_last"):
             return compute(w, values)
         rank = w.node.rank(0)
@@ -74,15 +75,15 @@ def channels_first(compute: Compute) -> Compute:
                 "the rank of the data is not known", "data of known rank", "run onnx.shape_inference"
             )
         to_first, to_last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
-        done = compute(w, [w.transpose(values[0], to_first)])
+        done = compute(w, [w.Transpose(values[0], perm=to_first)])
         if isinstance(done, Refusal):
             return done
-        return w.transpose(done, to_last)
+        return w.Transpose(done, perm=to_last)
 
     return computed
 
 
-def softmax(w: Writer, values: list[str]) -> str | Refusal:
+def softmax(w: Writer, values: list[Value]) -> Value | Refusal:
     """`opset` says which Softmax: before 13 it is over all axes from `axis` on."""
     node = w.node
     rank, axis = node.rank(0), int(node.attributes.get("axis", -1))
@@ -93,18 +94,49 @@ def softmax(w: Writer, values: list[str]) -> str | Refusal:
     if whole and axis == rank - 1:
         whole = False
     if not whole and (node.opset >= 13 or axis == rank - 1):
-        return w.do("Softmax", values[0], axis=axis)
+        return w.Softmax(values[0], axis=axis)
     if not whole:
         return Refusal(
             f"softmax over axis {axis} in opset {node.opset}", "opset 13", "convert the model to opset 13"
         )
-    done = w.do("Softmax", w.do("Flatten", values[0], axis=axis), axis=1)
-    return w.do("Reshape", done, w.do("Shape", values[0]))
+    return w.Reshape(w.Softmax(w.Flatten(values[0], axis=axis), axis=1), w.Shape(values[0]))
 
 
 def concat(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     parts = [dequantized(w, i, i + 1, i + 2) for i in range(2, len(node.inputs), 3)]
-    joined = w.concat(parts, int(node.attributes["axis"]))
-    quantized(w, joined, 0, 1, 2)
-    return Replacement(w.nodes(), "dequantized, joined, quantized", numerics=NUMERICS)
+    joined = w.Concat(*parts, axis=int(node.attributes["axis"]))
+    return Replacement(
+        w.finish(quantized(w, joined, 0, 1, 2)), "dequantized, joined, quantized", numerics=NUMERICS
+    )
+
+
+_POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
+
+
+def _rule(op_type: str, becomes: str, rewrite: Rewriter) -> NodeRule:
+    return NodeRule(
+        f"qlinear-{op_type.lower()}",
+        f"QLinear{op_type} becomes {becomes} between DequantizeLinear and QuantizeLinear",
+        (f"com.microsoft::QLinear{op_type}",),
+        rewrite,
+    )
+
+
+def _unary(op_type: str, compute: Compute) -> NodeRule:
+    return _rule(op_type, "its operator", around(((0, 1, 2),), 3, 4, compute))
+
+
+QLINEAR_POINTWISE: tuple[NodeRule, ...] = (
+    *(
+        _rule(op_type, op_type, around(((0, 1, 2), (3, 4, 5)), 6, 7, plain(op_type)))
+        for op_type in ("Add", "Mul")
+    ),
+    _rule("Concat", "Concat", concat),
+    _rule("Where", "Where", around(((1, 2, 3), (4, 5, 6)), 7, 8, where)),
+    _unary("Sigmoid", plain("Sigmoid")),
+    _unary("LeakyRelu", plain("LeakyRelu", "alpha")),
+    _unary("Softmax", softmax),
+    _unary("GlobalAveragePool", channels_first(plain("GlobalAveragePool"))),
+    _unary("AveragePool", channels_first(plain("AveragePool", *_POOL))),
+)

@@ -7,7 +7,7 @@ division in the scale's type or in `precision`. To the low floats there is no ro
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import (
     LOW_FLOATS,
     RANGES,
@@ -38,8 +38,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     numerics = ""
     if node.dtype(0) == "int32" and "float32" in (_precision(node), "float32"):
         numerics = "its int32 input is divided in float32, as onnxruntime does: exact up to 2^24"
+    w = Writer(node)
     return Replacement(
-        _arithmetic(node, grain, target).nodes(),
+        w.finish(_arithmetic(w, grain, target)),
         f"quantized to {target} by arithmetic in float32",
         numerics=numerics,
     )
@@ -52,24 +53,22 @@ def _precision(node: NodeView) -> str:
     return dtype if dtype in _DIVIDES else "float32"
 
 
-def _arithmetic(node: NodeView, grain: Granularity, target: str) -> Writer:
-    w = Writer(node)
+def _arithmetic(w: Writer, grain: Granularity, target: str) -> Value:
+    node = w.node
     precision = _precision(node)
-    data = "x0" if node.dtype(0) == precision else w.cast("x0", precision)
-    steps = w.do("Div", data, spread(w, grain, 1, precision))
-    zero_point = ""
+    data = w.x[0] if node.dtype(0) == precision else w.Cast(w.x[0], to=precision)
+    steps = w.Div(data, spread(w, grain, 1, precision))
+    zero_point = None
     if node.input(2) and target in (*RANGES, "float4_e2m1fn") and not all_equal(node.constant(2), 0):
         zero_point = spread(w, grain, 2)
     if target in RANGES:
         if precision != "float32":
-            steps = w.cast(steps, "float32")  # a zero point of uint16 has no place in float16
-        saturated(w, steps, zero_point, target, "y0")
-        return w
-    if zero_point:
-        steps = w.do("Add", w.cast(steps, "float32"), zero_point)
+            steps = w.Cast(steps, to="float32")  # a zero point of uint16 has no place in float16
+        return saturated(w, steps, zero_point, target)
+    if zero_point is not None:
+        steps = w.Add(w.Cast(steps, to="float32"), zero_point)
     saturate = int(node.attributes.get("saturate", 1))
-    w.do("Cast", steps, result="y0", saturate=saturate, to=NUMBERS[target])
-    return w
+    return w.Cast(steps, saturate=saturate, to=NUMBERS[target])
 
 
 QUANTIZE_LINEAR = NodeRule(

@@ -7,27 +7,33 @@ from dataclasses import replace
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.converter.rewrite.rules.quantized.exact_products import EXACT, Sum
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 
 
-def with_bias(w: Writer, total: Sum, index: int, bias: str) -> Sum:
+def with_bias(w: Writer, total: Sum, index: int, bias: Value) -> Sum:
     """The sum plus int32 `bias`, input `index`: in float32 if that holds what may come out, else in int32."""
     constant = w.node.constant(index)
     room = None if total.bound is None or constant is None else EXACT - total.bound
     if room is not None and constant is not None and np.abs(constant.astype(np.int64)).max(initial=0) <= room:
-        return replace(total, name=w.do("Add", total.name, w.cast(bias, "float32")))
-    return replace(total, name=w.do("Add", total.as_int32(w), bias), bound=None)
+        return replace(total, value=w.Add(total.value, w.Cast(bias, to="float32")))
+    return replace(total, value=w.Add(total.as_int32(w), bias), bound=None)
 
 
-def as_float(w: Writer, total: Sum) -> str:
-    return total.name if total.bound is not None else w.cast(total.name, "float32")
+def as_float(w: Writer, total: Sum) -> Value:
+    return total.value if total.bound is not None else w.Cast(total.value, to="float32")
 
 
 def requantized(
-    w: Writer, total: Sum, scale: str, zero_point: int, otherwise: str | None, what: str, zero: str = ""
+    w: Writer,
+    total: Sum,
+    scale: Value,
+    zero_point: int,
+    otherwise: str | None,
+    what: str,
+    zero: Value | None = None,
 ) -> Replacement | Refusal:
     """The node replaced by `total` * `scale`, quantized around input `zero_point`; of type `otherwise` without one."""
     node = w.node
@@ -38,9 +44,8 @@ def requantized(
             "int8 or uint8",
             "give the node a zero point of a known type",
         )
-    steps = w.do("Mul", as_float(w, total), scale)
-    point = ""
+    steps = w.Mul(as_float(w, total), scale)
+    point = None
     if node.input(zero_point):
-        point = zero or w.cast(f"x{zero_point}", "float32")
-    saturated(w, steps, point, target, "y0")
-    return Replacement(w.nodes(), what, numerics=total.numerics)
+        point = w.Cast(w.x[zero_point], to="float32") if zero is None else zero
+    return Replacement(w.finish(saturated(w, steps, point, target)), what, numerics=total.numerics)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 
 
-def saturated(w: Writer, steps: str, zero_point: str, dtype: str, result: str) -> str:
-    """`steps` and `zero_point` ("" for none) are float32. Whole numbers beyond 2^24 lose units, and are clipped anyway."""
+def saturated(w: Writer, steps: Value, zero_point: Value | None, dtype: str) -> Value:
+    """`steps` and `zero_point` (None for none) are float32. Whole numbers beyond 2^24 lose units, and are clipped anyway."""
     low, high = RANGES[dtype]
-    whole = w.round_(steps)
-    if zero_point:
-        whole = w.do("Add", whole, zero_point)
-    return w.cast(w.clip(whole, low, high, "float32"), dtype, result)
+    whole = w.round(steps)
+    if zero_point is not None:
+        whole = w.Add(whole, zero_point)
+    return w.Cast(w.clip(whole, low, high, "float32"), to=dtype)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 
 BLOCKS = 21
@@ -42,13 +42,13 @@ def kept_quantized(
 
 def blocked(
     w: Writer, steps: np.ndarray, scale: np.ndarray, grain: Granularity, bits: int
-) -> tuple[str, str]:
+) -> tuple[Value, str]:
     """A value made of `steps` (int32) and `scale` in blocks, in the scale's type: its name, and what it is."""
     kept = kept_quantized(steps, scale, grain, bits) if w.node.opset >= BLOCKS else None
     if kept is None:
         array = steps.astype(np.float32) * grain.shaped(scale.astype(np.float32))
-        return w.const(array.astype(scale.dtype)), f"dequantized weights of {bits} bits"
-    value = w.do("DequantizeLinear", *kept, axis=grain.axis, block_size=grain.block)
+        return w.constant(array.astype(scale.dtype)), f"dequantized weights of {bits} bits"
+    value = w.DequantizeLinear(*kept, axis=grain.axis, block_size=grain.block)
     return value, f"weights of {kept[0].dtype} in blocks of {grain.block}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.random.random_values import NUMERICS, uniform
 from trtsmith.importers.dtypes import FLOATS
 
@@ -38,12 +38,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     # At a ratio of 1 nothing is kept, so that the scale is not used.
     scale = np.array(1 / (1 - part) if part < 1 else 0).astype(kind)
     w = Writer(node)
-    kept = w.do("GreaterOrEqual", uniform(w, w.cast("x0", "float32")), np.array(part, np.float32))
-    w.do("Where", kept, w.do("Mul", "x0", scale), np.array(0).astype(kind), result="y0")
-    if node.used(1):
-        w.do("Identity", kept, result="y1")
+    kept = w.GreaterOrEqual(uniform(w, w.Cast(w.x[0], to="float32")), part)
+    result = w.Where(kept, w.Mul(w.x[0], scale), np.array(0).astype(kind))
     return Replacement(
-        w.nodes(),
+        w.finish(result, kept),
         "a comparison with uniform numbers",
         notes=(
             "elements are dropped at inference, too: export the model in evaluation mode if they must not be",

@@ -6,7 +6,7 @@ it up to the longest length, and before each step the state, over the whole batc
 as many parts of the batch one by one, and its results depend on their number; this is what it does with one.
 Past the end of a sequence the state counts as zero where Y is an output of the node, and else as the last one.
 
---float-lstm asks for an LSTM in its place (float_lstm.py).
+--float-lstm asks for an LSTM with dequantized weights in its place, which quantizes neither its input nor its state.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.engine.subgraph_writer import SubgraphWriter
-from trtsmith.converter.rewrite.rules.recurrent.float_lstm import in_float
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.recurrent.gate_activations import activations
 from trtsmith.converter.rewrite.rules.recurrent.quantized_gates import (
     Cell,
@@ -50,7 +48,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "make them initializers of the model",
         )
     if node.target.float_lstm:
-        return in_float(node, inputs, states)
+        return _in_float(node, inputs, states)
     directions, hidden = states.steps.shape[0], states.steps.shape[1]
     functions = activations(node, _FUNCTIONS, directions)
     if functions is None:
@@ -63,7 +61,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     cell = Cell(
         hidden,
         _bias(w, directions, hidden),
-        _gates(w, f"x{_PEEPHOLES}", directions, hidden, 3) if node.input(_PEEPHOLES) else (),
+        _gates(w, w.x[_PEEPHOLES], directions, hidden, 3) if node.input(_PEEPHOLES) else (),
         functions,
         float(node.attributes.get("clip") or 0),
         bool(node.attributes.get("input_forget")),
@@ -71,10 +69,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     backwards = {"forward": (False,), "reverse": (True,)}.get(
         str(node.attributes.get("direction", "forward")), (False, True)
     )
-    _QuantizedLayer(w, inputs, states, cell, backwards).write()
+    made = _QuantizedLayer(w, inputs, states, cell, backwards).outputs()
     steps = (node.shape(0) or (None,))[0]
     return Replacement(
-        w.nodes(),
+        w.finish(*made),
         "one step of whole numbers, exact in float32"
         if steps == 1
         else "a Scan of whole numbers, exact in float32",
@@ -83,24 +81,24 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-def _gates(w: Writer, value: str, directions: int, hidden: int, count: int) -> list[str]:
+def _gates(w: Writer, value: Value, directions: int, hidden: int, count: int) -> list[Value]:
     """[directions, count * hidden] as one [directions, 1, hidden] for each gate."""
-    return w.split(w.reshape(value, [directions, 1, count * hidden]), [hidden] * count, 2)
+    return w.split(w.Reshape(value, shape=[directions, 1, count * hidden]), [hidden] * count, 2)
 
 
-def _bias(w: Writer, directions: int, hidden: int) -> list[str]:
+def _bias(w: Writer, directions: int, hidden: int) -> list[Value]:
     if not w.node.input(_BIAS):
         return []
-    both = w.split(f"x{_BIAS}", [4 * hidden] * 2, 1)
-    return _gates(w, w.do("Add", *both), directions, hidden, 4)
+    both = w.split(w.x[_BIAS], [4 * hidden] * 2, 1)
+    return _gates(w, w.Add(*both), directions, hidden, 4)
 
 
 @dataclass(frozen=True)
 class _Masks:
     """Of sequences that end early: booleans [sequence, 1, batch, 1]. active: before the end. known: up to it."""
 
-    active: str
-    known: str
+    active: Value
+    known: Value
 
 
 class _QuantizedLayer:
@@ -116,106 +114,132 @@ class _QuantizedLayer:
     ) -> None:
         self._w, self._inputs, self._states, self._cell, self._backwards = w, inputs, states, cell, backwards
 
-    def write(self) -> None:
+    def outputs(self) -> list[Value | None]:
         w, node = self._w, self._w.node
         masks = self._masks() if node.input(_LENGTHS) else None
         sums = self._input_sums(masks)
         begin = [self._begin(_STATE), self._begin(_MEMORY)]
+        columns = [sums, *([masks.active, masks.known] if masks else [])]
         if (node.shape(0) or (None,))[0] == 1:
-            parts = [
-                w.squeeze(name, [0]) for name in (sums, masks and masks.active, masks and masks.known) if name
-            ]
-            *ends, row = self._step(w, *begin, *parts)
-            rows = w.unsqueeze(row, [0])
+            *ends, row = self._step(*begin, *(w.Squeeze(column, axes=[0]) for column in columns))
+            rows = w.Unsqueeze(row, axes=[0])
         else:
-            columns = [sums, *([masks.active, masks.known] if masks else [])]
-            rows, ends = self._scan(begin, columns)
-        self._outputs(rows, ends)
+            *ends, rows = self._scan(begin, columns)
+        return self._finished(rows, ends)
 
     def _step(
-        self, w: Writer, state: str, memory: str, sums: str, active: str = "", known: str = ""
-    ) -> tuple[str, str, str]:
+        self,
+        state: Value,
+        memory: Value,
+        sums: Value,
+        active: Value | None = None,
+        known: Value | None = None,
+    ) -> tuple[Value, Value, Value]:
         """The next state and memory, and what goes into Y: all [directions, batch, hidden]."""
-        zero = w.number(0, "float32")
-        before = w.do("Where", known, state, zero) if known and w.node.output(0) else state
-        products = gate_sums(w, *quantized_operand(w, before, [1, 2]), self._states)
-        hidden, now = self._cell.step(w, w.do("Add", sums, products), memory)
-        if not active:
-            return hidden, now, hidden
-        last = w.do("Where", active, hidden, state)
-        return last, w.do("Where", active, now, memory), w.do("Where", active, hidden, zero)
-
-    def _scan(self, begin: list[str], columns: list[str]) -> tuple[str, list[str]]:
         w = self._w
-        inner = SubgraphWriter(w)
-        states = [inner.argument("float32") for _ in begin]
-        parts = [inner.argument("bool" if index else "float32") for index in range(len(columns))]
-        body = inner.graph_of(self._step(inner, *states, *parts))
-        ends = [w.name("end") for _ in begin]
-        rows = w.name("rows")
-        w.many("Scan", [*begin, *columns], [*ends, rows], body=body, num_scan_inputs=len(columns))
-        return rows, ends
+        before = state if known is None or not w.node.output(0) else w.Where(known, state, 0.0)
+        products = gate_sums(w, *quantized_operand(w, before, [1, 2]), self._states)
+        hidden, now = self._cell.step(w, w.Add(sums, products), memory)
+        if active is None:
+            return hidden, now, hidden
+        last = w.Where(active, hidden, state)
+        return last, w.Where(active, now, memory), w.Where(active, hidden, 0.0)
+
+    def _scan(self, begin: list[Value], columns: list[Value]) -> tuple[Value, ...]:
+        """The last state and memory, and the rows of Y."""
+        masks = "".join(f", bool[] mask_{index}" for index, _ in enumerate(columns[1:]))
+        signature = f"(float[] h, float[] c, float[] sums{masks}) => (float[] H, float[] C, float[] row)"
+        body = self._w.graph(signature, self._step)
+        return self._w.Scan(*begin, *columns, outputs=3, body=body, num_scan_inputs=len(columns))
 
     def _masks(self) -> _Masks:
         w = self._w
-        steps = w.reshape(w.cast(w.arange(w.size("x0", 0)), "int32"), [-1, 1, 1, 1])
-        lengths = w.reshape(f"x{_LENGTHS}", [1, 1, -1, 1])
-        return _Masks(w.do("Less", steps, lengths), w.do("Not", w.do("Greater", steps, lengths)))
+        steps = w.Reshape(w.Cast(w.arange(w.size(w.x[0], 0)), to="int32"), shape=[-1, 1, 1, 1])
+        lengths = w.Reshape(w.x[_LENGTHS], shape=[1, 1, -1, 1])
+        return _Masks(w.Less(steps, lengths), w.Not(w.Greater(steps, lengths)))
 
-    def _input_sums(self, masks: _Masks | None) -> str:
+    def _input_sums(self, masks: _Masks | None) -> Value:
         """[sequence, directions, batch, 4 * hidden]."""
         w = self._w
-        data = "x0"
+        data = w.x[0]
         if masks is not None:  # what is past the longest sequence does not count
-            steps = w.reshape(w.cast(w.arange(w.size("x0", 0)), "int32"), [-1, 1, 1])
-            longest = w.reduce("ReduceMax", f"x{_LENGTHS}", None, False)
-            data = w.do("Where", w.do("Less", steps, longest), data, w.number(0, "float32"))
+            steps = w.Reshape(w.Cast(w.arange(w.size(w.x[0], 0)), to="int32"), shape=[-1, 1, 1])
+            longest = w.reduce("ReduceMax", w.x[_LENGTHS], None, False)
+            data = w.Where(w.Less(steps, longest), data, 0.0)
         operand, scale = quantized_operand(w, data, None)
         sums = [
-            w.unsqueeze(
-                gate_sums(w, self._turned(operand) if back else operand, scale, self._inputs.of(index)), [1]
+            w.Unsqueeze(
+                gate_sums(w, self._turned(operand) if back else operand, scale, self._inputs.of(index)),
+                axes=[1],
             )
             for index, back in enumerate(self._backwards)
         ]
-        return w.concat(sums, 1) if len(sums) > 1 else sums[0]
+        return w.Concat(*sums, axis=1) if len(sums) > 1 else sums[0]
 
-    def _turned(self, value: str) -> str:
+    def _turned(self, value: Value) -> Value:
         """[sequence, batch, ...] from each sequence's end on; what is past the end stays."""
         w = self._w
         if w.node.input(_LENGTHS):
-            lengths = w.cast(f"x{_LENGTHS}", "int64")
-            return w.do("ReverseSequence", value, lengths, batch_axis=1, time_axis=0)
-        return w.slice_(value, [-1], [_FIRST], [0], [-1])
+            lengths = w.Cast(w.x[_LENGTHS], to="int64")
+            return w.ReverseSequence(value, lengths, batch_axis=1, time_axis=0)
+        return w.slice(value, [-1], [_FIRST], [0], [-1])
 
-    def _begin(self, index: int) -> str:
+    def _begin(self, index: int) -> Value:
         """The first state or memory: what the node is given, or zeros, [directions, batch, hidden]."""
         w = self._w
         if w.node.input(index):
-            return f"x{index}"
-        ends = [w.ints(len(self._backwards)), w.size("x0", 1), w.ints(self._cell.hidden)]
-        return w.do("Expand", w.number(0, "float32"), w.concat(ends))
+            return w.x[index]
+        return w.Expand(0.0, [len(self._backwards), w.size(w.x[0], 1), self._cell.hidden])
 
-    def _outputs(self, rows: str, ends: list[str]) -> None:
+    def _finished(self, rows: Value, ends: list[Value]) -> list[Value | None]:
         w, node = self._w, self._w.node
-        if node.output(0):
-            if any(self._backwards):
-                parts = w.split(rows, [1] * len(self._backwards), 1) if len(self._backwards) > 1 else [rows]
-                parts = [
-                    self._turned_rows(p) if back else p
-                    for p, back in zip(parts, self._backwards, strict=True)
-                ]
-                rows = w.concat(parts, 1) if len(parts) > 1 else parts[0]
-            w.do("Identity", rows, result="y0")
-        for index, end in enumerate(ends, 1):
-            if node.output(index):
-                if node.input(_LENGTHS):  # of an empty sequence nothing is left
-                    none = w.reshape(w.do("Greater", f"x{_LENGTHS}", np.array(0, np.int32)), [1, -1, 1])
-                    end = w.do("Where", none, end, w.number(0, "float32"))
-                w.do("Identity", end, result=f"y{index}")
+        if node.output(0) and any(self._backwards):
+            parts = w.split(rows, [1] * len(self._backwards), 1) if len(self._backwards) > 1 else [rows]
+            parts = [
+                self._turned_rows(p) if back else p for p, back in zip(parts, self._backwards, strict=True)
+            ]
+            rows = w.Concat(*parts, axis=1) if len(parts) > 1 else parts[0]
+        if node.input(_LENGTHS):  # of an empty sequence nothing is left
+            some = w.Reshape(w.Greater(w.x[_LENGTHS], w.number(0, "int32")), shape=[1, -1, 1])
+            ends = [w.Where(some, end, 0.0) for end in ends]
+        return [rows, *ends]
 
-    def _turned_rows(self, rows: str) -> str:
+    def _turned_rows(self, rows: Value) -> Value:
         """The same of [sequence, 1, batch, hidden]."""
-        return self._w.unsqueeze(self._turned(self._w.squeeze(rows, [1])), [1])
+        return self._w.Unsqueeze(self._turned(self._w.Squeeze(rows, axes=[1])), axes=[1])
+
+
+_ATTRIBUTES = (
+    "activation_alpha",
+    "activation_beta",
+    "activations",
+    "clip",
+    "direction",
+    "hidden_size",
+    "input_forget",
+)
+
+_ROUNDS = "--float-lstm: its input and state are not rounded to 8 bits at each step, as onnxruntime does; its weights are"
+
+
+def _in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights) -> Replacement:
+    """An LSTM, which TensorRT runs as one layer."""
+    w = Writer(node)
+    end = max((index + 1 for index in range(3, 8) if node.input(index)), default=3)
+    results = w.LSTM(
+        w.x[0],
+        _dequantized(inputs),
+        _dequantized(states),
+        *w.x[3:end],
+        outputs=[bool(name) for name in node.outputs],
+        **node.own(*_ATTRIBUTES),
+    )
+    return Replacement(w.finish(*results), "an LSTM with dequantized weights", numerics=_ROUNDS)
+
+
+def _dequantized(weights: QuantizedWeights) -> np.ndarray:
+    """[directions, columns, length] in float32."""
+    return np.ascontiguousarray((weights.steps.astype(np.float32) * weights.scale).transpose(0, 2, 1))
 
 
 DYNAMIC_QUANTIZE_LSTM = NodeRule(

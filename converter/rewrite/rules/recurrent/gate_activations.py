@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+
+Form = Callable[[Writer, Value, "Activation"], Value]
+"""Writes an activation of a value."""
 
 _ALPHA = frozenset(
     {"affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu"},
@@ -47,38 +50,29 @@ def activations(
     return [tuple(found[i : i + len(default)]) for i in range(0, len(found), len(default))]
 
 
-def activated(w: Writer, value: str, each: Sequence[Activation]) -> str:
+def activated(w: Writer, value: Value, each: Sequence[Activation]) -> Value:
     """float32 `value` [directions, ...], with its own activation for each direction."""
     if len(set(each)) == 1:
         return _FORMS[each[0].name](w, value, each[0])
     parts = w.split(value, [1] * len(each), 0)
-    return w.concat([_FORMS[one.name](w, part, one) for part, one in zip(parts, each, strict=True)], 0)
+    return w.Concat(*[_FORMS[one.name](w, part, one) for part, one in zip(parts, each, strict=True)], axis=0)
 
 
-def _affine(w: Writer, value: str, alpha: float, beta: float) -> str:
-    return w.do("Add", w.do("Mul", value, w.number(alpha, "float32")), w.number(beta, "float32"))
+def _plain(op_type: str) -> Form:
+    return lambda w, value, one: w.write(op_type, value)
 
 
-def _scaled_tanh(w: Writer, value: str, one: Activation) -> str:
-    inner = w.do("Tanh", w.do("Mul", value, w.number(one.beta, "float32")))
-    return w.do("Mul", inner, w.number(one.alpha, "float32"))
+def _with_alpha(op_type: str) -> Form:
+    return lambda w, value, one: w.write(op_type, value, alpha=one.alpha)
 
 
-def _plain(op_type: str) -> Callable[[Writer, str, Activation], str]:
-    return lambda w, value, one: w.do(op_type, value)
-
-
-def _with_alpha(op_type: str) -> Callable[[Writer, str, Activation], str]:
-    return lambda w, value, one: w.do(op_type, value, alpha=one.alpha)
-
-
-_FORMS: dict[str, Callable[[Writer, str, Activation], str]] = {
-    "affine": lambda w, value, one: _affine(w, value, one.alpha, one.beta),
+_FORMS: dict[str, Form] = {
+    "affine": lambda w, value, one: w.Add(w.Mul(value, one.alpha), one.beta),
     "elu": _with_alpha("Elu"),
-    "hardsigmoid": lambda w, value, one: w.do("HardSigmoid", value, alpha=one.alpha, beta=one.beta),
+    "hardsigmoid": lambda w, value, one: w.HardSigmoid(value, alpha=one.alpha, beta=one.beta),
     "leakyrelu": _with_alpha("LeakyRelu"),
     "relu": _plain("Relu"),
-    "scaledtanh": _scaled_tanh,
+    "scaledtanh": lambda w, value, one: w.Mul(w.Tanh(w.Mul(value, one.beta)), one.alpha),
     "sigmoid": _plain("Sigmoid"),
     "softplus": _plain("Softplus"),
     "softsign": _plain("Softsign"),

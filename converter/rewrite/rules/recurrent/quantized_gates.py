@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import Operand
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
@@ -45,24 +45,22 @@ def quantized_weights(node: NodeView, data: int, scale: int, zero: int) -> Quant
     return QuantizedWeights(steps, scales.astype(np.float32).reshape(shape))
 
 
-def quantized_operand(w: Writer, value: str, axes: Sequence[int] | None) -> tuple[str, str]:
+def quantized_operand(w: Writer, value: Value, axes: Sequence[int] | None) -> tuple[Value, Value]:
     """float32 `value` as whole numbers from -255 to 255, still in float32, and their scale, of that over `axes`.
 
     As DynamicQuantizeLinear does, less the zero point. The scale keeps the axes; it is a scalar if they are all, None.
     """
-    zero, steps = w.number(0, "float32"), w.number(_STEPS, "float32")
     keep = axes is not None
-    low = w.do("Min", w.reduce("ReduceMin", value, axes, keep), zero)
-    high = w.do("Max", w.reduce("ReduceMax", value, axes, keep), zero)
-    span = w.do("Sub", high, low)
-    scale = w.do("Where", w.do("Equal", span, zero), w.number(1, "float32"), w.do("Div", span, steps))
-    point = w.round_(w.clip(w.do("Sub", zero, w.do("Div", low, scale)), 0, _STEPS, "float32"))
-    whole = w.round_(w.do("Div", value, scale))
-    least, most = w.do("Sub", zero, point), w.do("Sub", steps, point)
-    return w.do("Max", w.do("Min", whole, most), least), scale
+    low = w.Min(w.reduce("ReduceMin", value, axes, keep), 0.0)
+    span = w.Sub(w.Max(w.reduce("ReduceMax", value, axes, keep), 0.0), low)
+    scale = w.Where(w.Equal(span, 0.0), 1.0, w.Div(span, float(_STEPS)))
+    point = w.round(w.clip(w.Sub(0.0, w.Div(low, scale)), 0, _STEPS, "float32"))
+    whole = w.round(w.Div(value, scale))
+    least, most = w.Sub(0.0, point), w.Sub(float(_STEPS), point)
+    return w.Max(w.Min(whole, most), least), scale
 
 
-def gate_sums(w: Writer, operand: str, scale: str, weights: QuantizedWeights) -> str:
+def gate_sums(w: Writer, operand: Value, scale: Value, weights: QuantizedWeights) -> Value:
     """The products in float32: `operand` [..., length], as `quantized_operand` gives it, times the weights."""
     axis = weights.steps.ndim - 2
 
@@ -73,20 +71,20 @@ def gate_sums(w: Writer, operand: str, scale: str, weights: QuantizedWeights) ->
         weights.steps.shape[axis],
         1,
         magnitudes,
-        lambda w, value, part: w.slice_(value, [part[0]], [part[1]], [-1]),
-        lambda w, value, part: w.slice_(value, [part[0]], [part[1]], [axis]),
-        lambda w, x, y: w.do("MatMul", x, y),
+        lambda w, value, part: w.slice(value, [part[0]], [part[1]], [-1]),
+        lambda w, value, part: w.slice(value, [part[0]], [part[1]], [axis]),
+        lambda w, x, y: w.MatMul(x, y),
         lambda array, part: array.take(range(*part), axis),
     )
     bound = int(np.abs(weights.steps).max(initial=0))
-    total = exact_sum(w, Operand(operand, _STEPS), Operand("", bound, weights.steps), slicing)
+    total = exact_sum(w, Operand(operand, _STEPS), Operand(None, bound, weights.steps), slicing)
     assert total is not None  # a unit of one term always fits
-    return w.do("Mul", as_float(w, total), w.do("Mul", scale, w.const(weights.scale)))
+    return w.Mul(as_float(w, total), w.Mul(scale, weights.scale))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a step of the LSTM has beside its products. Names of values are "" where there is none.
+    """What a step of the LSTM has beside its products.
 
     bias:      of the gates i, o, f and c, each [directions, 1, hidden], or ().
     peepholes: of the gates i, o and f, each [directions, 1, hidden], or ().
@@ -95,28 +93,27 @@ class Cell:
     """
 
     hidden: int
-    bias: Sequence[str]
-    peepholes: Sequence[str]
+    bias: Sequence[Value]
+    peepholes: Sequence[Value]
     functions: Sequence[tuple[Activation, ...]]
     clip: float = 0.0
     coupled: bool = False
 
-    def step(self, w: Writer, sums: str, memory: str) -> tuple[str, str]:
+    def step(self, w: Writer, sums: Value, memory: Value) -> tuple[Value, Value]:
         """The next state and memory, [directions, batch, hidden], of the gates' sums [directions, batch, 4 * hidden]."""
         gates = w.split(sums, [self.hidden] * 4, 2)
         into = self._gate(w, gates[0], 0, memory)
-        one = w.number(1, "float32")
-        forget = w.do("Sub", one, into) if self.coupled else self._gate(w, gates[2], 2, memory)
-        block = self._gate(w, gates[3], 3, "")
-        now = w.do("Add", w.do("Mul", memory, forget), w.do("Mul", into, block))
+        forget = w.Sub(1.0, into) if self.coupled else self._gate(w, gates[2], 2, memory)
+        block = self._gate(w, gates[3], 3, None)
+        now = w.Add(w.Mul(memory, forget), w.Mul(into, block))
         out = self._gate(w, gates[1], 1, now)
-        return w.do("Mul", out, activated(w, now, [each[2] for each in self.functions])), now
+        return w.Mul(out, activated(w, now, [each[2] for each in self.functions])), now
 
-    def _gate(self, w: Writer, value: str, index: int, memory: str) -> str:
-        if memory and self.peepholes:
-            value = w.do("Add", value, w.do("Mul", memory, self.peepholes[index]))
+    def _gate(self, w: Writer, value: Value, index: int, memory: Value | None) -> Value:
+        if memory is not None and self.peepholes:
+            value = w.Add(value, w.Mul(memory, self.peepholes[index]))
         if self.bias:
-            value = w.do("Add", value, self.bias[index])
+            value = w.Add(value, self.bias[index])
         if self.clip:
             value = w.clip(value, -self.clip, self.clip, "float32")
         return activated(w, value, [each[1 if index == 3 else 0] for each in self.functions])

@@ -15,7 +15,7 @@ An activation Affine and LSTM's input_forget have no form that TensorRT takes.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _SEQUENCE_LENS = 4
@@ -76,37 +76,30 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     inputs = []
     for index, name in enumerate(node.inputs):
-        wide = narrow and bool(name) and index != _SEQUENCE_LENS
-        value = w.cast(f"x{index}", "float32") if wide else f"x{index}" if name else ""
+        value = w.x[index]
+        if narrow and name and index != _SEQUENCE_LENS:
+            value = w.Cast(value, to="float32")
         if batch_first and name and index in (0, *_STATES):
-            value = w.transpose(value, [1, 0, 2])
+            value = w.Transpose(value, perm=[1, 0, 2])
         if alone and name and index in (0, _SEQUENCE_LENS, *_STATES):
-            value = w.concat([value, value], axis=0 if index == _SEQUENCE_LENS else 1)
+            value = w.Concat(value, value, axis=0 if index == _SEQUENCE_LENS else 1)
         inputs.append(value)
     if narrow:
         # TensorRT-RTX 1.7.1 moves a Cast into the loop that it makes of the layer, and then fails there ("Mismatched
         # number of elements in reshape"). A minimum with infinity changes no number and stays where it is.
-        inputs[0] = w.do("Min", inputs[0], w.number(float("inf"), "float32"))
+        inputs[0] = w.Min(inputs[0], float("inf"))
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute} | {"hidden_size": hidden}
     given.pop("layout", None)
-    used = [index for index, name in enumerate(node.outputs) if name and node.used(index)]
-    changed = narrow or batch_first or alone
-    results = [
-        f"y{i}" if i in used and not changed else w.name() if i in used else ""
-        for i in range(len(node.outputs))
-    ]
-    w.many(node.op_type, inputs, results, **given)
-    for index in used if changed else ():
+    used = [bool(name) and node.used(index) for index, name in enumerate(node.outputs)]
+    results = list(w.write(node.op_type, *inputs, outputs=used, **given))
+    for index, value in enumerate(results):
+        if not used[index]:
+            continue
         if alone:  # the batch is the last axis but one
-            final = "" if narrow or batch_first else f"y{index}"
-            axis = 2 if index == 0 else 1
-            results[index] = w.do("Gather", results[index], w.ints(0), result=final, axis=axis)
-        final = "" if narrow else f"y{index}"
+            value = w.Gather(value, [0], axis=2 if index == 0 else 1)
         if batch_first:  # [sequence, directions, batch, hidden] and [directions, batch, hidden]
-            order = [2, 0, 1, 3] if index == 0 else [1, 0, 2]
-            results[index] = w.transpose(results[index], order, result=final)
-        if narrow:
-            w.cast(results[index], node.dtype(0) or "", result=f"y{index}")
+            value = w.Transpose(value, perm=[2, 0, 1, 3] if index == 0 else [1, 0, 2])
+        results[index] = w.Cast(value, to=dtype) if narrow else value
     what = (
         *(["in float32"] if narrow else []),
         *(["with the sequence first"] if batch_first else []),
@@ -118,7 +111,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         *((node.because(_BATCH_FIRST, "the sequence is transposed to the front"),) if batch_first else ()),
         *((node.because([_ALONE], "a copy of it goes along"),) if alone else ()),
     )
-    return Replacement(w.nodes(), f"{node.op_type} {', '.join(what)}", notes, numerics)
+    return Replacement(w.finish(*results), f"{node.op_type} {', '.join(what)}", notes, numerics)
 
 
 def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:

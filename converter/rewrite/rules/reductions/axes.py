@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 _REDUCTIONS = tuple(
     f"Reduce{kind}"
@@ -22,11 +22,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     axes = node.constant(1)
     if axes is not None and node.op_type in _REDUCTIONS and node.folded(1, beyond=_SEEN_THROUGH):
-        rest = ", ".join(f"{name} = {node.attributes[name]}" for name in _ATTRIBUTES if node.given(name))
-        body = f"y0 = {node.op_type} {f'<{rest}>' if rest else ''} (x0, axes)"
-        return Replacement(
-            statements(node, body, axes=axes), "the axes that the graph computes, as a constant"
-        )
+        w = Writer(node)
+        nodes = w.finish(w.write(node.op_type, w.x[0], axes, **node.own(*_ATTRIBUTES)))
+        return Replacement(nodes, "the axes that the graph computes, as a constant")
     if axes is not None:
         return None
     maker = node.producer(1)

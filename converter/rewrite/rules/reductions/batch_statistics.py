@@ -6,7 +6,7 @@ Training mode is an attribute from opset 14 on. Before, a node has it that names
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -32,46 +32,43 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     x, scale, shift, mean, variance = (_as(w, node, i, work) for i in range(5))
     epsilon = w.number(float(node.attributes["epsilon"]), work)
     if elementwise:
-        parts = [w.unsqueeze(name, [0]) for name in (scale, shift, mean, variance)]
-        _normalised(w, x, parts, epsilon, dtype, work)
-        return Replacement(w.nodes(), "BatchNormalization element by element")
+        parts = [w.Unsqueeze(name, axes=[0]) for name in (scale, shift, mean, variance)]
+        nodes = w.finish(_typed(w, _normalised(w, x, parts, epsilon), dtype, work))
+        return Replacement(nodes, "BatchNormalization element by element")
     axes = [axis for axis in range(rank) if axis != 1]
     batch_mean = w.reduce("ReduceMean", x, axes)
-    centred = w.do("Sub", x, batch_mean)
-    batch_variance = w.reduce("ReduceMean", w.do("Mul", centred, centred), axes)
-    column = w.ints(*(-1 if axis == 1 else 1 for axis in range(rank)))
-    parts = [w.do("Reshape", name, column) for name in (scale, shift)]
-    _normalised(w, x, [*parts, batch_mean, batch_variance], epsilon, dtype, work)
+    centred = w.Sub(x, batch_mean)
+    batch_variance = w.reduce("ReduceMean", w.Mul(centred, centred), axes)
+    column = [-1 if axis == 1 else 1 for axis in range(rank)]
+    parts = [w.Reshape(name, shape=column) for name in (scale, shift)]
+    normal = _normalised(w, x, [*parts, batch_mean, batch_variance], epsilon)
+    mixtures, lines = [], []
     momentum = float(node.attributes.get("momentum", 0.9))
     old, new = w.number(momentum, work), w.number(1 - momentum, work)
-    flat = w.ints(-1)
     for index, (running, found) in enumerate(((mean, batch_mean), (variance, batch_variance)), 1):
-        line = w.do("Reshape", found, flat)
-        if node.used(index):
-            mixed = w.do("Add", w.do("Mul", running, old), w.do("Mul", line, new))
-            _typed(w, mixed, node.dtype(index + 2) or dtype, work, f"y{index}")
-        if node.used(index + 2):
-            _typed(w, line, node.dtype(index + 2) or dtype, work, f"y{index + 2}")
-    return Replacement(w.nodes(), "BatchNormalization by the statistics of the batch")
+        line = w.Reshape(found, shape=[-1])
+        mixed = w.Add(w.Mul(running, old), w.Mul(line, new))
+        mixtures.append(_typed(w, mixed, node.dtype(index + 2) or dtype, work))
+        lines.append(_typed(w, line, node.dtype(index + 2) or dtype, work))
+    return Replacement(
+        w.finish(_typed(w, normal, dtype, work), *mixtures, *lines),
+        "BatchNormalization by the statistics of the batch",
+    )
 
 
-def _as(w: Writer, node: NodeView, index: int, work: str) -> str:
+def _as(w: Writer, node: NodeView, index: int, work: str) -> Value:
     """An input in the type that is computed in."""
-    return f"x{index}" if node.dtype(index) == work else w.cast(f"x{index}", work)
+    return w.x[index] if node.dtype(index) == work else w.Cast(w.x[index], to=work)
 
 
-def _typed(w: Writer, value: str, dtype: str, work: str, result: str) -> None:
-    if dtype == work:
-        w.do("Identity", value, result=result)
-    else:
-        w.cast(value, dtype, result=result)
+def _typed(w: Writer, value: Value, dtype: str, work: str) -> Value:
+    return value if dtype == work else w.Cast(value, to=dtype)
 
 
-def _normalised(w: Writer, x: str, parts: list[str], epsilon: str, dtype: str, work: str) -> None:
+def _normalised(w: Writer, x: Value, parts: list[Value], epsilon: Value) -> Value:
     scale, shift, mean, variance = parts
-    deviation = w.do("Sqrt", w.do("Add", variance, epsilon))
-    normal = w.do("Div", w.do("Sub", x, mean), deviation)
-    _typed(w, w.do("Add", w.do("Mul", normal, scale), shift), dtype, work, "y0")
+    normal = w.Div(w.Sub(x, mean), w.Sqrt(w.Add(variance, epsilon)))
+    return w.Add(w.Mul(normal, scale), shift)
 
 
 BATCH_STATISTICS = NodeRule(

@@ -7,25 +7,18 @@ largest false and the smallest true, as ONNX says of empty sets.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if node.dtype(0) != "bool":
         return None
-    keep = f"keepdims = {node.attributes['keepdims']}"
-    empty = f"noop_with_empty_axes = {node.attributes['noop_with_empty_axes']}"
-    inputs = "counted, x1" if node.input(1) else "counted"
+    w = Writer(node)
     largest = node.op_type == "ReduceMax"
-    body = f"""
-        given = {"Identity" if largest else "Not"} (x0)
-        counted = Cast <to = 6> (given)
-        zero = Constant <value = int32 {{0}}> ()
-        count = ReduceSum <{keep}, {empty}> ({inputs})
-        {"y0" if largest else "some"} = Greater (count, zero)
-        {"" if largest else "y0 = Not (some)"}
-    """
-    return Replacement(statements(node, body), f"{node.op_type} of booleans by counting")
+    counted = w.Cast(w.x[0] if largest else w.Not(w.x[0]), to="int32")
+    given = {name: node.attributes[name] for name in ("keepdims", "noop_with_empty_axes")}
+    some = w.Greater(w.ReduceSum(counted, *w.x[1:], **given), w.number(0, "int32"))
+    return Replacement(w.finish(some if largest else w.Not(some)), f"{node.op_type} of booleans by counting")
 
 
 BOOL_REDUCE = NodeRule(

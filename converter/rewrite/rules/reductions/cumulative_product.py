@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
 
 
@@ -32,57 +32,56 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     reverse, exclusive = (bool(node.attributes.get(name)) for name in ("reverse", "exclusive"))
     size = (node.shape(0) or ())[at]
     one = np.array(1).astype(np.dtype(dtype))
-    if size is None:
-        nodes = statements(node, _by_scan(at, rank, reverse, exclusive), one=one, at=np.array([at]))
-        return Replacement(nodes, "a Scan, as the length of the axis is known at run time only")
     w = Writer(node)
-    _write_by_doubling(w, at, size, one, reverse, exclusive)
-    return Replacement(w.nodes(), "products of doubled width")
+    if size is None:
+        nodes = w.finish(_by_scan(w, at, rank, one, reverse, exclusive))
+        return Replacement(nodes, "a Scan, as the length of the axis is known at run time only")
+    nodes = w.finish(_by_doubling(w, at, size, one, reverse, exclusive))
+    return Replacement(nodes, "products of doubled width")
 
 
-def _write_by_doubling(
-    w: Writer, axis: int, size: int, one: np.ndarray, reverse: bool, exclusive: bool
-) -> None:
-    def cut(data: str, start: int, end: int) -> str:
+def _by_doubling(w: Writer, axis: int, size: int, one: np.ndarray, reverse: bool, exclusive: bool) -> Value:
+    def cut(data: Value, start: int, end: int) -> Value:
         """Slices from `start` to `end`, counted from where the product starts."""
         if reverse:
             start, end = -end if end != TO_END else 0, -start if start else TO_END
-        return w.slice_(data, [start], [end], [axis])
+        return w.slice(data, [start], [end], [axis])
 
-    def join(outer: str, inner: str) -> str:
+    def join(outer: Value, inner: Value) -> Value:
         """`outer` is the end where the product starts."""
-        return w.concat([inner, outer] if reverse else [outer, inner], axis)
+        return w.Concat(*((inner, outer) if reverse else (outer, inner)), axis=axis)
 
-    current = "x0"
+    current = w.x[0]
     if exclusive and size:
-        ones_shape = w.do("ScatterElements", w.do("Shape", "x0"), w.ints(axis), w.ints(1), axis=0)
-        current = join(w.do("Expand", one, ones_shape), cut("x0", 0, -1))
+        ones_shape = w.ScatterElements(w.Shape(w.x[0]), [axis], [1], axis=0)
+        current = join(w.Expand(one, ones_shape), cut(w.x[0], 0, -1))
     width = 1
     while width < size:
-        product = w.do("Mul", cut(current, width, TO_END), cut(current, 0, -width))
+        product = w.Mul(cut(current, width, TO_END), cut(current, 0, -width))
         current, width = join(cut(current, 0, width), product), 2 * width
-    w.do("Identity", current, result="y0")
+    return current
 
 
-def _by_scan(axis: int, rank: int, reverse: bool, exclusive: bool) -> str:
+def _by_scan(w: Writer, axis: int, rank: int, one: np.ndarray, reverse: bool, exclusive: bool) -> Value:
     """The state has the shape of one slice: all but the axis."""
-    others = ", ".join(str(i) for i in range(rank) if i != axis)
-    back = int(reverse)
-    return f"""
-        shape = Shape (x0)
-        kept = Constant <value = int64[{rank - 1}] {{{others}}}> ()
-        slice_shape = Gather <axis = 0> (shape, kept)
-        start = Expand (one, slice_shape)
-        last, y0 = Scan <
-            num_scan_inputs = 1,
-            scan_input_axes = [{axis}], scan_output_axes = [{axis}],
-            scan_input_directions = [{back}], scan_output_directions = [{back}],
-            body = step (product, factor) => (next, shown) {{
-                next = Mul (product, factor)
-                shown = Identity ({"product" if exclusive else "next"})
-            }}
-        > (start, x0)
-    """
+
+    def step(product: Value, factor: Value) -> list[Value]:
+        longer = w.Mul(product, factor)
+        return [longer, product if exclusive else longer]
+
+    slice_shape = w.Gather(w.Shape(w.x[0]), [i for i in range(rank) if i != axis], axis=0)
+    _, products = w.Scan(
+        w.Expand(one, slice_shape),
+        w.x[0],
+        outputs=2,
+        body=w.graph("(product, factor) => (next, shown)", step),
+        num_scan_inputs=1,
+        scan_input_axes=[axis],
+        scan_output_axes=[axis],
+        scan_input_directions=[int(reverse)],
+        scan_output_directions=[int(reverse)],
+    )
+    return products
 
 
 CUMULATIVE_PRODUCT = NodeRule(

@@ -7,7 +7,7 @@ of 0 or of anything else, and squares for an LpNormalization overflow from 256 o
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
 _FAULTS = (
@@ -31,16 +31,16 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if dtype not in ("float16", "bfloat16") or node.opset < 7:  # Div that broadcasts
         return None
     w = Writer(node)
-    wide = [w.cast(f"x{i}", "float32") for i in range(len(node.inputs))]
+    wide = [w.Cast(w.x[i], to="float32") for i in range(len(node.inputs))]
     if node.op_type == "Mean":
-        total = w.do("Sum", *wide)
-        value = w.do("Div", total, w.number(len(wide), "float32"))
+        value = w.Div(w.Sum(*wide), float(len(wide)))
     else:
         given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-        value = w.do("LpNormalization", *wide, **given)
-    w.cast(value, dtype, result="y0")
+        value = w.LpNormalization(*wide, **given)
     return Replacement(
-        w.nodes(), f"in float32, rounded to {dtype}", notes=(node.because(_FAULTS, "float32 is used"),)
+        w.finish(w.Cast(value, to=dtype)),
+        f"in float32, rounded to {dtype}",
+        notes=(node.because(_FAULTS, "float32 is used"),),
     )
 
 

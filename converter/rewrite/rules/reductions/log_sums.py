@@ -7,7 +7,7 @@ the sum in float32 and 17 in float16, ReduceLogSumExp gives inf for values from 
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import FLOATS
@@ -31,26 +31,26 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if node.op_type == "LogSoftmax":
         axis = int(node.attributes.get("axis", -1)) % rank
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
-        differences = w.do("Sub", "x0", w.reduce("ReduceMax", "x0", axes))
-        w.do("Sub", differences, _log_of_sum(w, differences, axes), result="y0")
-        return Replacement(w.nodes(), "differences from the maximum", notes=(node.because(_FAULTS),))
+        differences = w.Sub(w.x[0], w.reduce("ReduceMax", w.x[0], axes))
+        return Replacement(
+            w.finish(w.Sub(differences, _log_of_sum(w, differences, axes))),
+            "differences from the maximum",
+            notes=(node.because(_FAULTS),),
+        )
     found = reduced_axes(node, rank)
     if not found:  # only a run tells, or there are none
         return None
-    largest = w.reduce("ReduceMax", "x0", found)
+    largest = w.reduce("ReduceMax", w.x[0], found)
     # Of nothing but -inf, and of inf, the differences would be NaN.
-    infinite = w.do("Equal", w.do("Abs", largest), w.number(float("inf"), dtype))
-    base = w.do("Where", infinite, w.number(0.0, dtype), largest)
-    total = w.do("Add", _log_of_sum(w, w.do("Sub", "x0", base), found), base)
-    if node.attributes.get("keepdims", 1):
-        w.do("Identity", total, result="y0")
-    else:
-        w.squeeze(total, found, result="y0")
-    return Replacement(w.nodes(), "differences from the maximum", notes=(node.because(_FAULTS),))
+    infinite = w.Equal(w.Abs(largest), w.number(float("inf"), dtype))
+    base = w.Where(infinite, w.number(0.0, dtype), largest)
+    total = w.Add(_log_of_sum(w, w.Sub(w.x[0], base), found), base)
+    result = total if node.attributes.get("keepdims", 1) else w.squeeze(total, found)
+    return Replacement(w.finish(result), "differences from the maximum", notes=(node.because(_FAULTS),))
 
 
-def _log_of_sum(w: Writer, differences: str, axes: list[int]) -> str:
-    return w.do("Log", w.reduce("ReduceSum", w.do("Exp", differences), axes))
+def _log_of_sum(w: Writer, differences: Value, axes: list[int]) -> Value:
+    return w.Log(w.reduce("ReduceSum", w.Exp(differences), axes))
 
 
 LOG_SUMS = NodeRule(

@@ -17,7 +17,7 @@ import numpy as np
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.registry import normalise_domain
@@ -59,19 +59,18 @@ def _rewrite(node: NodeView) -> Replacement | None:
         return None
     w = Writer(node)
     copied = _copied(w, *known[0]) if known else _copied(w, 0, None)
-    others = [f"x{i}" if name else "" for i, name in enumerate(node.inputs) if i]
     given = {a.name: node.attributes[a.name] for a in node.proto.attribute}
-    results = [f"y{i}" if node.used(i) else "" for i in range(len(node.outputs))]
-    w.many(node.op_type, [copied, *others], results, **given)
+    used = [node.used(i) for i in range(len(node.outputs))]
+    results = w.write(node.op_type, copied, *w.x[1:], outputs=used, **given)
     return Replacement(
-        w.nodes(), "a copy ahead of it", notes=(node.because(_FAULTS, "a copy keeps them apart"),)
+        w.finish(*results), "a copy ahead of it", notes=(node.because(_FAULTS, "a copy keeps them apart"),)
     )
 
 
-def _copied(w: Writer, axis: int, size: int | None) -> str:
+def _copied(w: Writer, axis: int, size: int | None) -> Value:
     """All positions along an axis, gathered."""
-    positions = w.arange(w.size("x0", 0)) if size is None else w.const(np.arange(size))
-    return w.do("Gather", "x0", positions, axis=axis)
+    positions = w.arange(w.size(w.x[0], 0)) if size is None else w.constant(np.arange(size))
+    return w.Gather(w.x[0], positions, axis=axis)
 
 
 def _is_short(node: NodeView, maker: _Maker) -> bool:

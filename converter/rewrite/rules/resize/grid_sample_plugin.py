@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import version_of
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import standing_for
@@ -48,8 +48,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         "align_corners": int(given.get("align_corners", 0)),
     }
     w = Writer(node)
-    write_plugin(w, ["y0"], PLUGIN, ["x0", "x1"], fields)
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+    return Replacement(w.finish(*plugin_outputs(w, PLUGIN, w.x, fields)), f"plugin {PLUGIN.name}")
 
 
 GRID_SAMPLE_PLUGIN = NodeRule(

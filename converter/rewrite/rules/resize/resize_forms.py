@@ -10,7 +10,7 @@ and onnxruntime do, and onnx's reference by the length before it was cut, as its
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.resize.resize_axes import along
 from trtsmith.converter.rewrite.rules.resize.resize_plan import sampling, stretches
 from trtsmith.importers.dtypes import FLOATS
@@ -48,28 +48,26 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     work = {"float16": "float32", "bfloat16": "float32", "uint8": "int32"}.get(
         dtype or "", dtype or "float32"
     )
-    data = w.cast("x0", work) if work != dtype else "x0"
+    data = w.Cast(w.x[0], to=work) if work != dtype else w.x[0]
     rank = len(node.shape(0) or ())
-    masks: list[str] = []
+    masks: list[Value] = []
     products = False
     for part in plan:
         if not part.idle:
             data, by_matrix = along(w, data, s, part, rank, work, masks)
             products |= by_matrix
     for mask in masks:
-        value = w.number(float(given.get("extrapolation_value", 0.0)), work)
-        data = w.do("Where", mask, value, data)
-    if work != dtype and dtype is not None:
-        w.cast(data, dtype, result="y0")
-    else:
-        w.do("Identity", data, result="y0")
+        data = w.Where(mask, w.number(float(given.get("extrapolation_value", 0.0)), work), data)
+    result = w.Cast(data, to=dtype) if work != dtype and dtype is not None else data
     numerics = "Resize multiplies by a matrix of weights, for which TensorRT may use TF32" if products else ""
     unknown = [part for part in plan if not part.known and not part.idle]
     crop = s.coordinates == "tf_crop_and_resize"
     # Of sizes alone, coordinates are quotients of whole numbers, and rounded as such.
     if s.mode == "nearest" and any(part.scale is not None or crop for part in unknown):
         numerics = _TIES
-    return Replacement(w.nodes(), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics)
+    return Replacement(
+        w.finish(result), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics
+    )
 
 
 def _older(node: NodeView) -> Replacement | Refusal | None:
@@ -84,8 +82,10 @@ def _older(node: NodeView) -> Replacement | Refusal | None:
             "convert the model to a newer opset (onnx.version_converter)",
         )
     w = Writer(node)
-    w.cast(w.do("Resize", w.cast("x0", "float32"), "x1", mode="nearest"), dtype, result="y0")
-    return Replacement(w.nodes(), f"Resize of {dtype} in float32, exact for it")
+    return Replacement(
+        w.finish(w.Cast(w.Resize(w.Cast(w.x[0], to="float32"), w.x[1], mode="nearest"), to=dtype)),
+        f"Resize of {dtype} in float32, exact for it",
+    )
 
 
 def _whole_sizes(node: NodeView) -> Replacement | None:
@@ -98,12 +98,14 @@ def _whole_sizes(node: NodeView) -> Replacement | None:
         return None
     w = Writer(node)
     sizes = [
-        w.do("Gather", "x3", w.ints(order.index(i)), axis=0) if i in order else w.size("x0", i)
+        w.Gather(w.x[3], [order.index(i)], axis=0) if i in order else w.size(w.x[0], i)
         for i in range(len(shape))
     ]
     rest = {a.name: node.attributes[a.name] for a in node.proto.attribute if a.name != "axes"}
-    w.do("Resize", "x0", "", "", w.concat(sizes), result="y0", **rest)
-    return Replacement(w.nodes(), "Resize with the sizes of all axes")
+    return Replacement(
+        w.finish(w.Resize(w.x[0], "", "", w.Concat(*sizes, axis=0), **rest)),
+        "Resize with the sizes of all axes",
+    )
 
 
 RESIZE = NodeRule(

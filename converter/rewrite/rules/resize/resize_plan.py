@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """One axis. before, after: its lengths, or None; then `size` and `length` (int64[1]) name them.
+    """One axis. before, after: its lengths, or None; then `size` and `length` (int64[1]) stand for them.
 
-    over, under: names of float32[1] whose quotient is the scale; of int64[1] where it comes from sizes (`whole`).
+    over, under: float32[1] whose quotient is the scale; of int64[1] where it comes from sizes (`whole`).
     """
 
     axis: int
@@ -24,10 +24,10 @@ class Stretch:
     after: int | None
     scale: float | None
     roi: tuple[float, float]
-    size: str = ""
-    length: str = ""
-    over: str = ""
-    under: str = ""
+    size: Value | None = None
+    length: Value | None = None
+    over: Value | None = None
+    under: Value | None = None
 
     @property
     def known(self) -> bool:
@@ -114,10 +114,10 @@ def _scaled(w: Writer, axis: int, before: int | None, scale: float, roi: tuple[f
         return Stretch(axis, before, math.floor(before * scale), scale, roi)
     if scale == 1.0 and roi == (0.0, 1.0):
         return Stretch(axis, None, None, scale, roi)
-    size = w.size("x0", axis)
-    factor = w.const(np.array([scale], np.float32))
-    length = w.cast(w.do("Floor", w.do("Mul", w.cast(size, "float32"), factor)), "int64")
-    return Stretch(axis, None, None, scale, roi, size, length, factor, w.const(np.ones(1, np.float32)))
+    size = w.size(w.x[0], axis)
+    factor = w.constant(np.array([scale], np.float32))
+    length = w.Cast(w.Floor(w.Mul(w.Cast(size, to="float32"), factor)), to="int64")
+    return Stretch(axis, None, None, scale, roi, size, length, factor, w.constant(np.ones(1, np.float32)))
 
 
 def _fixed(
@@ -134,21 +134,21 @@ def _fixed(
 def _computed(
     w: Writer, axes: list[int], befores: list[int | None], policy: str, rois: list[tuple[float, float]]
 ) -> list[Stretch]:
-    inputs = [w.size("x0", axis) for axis in axes]
-    lengths = [w.do("Gather", "x3", w.ints(i), axis=0) for i in range(len(axes))]
+    inputs = [w.size(w.x[0], axis) for axis in axes]
+    lengths = [w.Gather(w.x[3], [i], axis=0) for i in range(len(axes))]
     unders, overs = inputs, lengths
     if policy != "stretch":
         over, under = overs[0], unders[0]
         for other_over, other_under in zip(overs[1:], unders[1:], strict=True):
             # The smaller scale, or the larger, by products of whole numbers.
-            ours, theirs = w.do("Mul", over, other_under), w.do("Mul", other_over, under)
-            better = w.do("Less" if policy == "not_larger" else "Greater", theirs, ours)
-            over = w.do("Where", better, other_over, over)
-            under = w.do("Where", better, other_under, under)
+            ours, theirs = w.Mul(over, other_under), w.Mul(other_over, under)
+            better = w.write("Less" if policy == "not_larger" else "Greater", theirs, ours)
+            over = w.Where(better, other_over, over)
+            under = w.Where(better, other_under, under)
         # floor(size * over / under + 1/2)
-        doubled, two = w.do("Mul", under, w.ints(2)), w.ints(2)
-        scaled = [w.do("Add", w.do("Mul", w.do("Mul", size, over), two), under) for size in inputs]
-        lengths = [w.do("Div", value, doubled) for value in scaled]
+        doubled, two = w.Mul(under, [2]), [2]
+        scaled = [w.Add(w.Mul(w.Mul(size, over), two), under) for size in inputs]
+        lengths = [w.Div(value, doubled) for value in scaled]
         overs, unders = [over] * len(axes), [under] * len(axes)
     return [
         Stretch(axis, None, None, None, roi, *names)

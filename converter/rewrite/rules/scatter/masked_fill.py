@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 _REPEATS = ("Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that repeat a value and give it a shape."""
@@ -24,10 +24,12 @@ def _rewrite(node: NodeView) -> Replacement | None:
     w = Writer(node)
     where = w.value(mask.input(0))
     if mask.dtype(0) != "bool":
-        where = w.cast(where, "bool")
+        where = w.Cast(where, to="bool")
     where = w.unsqueeze(where, range(masked, rank))
-    w.do("Where", where, w.reshape(w.value(value), []), "x0", result="y0")
-    return Replacement(w.nodes(), "a choice by the mask, whose places are not needed")
+    return Replacement(
+        w.finish(w.Where(where, w.Reshape(value, shape=[]), w.x[0])),
+        "a choice by the mask, whose places are not needed",
+    )
 
 
 def _mask(node: NodeView) -> NodeView | None:

@@ -19,8 +19,8 @@ import math
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.scatter.scatter_parts import Scatter, coordinates, write_in_parts
+from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.rules.scatter.scatter_parts import Scatter, coordinates, scattered
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, PARTS, REDUCTIONS, parts
 
 
@@ -60,16 +60,15 @@ def rewrite_scatter(node: NodeView, *, fits: bool | None) -> Replacement | Refus
         )
     reduction = REDUCTIONS.get(name)
     w = Writer(node)
-    given = w.cast("x1", "int64")
-    length = w.do("Gather", w.do("Shape", "x0"), np.array(axis), axis=0)
+    given = w.Cast(w.x[1], to="int64")
+    length = w.Gather(w.Shape(w.x[0]), axis, axis=0)
     # From 0 on: -1 and the last one are the same element.
-    below = w.do("Less", given, np.array(0))
-    indices = w.do("Where", below, w.do("Add", given, length), given)
+    indices = w.Where(w.Less(given, 0), w.Add(given, length), given)
     at = indices if fits else coordinates(w, indices, axis, rank)
-    write_in_parts(w, Scatter(axis, bool(fits), unique, reduction, dtype), cuts, indices, at)
+    result = scattered(w, Scatter(axis, bool(fits), unique, reduction, dtype), cuts, indices, at)
     how = "" if unique else ", updates of one element combined first"
     what = ("ScatterElements" if fits else "ScatterND") + how
-    return Replacement(w.nodes(), what)
+    return Replacement(w.finish(result), what)
 
 
 def _fits(indices: tuple[int | None, ...] | None, data: tuple[int | None, ...] | None) -> bool | None:

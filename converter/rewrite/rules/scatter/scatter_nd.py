@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
-from trtsmith.converter.rewrite.rules.scatter.scatter_parts import write_tuples
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.scatter.scatter_parts import scattered_tuples
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
     PAIRS,
     PARTS,
@@ -47,48 +47,45 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "scatter in several nodes, or make the indices constant and all different",
         )
     w = Writer(node)
-    shape = w.do("Shape", "x0")
-    sizes, inner = w.slice_(shape, [0], [depth], [0]), w.slice_(shape, [depth], [rank], [0])
-    tuples = w.reshape("x1", [-1, depth])
-    below = w.do("Less", tuples, np.array(0))
-    places = w.do("Where", below, w.do("Add", tuples, sizes), tuples)
-    updates = w.do("Reshape", "x2", w.concat([w.ints(-1), inner]))
-    data, pairs = "x0", None if unique else (depth, rank - depth)
+    shape = w.Shape(w.x[0])
+    sizes, inner = w.slice(shape, [0], [depth], [0]), w.slice(shape, [depth], [rank], [0])
+    tuples = w.Reshape(w.x[1], shape=[-1, depth])
+    places = w.Where(w.Less(tuples, 0), w.Add(tuples, sizes), tuples)
+    updates = w.Reshape(w.x[2], w.Concat([-1], inner, axis=0))
+    data, pairs = w.x[0], None if unique else (depth, rank - depth)
     for start, end in cuts:
-        at, new = (w.slice_(value, [start], [end], [0]) for value in (places, updates))
-        data = _part(w, reduction, data, at, new, pairs, last=end == cuts[-1][1])
+        at, new = (w.slice(value, [start], [end], [0]) for value in (places, updates))
+        data = _part(w, reduction, data, at, new, pairs)
     if not cuts:
-        at, new = w.do("Identity", places), w.do("Identity", updates)
-        _part(w, reduction, data, at, new, pairs, last=True)
+        data = _part(w, reduction, data, places, updates, pairs)
     how = "constant indices that differ" if unique else "updates of one slice combined first"
-    return Replacement(w.nodes(), f"ScatterND, {how}")
+    return Replacement(w.finish(data), f"ScatterND, {how}")
 
 
 def _part(
     w: Writer,
     reduction: ScatterReduction,
-    data: str,
-    indices: str,
-    updates: str,
+    data: Value,
+    indices: Value,
+    updates: Value,
     pairs: tuple[int, int] | None,
-    last: bool,
-) -> str:
+) -> Value:
     """The updates of one part written. pairs: the indices in a tuple and the rank of an update, if tuples are compared."""
-    combined = _combined(w, reduction, indices, updates, *pairs) if pairs else w.do("Identity", updates)
-    new = w.do(reduction.combine, w.do("GatherND", data, indices), combined)
-    return write_tuples(w, data, indices, new, 0, "y0" if last else "")
+    combined = _combined(w, reduction, indices, updates, *pairs) if pairs else updates
+    new = w.write(reduction.combine, w.GatherND(data, indices), combined)
+    return scattered_tuples(w, data, indices, new, 0)
 
 
 def _combined(
-    w: Writer, reduction: ScatterReduction, indices: str, updates: str, depth: int, inner_rank: int
-) -> str:
+    w: Writer, reduction: ScatterReduction, indices: Value, updates: Value, depth: int, inner_rank: int
+) -> Value:
     """Two tuples are the same if all of their parts are."""
-    equal = w.do("Equal", w.unsqueeze(indices, [1]), w.unsqueeze(indices, [0]))
-    parts_equal = w.reduce("ReduceSum", w.cast(equal, "int32"), [2], keepdims=False)
-    alike = w.do("Equal", parts_equal, w.number(depth, "int32"))
+    equal = w.Equal(w.Unsqueeze(indices, axes=[1]), w.Unsqueeze(indices, axes=[0]))
+    parts_equal = w.reduce("ReduceSum", w.Cast(equal, to="int32"), [2], keepdims=False)
+    alike = w.Equal(parts_equal, w.number(depth, "int32"))
     same = w.unsqueeze(alike, list(range(2, 2 + inner_rank)))
     neutral = reduction.neutral(w.node.dtype(0) or "")
-    counted = w.do("Where", same, w.unsqueeze(updates, [0]), neutral)
+    counted = w.Where(same, w.Unsqueeze(updates, axes=[0]), neutral)
     return w.reduce(reduction.over, counted, [1], keepdims=False)
 
 

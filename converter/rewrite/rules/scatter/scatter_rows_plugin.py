@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.scatter.row_indices import row_count, row_index, same_size
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import OPS
@@ -39,8 +39,8 @@ class _Rows:
     """
 
     axis: int
-    index: np.ndarray | str
-    source: str
+    index: np.ndarray | Value
+    source: Value
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
@@ -54,13 +54,13 @@ def _rewrite(node: NodeView) -> Replacement | None:
         return None
     fields = {"reduction": _REDUCTIONS[reduction]}
     if rows.axis == 0:
-        write_plugin(w, ["y0"], PLUGIN, ["x0", index, rows.source], fields)
+        (result,) = plugin_outputs(w, PLUGIN, [w.x[0], index, rows.source], fields)
     else:
         order = [rows.axis, *(axis for axis in range(rank) if axis != rows.axis)]
-        data, source = w.transpose("x0", order), w.transpose(rows.source, order)
-        write_plugin(w, ["reduced"], PLUGIN, [data, index, source], fields)
-        w.transpose("reduced", [int(axis) for axis in np.argsort(order)], result="y0")
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}", notes=() if reduction == "add" else (_NAN,))
+        data, source = w.Transpose(w.x[0], perm=order), w.Transpose(rows.source, perm=order)
+        (reduced,) = plugin_outputs(w, PLUGIN, [data, index, source], fields)
+        result = w.Transpose(reduced, perm=[int(axis) for axis in np.argsort(order)])
+    return Replacement(w.finish(result), f"plugin {PLUGIN.name}", notes=() if reduction == "add" else (_NAN,))
 
 
 def _slices(w: Writer) -> _Rows | None:
@@ -70,11 +70,11 @@ def _slices(w: Writer) -> _Rows | None:
     if not indices or indices[-1] != 1:
         return None
     constant = node.constant(1)
-    source = "x2"
+    source = w.x[2]
     if len(indices) != 2:
-        sizes = [w.size("x0", axis) if size is None else size for axis, size in enumerate(data) if axis > 0]
-        source = w.reshape("x2", [-1, *sizes])
-    return _Rows(0, w.reshape("x1", [-1]) if constant is None else constant.reshape(-1), source)
+        sizes = [w.size(w.x[0], axis) if size is None else size for axis, size in enumerate(data) if axis > 0]
+        source = w.Reshape(w.x[2], shape=[-1, *sizes])
+    return _Rows(0, w.Reshape(w.x[1], shape=[-1]) if constant is None else constant.reshape(-1), source)
 
 
 def _elements(w: Writer, rank: int) -> _Rows | None:
@@ -89,32 +89,31 @@ def _elements(w: Writer, rank: int) -> _Rows | None:
         return None
     found = row_index(node, 1, axis)
     if not isinstance(found, str):
-        return None if found is None else _Rows(axis, found, "x2")
+        return None if found is None else _Rows(axis, found, w.x[2])
     # Behind a Cast, and one index for all rows before an Expand.
-    index = w.cast(w.reshape(w.value(found), [-1]), node.dtype(1) or "int64")
+    index = w.Cast(w.Reshape(found, shape=[-1]), to=node.dtype(1) or "int64")
     length = row_count(node, found)
     if not (same_size(length, indices[axis]) or same_size(length, updates[axis])):
-        index = w.do("Expand", index, w.size("x2", axis))
-    return _Rows(axis, index, "x2")
+        index = w.Expand(index, w.size(w.x[2], axis))
+    return _Rows(axis, index, w.x[2])
 
 
-def _index(w: Writer, rows: _Rows) -> str | None:
+def _index(w: Writer, rows: _Rows) -> Value | None:
     """One index for each row, from 0 on: ONNX counts those below 0 from the end. None if nothing has to be compared."""
     node = w.node
     length = (node.shape(0) or ())[rows.axis]
     if isinstance(rows.index, np.ndarray):
         if length:
             places = rows.index % length
-            return None if len(np.unique(places)) == len(places) else w.const(places, "index")
+            return None if len(np.unique(places)) == len(places) else w.constant(places)
         if np.all(rows.index >= 0):
-            return w.const(rows.index, "index")
-        given = w.const(rows.index, "given")
+            return w.constant(rows.index)
+        given = w.constant(rows.index)
     else:
         given = rows.index
     dtype = node.dtype(1) or "int64"
-    size = w.cast(w.size("x0", rows.axis), dtype)
-    below = w.do("Less", given, w.number(0, dtype))
-    return w.do("Where", below, w.do("Add", given, size), given)
+    size = w.Cast(w.size(w.x[0], rows.axis), to=dtype)
+    return w.Where(w.Less(given, w.number(0, dtype)), w.Add(given, size), given)
 
 
 SCATTER_ROWS_PLUGIN = NodeRule(

@@ -9,10 +9,8 @@ Position s of the update goes to write_indices[batch] + s along the axis, modulo
 
 from __future__ import annotations
 
-import numpy as np
-
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 
 _IN_PLACE = "TensorRT's layer runs only with the updated cache at the address of the cache that comes in; this one copies it"
 
@@ -25,17 +23,17 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     circular = node.attributes.get("mode", "linear") == "circular"
     in_place = rank == 4 and axis == 2 and not circular and bool(node.input(2))
     w = Writer(node)
-    shape = w.do("Shape", "x1")
-    length = w.do("Gather", shape, np.array(axis), axis=0)
-    offsets = w.unsqueeze(w.do("Range", np.array(0), length, np.array(1)), list(range(1, rank - axis)))
-    starts = w.unsqueeze("x2", list(range(1, rank))) if node.input(2) else w.do("Identity", np.array(0))
-    place = w.do("Add", starts, offsets)
+    shape = w.Shape(w.x[1])
+    offsets = w.unsqueeze(w.Range(0, w.Gather(shape, axis, axis=0), 1), list(range(1, rank - axis)))
+    starts = w.unsqueeze(w.x[2], list(range(1, rank))) if node.input(2) else w.constant(0)
+    place = w.Add(starts, offsets)
     if circular:
-        place = w.do("Mod", place, w.do("Gather", w.do("Shape", "x0"), np.array(axis), axis=0))
-    else:
-        place = w.do("Identity", place)
-    w.do("ScatterElements", "x0", w.do("Expand", place, shape), "x1", result="y0", axis=axis)
-    return Replacement(w.nodes(), "ScatterElements", (_IN_PLACE,) if in_place else ())
+        place = w.Mod(place, w.Gather(w.Shape(w.x[0]), axis, axis=0))
+    return Replacement(
+        w.finish(w.ScatterElements(w.x[0], w.Expand(place, shape), w.x[1], axis=axis)),
+        "ScatterElements",
+        (_IN_PLACE,) if in_place else (),
+    )
 
 
 TENSOR_SCATTER = NodeRule(

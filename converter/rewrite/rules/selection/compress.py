@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 from trtsmith.importers.builder import TO_END
 
@@ -18,12 +18,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     flat = not node.given("axis")
     axis = 0 if flat or not rank else int(node.attributes["axis"]) % rank
     w = Writer(node)
-    data = w.reshape("x0", [-1]) if flat else w.do("Identity", "x0")
+    data = w.Reshape(w.x[0], shape=[-1]) if flat else w.x[0]
     condition = node.constant(1)
     if condition is not None:
         chosen = np.flatnonzero(condition)
-        w.do("Gather", data, chosen, result="y0", axis=axis)
-        return Replacement(w.nodes(), "a Gather, as the condition is constant")
+        return Replacement(
+            w.finish(w.Gather(data, chosen, axis=axis)), "a Gather, as the condition is constant"
+        )
     declared = node.output_shape(0)
     count = declared[axis] if declared else None
     if count is None:
@@ -32,10 +33,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "a constant condition, or an output whose size is declared",
             f"freeze it: --freeze {node.input(1)}=VALUES; or give the output its size in the model",
         )
-    chosen_first = positions(w, w.slice_("x1", [0], [TO_END], [0]), count)
-    w.do("Gather", data, chosen_first, result="y0", axis=axis)
+    chosen_first = positions(w, w.slice(w.x[1], [0], [TO_END], [0]), count)
     return Replacement(
-        w.nodes(),
+        w.finish(w.Gather(data, chosen_first, axis=axis)),
         f"a Gather of {count} elements, as the model declares",
         numerics=f"the model declares that {count} elements pass: more are cut off, for fewer the first is repeated",
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import (
     as_element,
+    from_element,
     is_element,
-    write_from_element,
-    write_plugin,
+    plugin_outputs,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("Compress")
@@ -22,11 +22,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
     flat = not node.given("axis")
     axis = 0 if flat else int(node.attributes["axis"])
     w = Writer(node)
-    element = as_element(w, "x0", dtype)
-    data = w.reshape(element, [-1]) if flat else w.do("Identity", element)
-    write_plugin(w, ["output", "count"], PLUGIN, [data, "x1"], {"axis": axis})
-    write_from_element(w, "y0", "output", dtype)
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+    element = as_element(w, w.x[0], dtype)
+    data = w.Reshape(element, shape=[-1]) if flat else element
+    output, _ = plugin_outputs(w, PLUGIN, [data, w.x[1]], {"axis": axis})
+    return Replacement(w.finish(from_element(w, output, dtype)), f"plugin {PLUGIN.name}")
 
 
 COMPRESS_PLUGIN = NodeRule(

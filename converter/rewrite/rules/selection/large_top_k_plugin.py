@@ -7,11 +7,11 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import (
     as_element,
+    from_element,
     is_element,
-    write_from_element,
-    write_plugin,
+    plugin_outputs,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.registry import standing_for
 
 LARGEST = 3840
@@ -35,11 +35,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     fields = {"k": count, "axis": axis, "largest": int(node.attributes.get("largest", 1))}
     w = Writer(node)
-    indices = "y1" if node.used(1) else "unread"
-    write_plugin(w, ["values", indices], PLUGIN, [as_element(w, "x0", dtype)], fields)
-    if node.used(0):
-        write_from_element(w, "y0", "values", dtype)
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+    values, indices = plugin_outputs(w, PLUGIN, [as_element(w, w.x[0], dtype)], fields)
+    return Replacement(w.finish(from_element(w, values, dtype), indices), f"plugin {PLUGIN.name}")
 
 
 LARGE_TOP_K_PLUGIN = NodeRule(

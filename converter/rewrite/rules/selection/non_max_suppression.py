@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _STEPS = 64
 """Boxes for each class up to which the selection is unrolled, at about twenty nodes each."""
@@ -47,15 +47,14 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return None
     w = Writer(node)
     if not steps or not rows:
-        empty = w.const(np.full((rows, 3), -1, np.int64))
-        w.do("Identity", empty, result="y0")
-        return Replacement(w.nodes(), "NonMaxSuppression of nothing", numerics=_PROMISE if rows else "")
+        empty = w.constant(np.full((rows, 3), -1, np.int64))
+        return Replacement(w.finish(empty), "NonMaxSuppression of nothing", numerics=_PROMISE if rows else "")
     selection = _Selection(w, node, batch, boxes, float(numbers[1] or 0.0), numbers[2])
     chosen = [selection.step() for _ in range(steps)]
-    found = w.concat([best for best, _ in chosen], 2)  # [batch, classes, steps]
-    valid = w.concat([there for _, there in chosen], 2)
-    _first_rows(w, found, valid, (batch, classes, steps), rows)
-    return Replacement(w.nodes(), f"NonMaxSuppression in {steps} unrolled steps", numerics=_PROMISE)
+    found = w.Concat(*[best for best, _ in chosen], axis=2)  # [batch, classes, steps]
+    valid = w.Concat(*[there for _, there in chosen], axis=2)
+    nodes = w.finish(_first_rows(w, found, valid, (batch, classes, steps), rows))
+    return Replacement(nodes, f"NonMaxSuppression in {steps} unrolled steps", numerics=_PROMISE)
 
 
 def _number(node: NodeView, index: int) -> float | None:
@@ -70,78 +69,67 @@ class _Selection:
         self, w: Writer, node: NodeView, batch: int, boxes: int, overlap: float, floor: float | None
     ) -> None:
         self.w = w
-        self.overlap = w.number(overlap, "float32")
-        self.gone = w.number(float("-inf"), "float32")
-        self.numbers = w.const(np.arange(boxes))
-        columns = [w.squeeze(w.slice_("x0", [i], [i + 1], [2]), [2]) for i in range(4)]
+        self.overlap = float(overlap)
+        self.gone = float("-inf")
+        self.numbers = w.constant(np.arange(boxes))
+        columns = [w.Squeeze(w.slice(w.x[0], [i], [i + 1], [2]), axes=[2]) for i in range(4)]
         if node.attributes.get("center_point_box"):
-            halves = [w.do("Mul", size, w.number(0.5, "float32")) for size in columns[2:]]
-            low = [w.do("Sub", c, h) for c, h in zip(columns[:2], halves, strict=True)]
-            high = [w.do("Add", c, h) for c, h in zip(columns[:2], halves, strict=True)]
+            halves = [w.Mul(size, 0.5) for size in columns[2:]]
+            low = [w.Sub(c, h) for c, h in zip(columns[:2], halves, strict=True)]
+            high = [w.Add(c, h) for c, h in zip(columns[:2], halves, strict=True)]
         else:
-            low = [w.do("Min", columns[i], columns[i + 2]) for i in range(2)]
-            high = [w.do("Max", columns[i], columns[i + 2]) for i in range(2)]
-        sides = [w.do("Sub", h, s) for h, s in zip(high, low, strict=True)]
-        self.flat = [w.do("Reshape", part, w.ints(-1)) for part in (*low, *high)]
-        self.parts = [w.unsqueeze(part, [1]) for part in (*low, *high)]  # [batch, 1, boxes]
-        self.area = w.unsqueeze(w.do("Mul", *sides), [1])
-        self.flat_area = w.do("Reshape", self.area, w.ints(-1))
-        self.image = w.const(np.arange(batch).reshape(-1, 1, 1) * boxes)
+            low = [w.Min(columns[i], columns[i + 2]) for i in range(2)]
+            high = [w.Max(columns[i], columns[i + 2]) for i in range(2)]
+        sides = [w.Sub(h, s) for h, s in zip(high, low, strict=True)]
+        self.flat = [w.Reshape(part, [-1]) for part in (*low, *high)]
+        self.parts = [w.Unsqueeze(part, axes=[1]) for part in (*low, *high)]  # [batch, 1, boxes]
+        self.area = w.Unsqueeze(w.Mul(*sides), axes=[1])
+        self.flat_area = w.Reshape(self.area, [-1])
+        self.image = w.constant(np.arange(batch).reshape(-1, 1, 1) * boxes)
         if floor is None:
-            self.scores = "x1"
+            self.scores = w.x[1]
         else:
-            above = w.do("Greater", "x1", w.number(floor, "float32"))
-            self.scores = w.do("Where", above, "x1", self.gone)
+            self.scores = w.Where(w.Greater(w.x[1], float(floor)), w.x[1], self.gone)
 
-    def step(self) -> tuple[str, str]:
+    def step(self) -> tuple[Value, Value]:
         """The best box of each class, int64[batch, classes, 1], and whether there was one."""
         w = self.w
-        best = w.do("ArgMax", self.scores, axis=2, keepdims=1)
-        valid = w.do("Greater", w.reduce("ReduceMax", self.scores, [2]), self.gone)
-        spot = w.do("Add", best, self.image)
-        low_y, low_x, high_y, high_x = (w.do("Gather", part, spot, axis=0) for part in self.flat)
+        best = w.ArgMax(self.scores, axis=2, keepdims=1)
+        valid = w.Greater(w.reduce("ReduceMax", self.scores, [2]), self.gone)
+        spot = w.Add(best, self.image)
+        low_y, low_x, high_y, high_x = (w.Gather(part, spot, axis=0) for part in self.flat)
         height = self._shared(low_y, high_y, 0)
         width = self._shared(low_x, high_x, 1)
-        common = w.do("Mul", height, width)
-        own = w.do("Gather", self.flat_area, spot, axis=0)
-        union = w.do("Sub", w.do("Add", self.area, own), common)
+        common = w.Mul(height, width)
+        union = w.Sub(w.Add(self.area, w.Gather(self.flat_area, spot, axis=0)), common)
         # common > 0 holds only if both boxes have an area: nothing is divided by zero unless it is left out.
-        zero = w.number(0.0, "float32")
-        real = w.do("And", w.do("Greater", common, zero), w.do("Greater", union, zero))
-        ratio = w.do("Div", common, w.do("Where", real, union, w.number(1.0, "float32")))
-        over = w.do("And", real, w.do("Greater", ratio, self.overlap))
-        out = w.do("Or", over, w.do("Equal", self.numbers, best))
-        self.scores = w.do("Where", out, self.gone, self.scores)
+        zero = 0.0
+        real = w.And(w.Greater(common, zero), w.Greater(union, zero))
+        over = w.And(real, w.Greater(w.Div(common, w.Where(real, union, 1.0)), self.overlap))
+        self.scores = w.Where(w.Or(over, w.Equal(self.numbers, best)), self.gone, self.scores)
         return best, valid
 
-    def _shared(self, low: str, high: str, axis: int) -> str:
+    def _shared(self, low: Value, high: Value, axis: int) -> Value:
         """Length that each box has in common with the chosen ones, not negative."""
         w = self.w
-        end = w.do("Min", self.parts[axis + 2], high)
-        begin = w.do("Max", self.parts[axis], low)
-        return w.do("Max", w.do("Sub", end, begin), w.number(0.0, "float32"))
+        return w.Max(w.Sub(w.Min(self.parts[axis + 2], high), w.Max(self.parts[axis], low)), 0.0)
 
 
-def _first_rows(w: Writer, index: str, valid: str, shape: tuple[int, int, int], rows: int) -> None:
+def _first_rows(w: Writer, index: Value, valid: Value, shape: tuple[int, int, int], rows: int) -> Value:
     """(image, class, box) of the first `rows` that are valid, -1 where there are fewer."""
     batch, classes, steps = shape
     total = batch * classes * steps
     image, label, _ = np.indices(shape)
-    where = w.const(np.stack([image, label], -1).reshape(total, 2))
-    box = w.reshape(index, [total, 1])
-    table = w.concat([where, box], 1)
-    flag = w.reshape(valid, [total])
+    where = w.constant(np.stack([image, label], -1).reshape(total, 2))
+    table = w.Concat(where, w.Reshape(index, shape=[total, 1]), axis=1)
+    flag = w.Reshape(valid, shape=[total])
     # The earlier a valid row stands, the larger its key; TopK of distinct keys is a stable selection.
-    keys = w.do("Where", flag, w.const(np.arange(total, 0, -1, dtype=np.float32)), w.number(0.0, "float32"))
-    taken = min(rows, total)
-    key, order = w.name(), w.name()
-    w.many("TopK", [keys, w.ints(taken)], [key, order], axis=0)
-    chosen = w.do("Gather", table, order, axis=0)
-    there = w.unsqueeze(w.do("Greater", key, w.number(0.0, "float32")), [1])
-    result = w.do("Where", there, chosen, w.number(-1, "int64"))
+    keys = w.Where(flag, np.arange(total, 0, -1, dtype=np.float32), 0.0)
+    key, order = w.TopK(keys, [min(rows, total)], outputs=2, axis=0)
+    result = w.Where(w.Unsqueeze(w.Greater(key, 0.0), axes=[1]), w.Gather(table, order, axis=0), -1)
     if rows > total:
-        result = w.concat([result, w.const(np.full((rows - total, 3), -1, np.int64))], 0)
-    w.do("Identity", result, result="y0")
+        result = w.Concat(result, np.full((rows - total, 3), -1, np.int64), axis=0)
+    return result
 
 
 NON_MAX_SUPPRESSION = NodeRule(

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("NonMaxSuppression")
@@ -32,12 +30,12 @@ def _rewrite(node: NodeView) -> Replacement | None:
     fields = {"center_point_box": int(node.attributes.get("center_point_box", 0)), "most": bound}
     w = Writer(node)
     limits = [
-        w.reshape("x2", [1]) if node.input(2) else w.do("Identity", w.ints(0)),
-        w.reshape("x3", [1]) if node.input(3) else w.do("Identity", np.zeros(1, np.float32)),
-        *([w.reshape("x4", [1])] if node.input(4) else []),
+        w.Reshape(w.x[2], shape=[1]) if node.input(2) else [0],
+        w.Reshape(w.x[3], shape=[1]) if node.input(3) else [0.0],
+        *([w.Reshape(w.x[4], shape=[1])] if node.input(4) else []),
     ]
-    write_plugin(w, ["y0", "count"], PLUGIN, ["x0", "x1", *limits], fields)
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+    boxes, _ = plugin_outputs(w, PLUGIN, [*w.x[:2], *limits], fields)
+    return Replacement(w.finish(boxes), f"plugin {PLUGIN.name}")
 
 
 NON_MAX_SUPPRESSION_PLUGIN = NodeRule(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 
@@ -16,23 +16,22 @@ def _rewrite(node: NodeView) -> Replacement | None:
     value = node.constant(0)
     if value is not None:
         found = np.array(np.nonzero(np.atleast_1d(value)), np.int64)
-        return Replacement(statements(node, "y0 = Identity (found)", found=found), "a constant")
+        return Replacement(Writer(node).finish(found), "a constant")
     declared, rank = node.output_shape(0), node.rank(0)
     count = declared[1] if declared and len(declared) == 2 else None
     if count is None or not rank:
         return None
     w = Writer(node)
-    position = positions(w, w.reshape(w.cast("x0", "bool"), [-1]), count)
-    shape = w.do("Shape", "x0")
+    position = positions(w, w.Reshape(w.Cast(w.x[0], to="bool"), shape=[-1]), count)
+    shape = w.Shape(w.x[0])
     # From the innermost dimension outwards: what is left of the position modulo the size, then divided by it.
-    rows: list[str] = []
+    rows: list[Value] = []
     for axis in range(rank - 1, -1, -1):
-        size = w.do("Gather", shape, np.array(axis), axis=0)
-        rows.insert(0, w.unsqueeze(w.do("Mod", position, size), [0]))
-        position = w.do("Div", position, size)
-    w.concat(rows, 0, "y0")
+        size = w.Gather(shape, axis, axis=0)
+        rows.insert(0, w.Unsqueeze(w.Mod(position, size), axes=[0]))
+        position = w.Div(position, size)
     return Replacement(
-        w.nodes(),
+        w.finish(w.Concat(*rows, axis=0)),
         f"the {count} positions that the model declares",
         numerics=f"the model declares {count} elements that are not zero: more are cut off, for fewer zeros are given",
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
-from trtsmith.converter.rewrite.engine.plugin_call import write_plugin
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import standing_for
 
@@ -17,9 +17,9 @@ def _rewrite(node: NodeView) -> Replacement | None:
         return None  # what a scalar gives, ONNX says in two ways
     taken = dtype in TYPE_VARIABLES[PLUGIN.key]
     w = Writer(node)
-    data = w.do("Identity", "x0") if taken else w.cast("x0", "bool")
-    write_plugin(w, ["y0", "count"], PLUGIN, [data])
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+    data = w.x[0] if taken else w.Cast(w.x[0], to="bool")
+    places, _ = plugin_outputs(w, PLUGIN, [data])
+    return Replacement(w.finish(places), f"plugin {PLUGIN.name}")
 
 
 NON_ZERO_PLUGIN = NodeRule(

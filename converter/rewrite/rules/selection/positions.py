@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def positions(w: Writer, mask: str, count: int) -> str:
+def positions(w: Writer, mask: Value, count: int) -> Value:
     """The first `count` positions of the bool vector `mask` that are true, in order.
 
     Each position is written to the place that the number of true ones before it gives; those that are not true, or
     come too late, to one place behind, which is cut off. Where fewer are true, the rest is 0.
     """
-    zero, most = w.const(np.array(0)), w.const(np.array(count))
-    before = w.do("CumSum", w.cast(mask, "int64"), zero, exclusive=1)
-    used = w.do("And", w.do("Less", before, most), mask)
-    place = w.do("Where", used, before, most)
-    every = w.do("Range", zero, w.do("Squeeze", w.do("Shape", mask)), np.array(1))
-    written = w.do("ScatterND", np.zeros(count + 1, np.int64), w.unsqueeze(place, [1]), every)
-    return w.slice_(written, [0], [count], [0])
+    zero, most = w.constant(0), w.constant(count)
+    before = w.CumSum(w.Cast(mask, to="int64"), zero, exclusive=1)
+    place = w.Where(w.And(w.Less(before, most), mask), before, most)
+    every = w.Range(zero, w.Squeeze(w.Shape(mask)), 1)
+    written = w.ScatterND(np.zeros(count + 1, np.int64), w.Unsqueeze(place, axes=[1]), every)
+    return w.slice(written, [0], [count], [0])

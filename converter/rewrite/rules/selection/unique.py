@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.selection.positions import positions
 
 LARGEST = 1 << 14
@@ -31,43 +31,35 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     count = counts[0]
     w, number = Writer(node), np.arange(size)
-    data = w.reshape("x0", [-1])
-    column = w.unsqueeze(data, [1])
-    equal = w.do("Equal", column, w.unsqueeze(data, [0]))
-    before = w.do("And", equal, number[None, :] < number[:, None])
-    repeats = w.reduce("ReduceSum", w.cast(before, "int64"), [1], keepdims=False)
-    at = positions(w, w.do("Equal", repeats, np.array(0)), count)
-    at = _in_order(w, data, at, count) if node.attributes.get("sorted", 1) else w.do("Identity", at)
-    values = w.do("Gather", data, at, axis=0)
-    for index, value in ((0, values), (1, at)):
-        if node.used(index):
-            w.do("Identity", value, result=f"y{index}")
-    if node.used(2) or node.used(3):
-        _write_members(w, column, values, count)
+    data = w.Reshape(w.x[0], shape=[-1])
+    column = w.Unsqueeze(data, axes=[1])
+    before = w.And(w.Equal(column, w.Unsqueeze(data, axes=[0])), number[None, :] < number[:, None])
+    repeats = w.reduce("ReduceSum", w.Cast(before, to="int64"), [1], keepdims=False)
+    at = positions(w, w.Equal(repeats, 0), count)
+    at = _in_order(w, data, at, count) if node.attributes.get("sorted", 1) else at
+    values = w.Gather(data, at, axis=0)
     declares = f"the model declares {count} different elements: others are cut off"
     return Replacement(
-        w.nodes(),
+        w.finish(values, at, *_members(w, column, values, count)),
         "all pairs compared",
         numerics=declares if size > 1 else "",
     )
 
 
-def _in_order(w: Writer, data: str, first_at: str, count: int) -> str:
+def _in_order(w: Writer, data: Value, first_at: Value, count: int) -> Value:
     """bfloat16 is exact in float32, which TopK sorts everywhere."""
-    unsorted = w.do("Gather", data, first_at, axis=0)
+    unsorted = w.Gather(data, first_at, axis=0)
     exact = w.node.dtype(0) == "bfloat16"
-    keys = w.cast(unsorted, "float32") if exact else w.do("Identity", unsorted)
-    w.many("TopK", [keys, w.ints(count)], ["ordered", "order"], largest=0)
-    return w.do("Gather", first_at, "order", axis=0)
+    keys = w.Cast(unsorted, to="float32") if exact else unsorted
+    _, order = w.TopK(keys, [count], outputs=2, largest=0)
+    return w.Gather(first_at, order, axis=0)
 
 
-def _write_members(w: Writer, column: str, values: str, count: int) -> None:
+def _members(w: Writer, column: Value, values: Value, count: int) -> tuple[Value, Value]:
     """Which of the values each element is, and how many are."""
-    membership = w.cast(w.do("Equal", column, w.unsqueeze(values, [0])), "int64")
-    if w.node.used(2):
-        w.reduce("ReduceSum", w.do("Mul", membership, np.arange(count)), [1], False, "y2")
-    if w.node.used(3):
-        w.reduce("ReduceSum", membership, [0], False, "y3")
+    membership = w.Cast(w.Equal(column, w.Unsqueeze(values, axes=[0])), to="int64")
+    numbers = w.reduce("ReduceSum", w.Mul(membership, np.arange(count)), [1], keepdims=False)
+    return numbers, w.reduce("ReduceSum", membership, [0], keepdims=False)
 
 
 UNIQUE = NodeRule(

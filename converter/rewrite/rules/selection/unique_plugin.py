@@ -5,11 +5,11 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import (
     as_element,
+    from_element,
     is_element,
-    write_from_element,
-    write_plugin,
+    plugin_outputs,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.registry import standing_for
 
 PLUGIN = standing_for("Unique")
@@ -25,13 +25,10 @@ def _rewrite(node: NodeView) -> Replacement | None:
         "sorted": int(node.attributes.get("sorted", 1)),
     }
     w = Writer(node)
-    element = as_element(w, "x0", dtype)
-    data = w.reshape(element, [-1]) if flat else w.do("Identity", element)
-    indices = [f"y{i}" if node.used(i) else f"unread_{i}" for i in (1, 2, 3)]
-    write_plugin(w, ["output", *indices, "count"], PLUGIN, [data], fields)
-    if node.used(0):
-        write_from_element(w, "y0", "output", dtype)
-    return Replacement(w.nodes(), f"plugin {PLUGIN.name}")
+    element = as_element(w, w.x[0], dtype)
+    data = w.Reshape(element, shape=[-1]) if flat else element
+    output, *indices, _ = plugin_outputs(w, PLUGIN, [data], fields)
+    return Replacement(w.finish(from_element(w, output, dtype), *indices), f"plugin {PLUGIN.name}")
 
 
 UNIQUE_PLUGIN = NodeRule(

@@ -11,7 +11,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import is_sequence
 
 
@@ -54,7 +54,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     if is_sequence(node.type_of(name)):
         return None  # who reads the sequence looks through the node
-    return Replacement(statements(node, "y0 = Identity (held)", held=name), "the tensor that it holds")
+    return Replacement(Writer(node).finish(name), "the tensor that it holds")
 
 
 OPTIONALS = NodeRule(

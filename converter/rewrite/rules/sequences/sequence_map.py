@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import elements, is_sequence
 
 
@@ -24,14 +24,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         fix = "give sequences of one length"
         return Refusal(f"sequences of {', '.join(str(len(c)) for c in columns)} tensors", "one length", fix)
     w = Writer(node)
-    results: list[list[str]] = [[] for _ in node.outputs]
+    results: list[list[Value]] = [[] for _ in node.outputs]
     for row in zip(*columns, strict=True):
-        outputs = w.graph(node.graph("body"), [w.value(name) for name in row])
+        outputs = w.inline(node.graph("body"), [w.value(name) for name in row])
         for column, name in zip(results, outputs, strict=True):
             column.append(name)
-    for index, column in enumerate(results):
-        w.do("SequenceConstruct" if column else "SequenceEmpty", *column, result=f"y{index}")
-    return Replacement(w.nodes(), f"its body {len(first)} times")
+    made = [w.write("SequenceConstruct" if c else "SequenceEmpty", *c) for c in results]
+    return Replacement(w.finish(*made), f"its body {len(first)} times")
 
 
 SEQUENCE_MAP = NodeRule(

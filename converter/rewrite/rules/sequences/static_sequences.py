@@ -13,7 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.statement_writer import Writer, statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
     elements,
@@ -35,9 +35,7 @@ def _at(node: NodeView) -> Result:
     place = position(node, node.input(1), len(held), len(held) - 1)
     if isinstance(place, Refusal):
         return place
-    return Replacement(
-        statements(node, "y0 = Identity (element)", element=held[place]), "the tensor at that position"
-    )
+    return Replacement(Writer(node).finish(held[place]), "the tensor at that position")
 
 
 def _length(node: NodeView) -> Result:
@@ -59,9 +57,8 @@ def _concat(node: NodeView) -> Result:
     w, axis = Writer(node), node.attributes["axis"]
     parts = [w.value(name) for name in held]
     if node.attributes.get("new_axis"):
-        parts = [w.unsqueeze(part, [axis]) for part in parts]
-    w.concat(parts, axis, "y0")
-    return Replacement(w.nodes(), "Concat of its tensors")
+        parts = [w.Unsqueeze(part, axes=[axis]) for part in parts]
+    return Replacement(w.finish(w.Concat(*parts, axis=axis)), "Concat of its tensors")
 
 
 def _split(node: NodeView) -> Result:
@@ -77,11 +74,10 @@ def _split(node: NodeView) -> Result:
         fix = "export the model without sequences"
         return Refusal(f"a sequence of {len(sizes):,} tensors", f"at most {_MOST_PARTS:,}", fix)
     w = Writer(node)
-    parts = w.split("x0", sizes, axis)
+    parts = w.split(w.x[0], sizes, axis)
     if not node.input(1) and not node.attributes.get("keepdims", 1):
-        parts = [w.squeeze(part, [axis]) for part in parts]
-    w.do("SequenceConstruct", *parts, result="y0")
-    return Replacement(w.nodes(), "Split")
+        parts = [w.Squeeze(part, axes=[axis]) for part in parts]
+    return Replacement(w.finish(w.SequenceConstruct(*parts)), "Split")
 
 
 def _built(node: NodeView) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.signal.dft_matrix import computed, forward, inverse, inverse_real
 
 _LARGEST = 4096
@@ -48,26 +48,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "split the transform, or compute it outside of the network",
         )
     w = Writer(node)
-    data = w.cast("x0", "float32") if dtype in ("float16", "bfloat16") else "x0"
+    data = w.Cast(w.x[0], to="float32") if dtype in ("float16", "bfloat16") else w.x[0]
     order = [*(i for i in range(len(shape) - 1) if i != axis), axis, len(shape) - 1]
-    data = w.transpose(data, order) if axis != len(shape) - 2 else data
+    data = w.Transpose(data, perm=order) if axis != len(shape) - 2 else data
     parts = 1 if shape[-1] == 1 else 2
     if points is None:
         data, matrix = _dynamic(w, data, len(shape), given, parts, back, half)
     else:
         data, array = _static(w, data, len(shape), points, size, parts, back, half)
-        matrix = w.const(array.astype(np.float64 if dtype == "float64" else np.float32))
-    flat = w.do("Reshape", data, w.ints(*[0] * (len(shape) - 2), -1))
-    product = w.do("MatMul", flat, matrix)
+        matrix = w.constant(array.astype(np.float64 if dtype == "float64" else np.float32))
+    product = w.MatMul(w.Reshape(data, [*[0] * (len(shape) - 2), -1]), matrix)
     outer = 1 if back and half else 2
-    result = w.do("Reshape", product, w.ints(*[0] * (len(shape) - 2), -1, outer))
+    result = w.Reshape(product, [*[0] * (len(shape) - 2), -1, outer])
     restored = [order.index(i) for i in range(len(shape))]
-    result = w.transpose(result, restored) if restored != sorted(restored) else result
-    if dtype in ("float16", "bfloat16"):
-        w.cast(result, dtype, result="y0")
-    else:
-        w.do("Identity", result, result="y0")
-    return Replacement(w.nodes(), "DFT as a product with its matrix", numerics=PRODUCT)
+    result = w.Transpose(result, perm=restored) if restored != sorted(restored) else result
+    result = w.Cast(result, to=dtype) if dtype in ("float16", "bfloat16") else result
+    return Replacement(w.finish(result), "DFT as a product with its matrix", numerics=PRODUCT)
 
 
 def _axis(node: NodeView, rank: int) -> int | Refusal:
@@ -86,31 +82,30 @@ def _axis(node: NodeView, rank: int) -> int | Refusal:
 
 
 def _static(
-    w: Writer, data: str, rank: int, points: int, size: int, parts: int, back: bool, half: bool
-) -> tuple[str, np.ndarray]:
+    w: Writer, data: Value, rank: int, points: int, size: int, parts: int, back: bool, half: bool
+) -> tuple[Value, np.ndarray]:
     """The points that count, and the matrix. A longer signal is cut, a shorter one is as if it ended in zeros."""
     wanted = size // 2 + 1 if back and half else size
     used = min(points, wanted)
     if used < points:
-        data = w.slice_(data, [0], [used], [rank - 2])
+        data = w.slice(data, [0], [used], [rank - 2])
     if back:
         return data, inverse_real(used, size, parts) if half else inverse(used, size, parts)
     return data, forward(used, size, size // 2 + 1 if half else size, parts)
 
 
 def _dynamic(
-    w: Writer, data: str, rank: int, given: int | None, parts: int, back: bool, half: bool
-) -> tuple[str, str]:
+    w: Writer, data: Value, rank: int, given: int | None, parts: int, back: bool, half: bool
+) -> tuple[Value, Value]:
     """The same for a signal whose length is known at run time only."""
-    one, two = w.ints(1), w.ints(2)
     if given is not None:
         limit = given // 2 + 1 if back and half else given
-        data = w.slice_(data, [0], [limit], [rank - 2])
+        data = w.slice(data, [0], [limit], [rank - 2])
     points = w.size(data, rank - 2)
-    length = points if given is None else w.ints(given)
+    length = points if given is None else w.constant([given])
     if given is None and back and half:
-        length = w.do("Mul", w.do("Sub", points, one), two)
-    bins = w.do("Add", w.do("Div", length, two), one) if half and not back else length
+        length = w.Mul(w.Sub(points, [1]), [2])
+    bins = w.Add(w.Div(length, [2]), [1]) if half and not back else length
     return data, computed(w, points, length, bins, parts, back=back, real_out=back and half)
 
 

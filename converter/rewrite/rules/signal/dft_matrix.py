@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
 def forward(used: int, length: int, bins: int, parts: int) -> np.ndarray:
@@ -49,31 +49,31 @@ def _tables(products: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     return cos[products % length], sin[products % length]
 
 
-def computed(w: Writer, used: str, length: str, bins: str, parts: int, *, back: bool, real_out: bool) -> str:
+def computed(
+    w: Writer, used: Value, length: Value, bins: Value, parts: int, *, back: bool, real_out: bool
+) -> Value:
     """The same matrices as float32 in the graph, for sizes (int64[1]) of run time."""
-    rows = w.unsqueeze(w.arange(used), [1])
-    columns = w.unsqueeze(w.arange(bins), [0])
-    turns = w.do("Mod", w.do("Mul", rows, columns), length)
-    part = w.do("Div", w.cast(turns, "float32"), w.cast(length, "float32"))
-    angle = w.do("Mul", part, w.number(2 * np.pi, "float32"))
-    cos, sin = w.do("Cos", angle), w.do("Sin", angle)
-    minus = w.do("Neg", sin)
+    rows = w.Unsqueeze(w.arange(used), axes=[1])
+    turns = w.Mod(w.Mul(rows, w.Unsqueeze(w.arange(bins), axes=[0])), length)
+    angle = w.Mul(w.Div(w.Cast(turns, to="float32"), w.Cast(length, to="float32")), 2 * np.pi)
+    cos, sin = w.Cos(angle), w.Sin(angle)
+    minus = w.Neg(sin)
     if real_out:
-        first = w.do("Equal", rows, w.number(0, "int64"))
-        middle = w.do("Equal", w.do("Mul", rows, w.number(2, "int64")), length)
-        once = w.do("Or", first, middle)
-        weight = w.do("Where", once, w.number(1.0, "float32"), w.number(2.0, "float32"))
+        once = w.Or(w.Equal(rows, 0), w.Equal(w.Mul(rows, 2), length))
+        weight = w.Where(once, 1.0, 2.0)
         # Their sines are zero but for rounding, and must not count.
-        silent = w.do("Where", once, w.number(0.0, "float32"), w.number(2.0, "float32"))
-        blocks = [w.do("Mul", cos, weight), w.do("Mul", minus, silent)][:parts]
-        line = [w.unsqueeze(block, [1]) for block in blocks]
-        matrix = w.concat(line, 1) if parts > 1 else line[0]  # [used, parts, bins]
+        blocks = [w.Mul(cos, weight), w.Mul(minus, w.Where(once, 0.0, 2.0))][:parts]
+        line = [w.Unsqueeze(block, axes=[1]) for block in blocks]
+        matrix = w.Concat(*line, axis=1) if parts > 1 else line[0]  # [used, parts, bins]
         out = bins
     else:
         signed = [(cos, sin), (minus, cos)] if back else [(cos, minus), (sin, cos)]
-        pairs = [w.concat([w.unsqueeze(a, [1, 3]), w.unsqueeze(b, [1, 3])], 3) for a, b in signed[:parts]]
-        matrix = w.concat(pairs, 1) if parts > 1 else pairs[0]  # [used, parts, bins, 2]
-        out = w.do("Mul", bins, w.ints(2))
+        pairs = [
+            w.Concat(w.Unsqueeze(a, axes=[1, 3]), w.Unsqueeze(b, axes=[1, 3]), axis=3)
+            for a, b in signed[:parts]
+        ]
+        matrix = w.Concat(*pairs, axis=1) if parts > 1 else pairs[0]  # [used, parts, bins, 2]
+        out = w.Mul(bins, [2])
     if back:
-        matrix = w.do("Div", matrix, w.cast(length, "float32"))
-    return w.reshape(matrix, [w.do("Mul", used, w.ints(parts)), out])
+        matrix = w.Div(matrix, w.Cast(length, to="float32"))
+    return w.Reshape(matrix, shape=[w.Mul(used, [parts]), out])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import statements
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.dtypes import numpy_dtype
 
 _NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
@@ -28,8 +28,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     mel_bins, length, rate = (int(v) for v in values[:3])
     matrix = mel_matrix(mel_bins, length, rate, float(values[3]), float(values[4]))
     dtype = numpy_dtype(node.attributes.get("output_datatype", 1))
-    nodes = statements(node, "y0 = Identity (matrix)", matrix=matrix.astype(dtype))
-    return Replacement(nodes, "MelWeightMatrix of constants as a constant")
+    return Replacement(
+        Writer(node).finish(matrix.astype(dtype)), "MelWeightMatrix of constants as a constant"
+    )
 
 
 def mel_matrix(mel_bins: int, length: int, rate: int, low: float, high: float) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.signal.dft import PRODUCT
 from trtsmith.converter.rewrite.rules.signal.dft_matrix import forward
 
@@ -35,22 +35,22 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     bins = length // 2 + 1 if node.attributes.get("onesided", 1) else length
     w = Writer(node)
     narrow = dtype in ("float16", "bfloat16")
-    signal = w.cast("x0", "float32") if narrow else "x0"
+    signal = w.Cast(w.x[0], to="float32") if narrow else w.x[0]
     if len(shape) == 2:
-        signal = w.unsqueeze(signal, [2])
+        signal = w.Unsqueeze(signal, axes=[2])
     frames = _frames(w, signal, step, length)  # [batch, frames, length, parts]
     if node.input(2):
-        window = w.cast("x2", "float32") if narrow else "x2"
-        frames = w.do("Mul", frames, w.unsqueeze(window, [1]))
+        window = w.Cast(w.x[2], to="float32") if narrow else w.x[2]
+        frames = w.Mul(frames, w.Unsqueeze(window, axes=[1]))
     matrix = forward(length, length, bins, parts)
-    flat = w.do("Reshape", frames, w.ints(0, 0, length * parts))
-    product = w.do("MatMul", flat, w.const(matrix.astype("float64" if dtype == "float64" else "float32")))
-    result = w.do("Reshape", product, w.ints(0, 0, bins, 2))
-    if narrow:
-        w.cast(result, dtype, result="y0")
-    else:
-        w.do("Identity", result, result="y0")
-    return Replacement(w.nodes(), "STFT by frames and the matrix of its transform", numerics=PRODUCT)
+    flat = w.Reshape(frames, [0, 0, length * parts])
+    product = w.MatMul(flat, matrix.astype("float64" if dtype == "float64" else "float32"))
+    result = w.Reshape(product, [0, 0, bins, 2])
+    return Replacement(
+        w.finish(w.Cast(result, to=dtype) if narrow else result),
+        "STFT by frames and the matrix of its transform",
+        numerics=PRODUCT,
+    )
 
 
 def _number(node: NodeView, index: int) -> int | None:
@@ -58,13 +58,11 @@ def _number(node: NodeView, index: int) -> int | None:
     return None if value is None else int(value.reshape(-1)[0])
 
 
-def _frames(w: Writer, signal: str, step: int, length: int) -> str:
+def _frames(w: Writer, signal: Value, step: int, length: int) -> Value:
     """1 + (size - length) / step pieces of the signal's second axis."""
-    room = w.do("Sub", w.size(signal, 1), w.ints(length))
-    count = w.do("Add", w.do("Div", room, w.ints(step)), w.ints(1))
-    starts = w.unsqueeze(w.do("Mul", w.arange(count), w.number(step, "int64")), [1])
-    places = w.do("Add", starts, w.const(np.arange(length)[None]))
-    return w.do("Gather", signal, places, axis=1)
+    count = w.Add(w.Div(w.Sub(w.size(signal, 1), [length]), [step]), [1])
+    places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), np.arange(length)[None])
+    return w.Gather(signal, places, axis=1)
 
 
 STFT = NodeRule(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -43,9 +43,8 @@ def _gather_topk(node: NodeView) -> Replacement | Refusal | None:
     if node.opset < _GATHER_BATCHES:
         return too_old(node, _GATHER_BATCHES, "GatherND with batches")
     w = Writer(node)
-    indices = w.unsqueeze("x1" if node.dtype(1) == "int64" else w.cast("x1", "int64"), [-1])
-    w.do("GatherND", "x0", indices, result="y0", batch_dims=rank - 1)
-    return Replacement(w.nodes(), "GatherND")
+    indices = w.Unsqueeze(w.x[1] if node.dtype(1) == "int64" else w.Cast(w.x[1], to="int64"), axes=[-1])
+    return Replacement(w.finish(w.GatherND(w.x[0], indices, batch_dims=rank - 1)), "GatherND")
 
 
 def _grid_priors(node: NodeView) -> Replacement | Refusal | None:
@@ -57,16 +56,17 @@ def _grid_priors(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     shifts = []
     places = (
-        ("x1", given["stride_h"], [-1, 1, 1, 1], [0, 1, 0, 1]),
-        ("x2", given["stride_w"], [1, -1, 1, 1], [1, 0, 1, 0]),
+        (w.x[1], given["stride_h"], [-1, 1, 1, 1], [0, 1, 0, 1]),
+        (w.x[2], given["stride_w"], [1, -1, 1, 1], [1, 0, 1, 0]),
     )
     for operand, stride, order, corners in places:
-        steps = w.do("Mul", w.arange(w.shape(operand)), np.array(stride, np.int64))
-        column = w.reshape(w.cast(steps, "float32"), order)
-        shifts.append(w.do("Mul", column, np.array(corners, np.float32)))
-    anchors = w.do("Add", wide(w, "x0", dtype), w.do("Add", *shifts))
-    narrow(w, w.reshape(anchors, [-1, 4]), dtype, "y0")
-    return Replacement(w.nodes(), "sums of anchors and places")
+        steps = w.Mul(w.arange(w.shape(operand)), stride)
+        column = w.Reshape(w.Cast(steps, to="float32"), shape=order)
+        shifts.append(w.Mul(column, np.array(corners, np.float32)))
+    anchors = w.Add(wide(w, w.x[0], dtype), w.Add(*shifts))
+    return Replacement(
+        w.finish(narrow(w, w.Reshape(anchors, shape=[-1, 4]), dtype)), "sums of anchors and places"
+    )
 
 
 def _corner_pool(node: NodeView) -> Replacement | Refusal | None:
@@ -89,10 +89,10 @@ def _corner_pool(node: NodeView) -> Replacement | Refusal | None:
     kernel[axis] = size
     pads[axis + (2 if mode in (_TOP, _LEFT) else 0)] = size - 1
     if dtype == "bfloat16":  # which MaxPool knows from opset 22 on
-        narrow(w, w.do("MaxPool", wide(w, "x0", dtype), kernel_shape=kernel, pads=pads), dtype, "y0")
+        result = narrow(w, w.MaxPool(wide(w, w.x[0], dtype), kernel_shape=kernel, pads=pads), dtype)
     else:
-        w.do("MaxPool", "x0", result="y0", kernel_shape=kernel, pads=pads)
-    return Replacement(w.nodes(), "MaxPool, padded at one side")
+        result = w.MaxPool(w.x[0], kernel_shape=kernel, pads=pads)
+    return Replacement(w.finish(result), "MaxPool, padded at one side")
 
 
 _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import layer_norm, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -27,7 +27,7 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
 _ROOT_OF_TWO = 1.4140625
 
 
-def _layer_norm(w: Writer, dtype: str) -> Refusal | None:
+def _layer_norm(w: Writer, dtype: str) -> Value | Refusal:
     node = w.node
     given, rank = settings(node, epsilon=1e-5, axis=-1), node.rank(0)
     if isinstance(given, Refusal):
@@ -39,12 +39,11 @@ def _layer_norm(w: Writer, dtype: str) -> Refusal | None:
             "the last axis alone",
             "flatten the axes that are normalised ahead of the node",
         )
-    data, scale, shift = (wide(w, f"x{i}", node.dtype(i)) for i in range(3))
-    narrow(w, layer_norm(w, data, scale, shift, "float32", default=1e-5), dtype, "y0")
-    return None
+    data, scale, shift = (wide(w, w.x[i], node.dtype(i)) for i in range(3))
+    return narrow(w, layer_norm(w, data, scale, shift, "float32", default=1e-5), dtype)
 
 
-def _split_gelu(w: Writer, dtype: str) -> Refusal | None:
+def _split_gelu(w: Writer, dtype: str) -> Value | Refusal:
     given, dims = settings(w.node), w.node.shape(0)
     if isinstance(given, Refusal):
         return given
@@ -56,26 +55,23 @@ def _split_gelu(w: Writer, dtype: str) -> Refusal | None:
             f"the last size is {size}", "an even size", "correct the number of channels ahead of the node"
         )
     rank = len(dims or ())
-    left, right = w.split(wide(w, "x0", dtype), [size // 2] * 2, rank - 1)
-    one, half = (w.number(value, "float32") for value in (1.0, 0.5))
-    bent = w.do("Erf", w.do("Mul", right, w.number(1 / _ROOT_OF_TWO, "float32")))
-    gelu = w.do("Mul", w.do("Mul", w.do("Add", bent, one), right), half)
-    narrow(w, w.do("Mul", gelu, left), dtype, "y0")
-    return None
+    left, right = w.split(wide(w, w.x[0], dtype), [size // 2] * 2, rank - 1)
+    bent = w.Erf(w.Mul(right, 1 / _ROOT_OF_TWO))
+    gelu = w.Mul(w.Mul(w.Add(bent, 1.0), right), 0.5)
+    return narrow(w, w.Mul(gelu, left), dtype)
 
 
-def _to_spatial(w: Writer, dtype: str) -> Refusal | None:
+def _to_spatial(w: Writer, dtype: str) -> Value | Refusal:
     given = settings(w.node)
     if isinstance(given, Refusal):
         return given
-    total = w.do("Add", w.do("Add", "x0", w.reshape("x1", [-1])), "x2")
-    height, width = (w.size("x3", axis) for axis in (2, 3))
-    image = w.reshape(total, [w.size("x0", 0), height, width, w.size("x0", 2)])
-    w.transpose(image, [0, 3, 1, 2], "y0")
-    return None
+    total = w.Add(w.Add(w.x[0], w.Reshape(w.x[1], shape=[-1])), w.x[2])
+    height, width = (w.size(w.x[3], axis) for axis in (2, 3))
+    image = w.Reshape(total, shape=[w.size(w.x[0], 0), height, width, w.size(w.x[0], 2)])
+    return w.Transpose(image, perm=[0, 3, 1, 2])
 
 
-_BODIES: Mapping[str, tuple[Callable[[Writer, str], Refusal | None], str]] = {
+_BODIES: Mapping[str, tuple[Callable[[Writer, str], Value | Refusal], str]] = {
     "LayerNorm": (_layer_norm, "LayerNormalization"),
     "SplitGeLU": (_split_gelu, "Split, Erf and products"),
     "SeqLen2Spatial": (_to_spatial, "sums and Transpose"),
@@ -91,8 +87,8 @@ _PORTS = {
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    refusal = body(w, str(node.dtype(0)))
-    return refusal or Replacement(w.nodes(), what)
+    made = body(w, str(node.dtype(0)))
+    return made if isinstance(made, Refusal) else Replacement(w.finish(made), what)
 
 
 STOCK_DIFFUSION = NodeRule(

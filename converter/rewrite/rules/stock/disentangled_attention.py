@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings, too_old
 
@@ -56,24 +56,25 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         return too_old(node, _OPSET, "GatherElements of computed places")
     w = Writer(node)
     indices = _indices(w, span, last)
-    to_content = w.do("GatherElements", "x1", indices, axis=2)
-    to_position = w.do("GatherElements", w.transpose("x2", [0, 2, 1]), indices, axis=1)
-    total = w.do("Add", "x0", w.do("Add", to_content, to_position))
-    w.do("Mul", total, w.number(given["factor"], dtype), result="y0")
-    return Replacement(w.nodes(), "gathers and sums")
+    to_content = w.GatherElements(w.x[1], indices, axis=2)
+    to_position = w.GatherElements(w.Transpose(w.x[2], perm=[0, 2, 1]), indices, axis=1)
+    return Replacement(
+        w.finish(w.Mul(w.Add(w.x[0], w.Add(to_content, to_position)), w.number(given["factor"], dtype))),
+        "gathers and sums",
+    )
 
 
-def _indices(w: Writer, span: int, last: int) -> str:
+def _indices(w: Writer, span: int, last: int) -> Value:
     """p(j - k) for queries j and keys k of every head, int64. A table has all distances up to where p changes no more."""
     farthest = last
     while positions(span, last, farthest)[[0, -1]].tolist() != [0, 2 * span - 1]:
         farthest *= 2
     table = positions(span, last, farthest)
-    rows, columns = (w.arange(w.size("x0", axis)) for axis in (1, 2))
-    distance = w.do("Sub", w.reshape(rows, [-1, 1]), w.reshape(columns, [1, -1]))
-    within = w.do("Min", w.do("Max", distance, w.ints(-farthest)), w.ints(farthest))
-    places = w.do("Gather", table, w.do("Add", within, w.ints(farthest)), axis=0)
-    return w.do("Expand", w.unsqueeze(places, [0]), w.shape("x0"))
+    rows, columns = (w.arange(w.size(w.x[0], axis)) for axis in (1, 2))
+    distance = w.Sub(w.Reshape(rows, shape=[-1, 1]), w.Reshape(columns, shape=[1, -1]))
+    within = w.Min(w.Max(distance, [-farthest]), [farthest])
+    places = w.Gather(table, w.Add(within, [farthest]), axis=0)
+    return w.Expand(w.Unsqueeze(places, axes=[0]), w.shape(w.x[0]))
 
 
 STOCK_DISENTANGLED_ATTENTION = NodeRule(

@@ -11,7 +11,7 @@ Vaswani et al., arXiv 1706.03762. Sources:
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings
 
@@ -32,28 +32,28 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     factor = w.number(width**-0.5, dtype)
     if node.op_type == "ScaledDotProductAttentionTRT":
-        keys = w.transpose("x1", [0, 2, 1])
-        scores = w.do("MatMul", w.do("Mul", "x0", factor), keys)
-        masked = w.do("Add", scores, "x3") if node.input(3) else scores
-        w.do("MatMul", w.do("Softmax", masked, result="y1", axis=-1), "x2", result="y0")
-        return Replacement(w.nodes(), "products and a Softmax")
+        scores = w.MatMul(w.Mul(w.x[0], factor), w.Transpose(w.x[1], perm=[0, 2, 1]))
+        masked = w.Add(scores, w.x[3]) if node.input(3) else scores
+        weights = w.Softmax(masked, axis=-1)
+        return Replacement(w.finish(w.MatMul(weights, w.x[2]), weights), "products and a Softmax")
     if node.op_type == "fMHA_V2":
-        query, key, value = _parts(w, "x0", 3)
+        query, key, value = _parts(w, w.x[0], 3)
     else:
-        query = "x0"
-        key, value = _parts(w, "x1", 2)
+        query = w.x[0]
+        key, value = _parts(w, w.x[1], 2)
     rows, columns, values = (
-        w.transpose(data, order)
+        w.Transpose(data, perm=order)
         for data, order in ((query, [0, 2, 1, 3]), (key, [0, 2, 3, 1]), (value, [0, 2, 1, 3]))
     )
-    weights = w.do("Softmax", w.do("MatMul", w.do("Mul", rows, factor), columns), axis=-1)
-    w.transpose(w.do("MatMul", weights, values), [0, 2, 1, 3], "y0")
-    return Replacement(w.nodes(), "products and a Softmax")
+    weights = w.Softmax(w.MatMul(w.Mul(rows, factor), columns), axis=-1)
+    return Replacement(
+        w.finish(w.Transpose(w.MatMul(weights, values), perm=[0, 2, 1, 3])), "products and a Softmax"
+    )
 
 
-def _parts(w: Writer, packed: str, count: int) -> list[str]:
+def _parts(w: Writer, packed: Value, count: int) -> list[Value]:
     """[B, S, H, D] for each of what [B, S, H, count, D] holds."""
-    return [w.squeeze(part, [3]) for part in w.split(packed, [1] * count, 3)]
+    return [w.Squeeze(part, axes=[3]) for part in w.split(packed, [1] * count, 3)]
 
 
 STOCK_FUSED_ATTENTION = NodeRule(

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.sampling import (
     MODES,
@@ -117,13 +117,13 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if node.opset < _opset(node):
         return None if node.domain == "com.microsoft" else too_old(node, _opset(node), "GridSample")
     w = Writer(node)
-    grid = wide(w, "x1", node.dtype(1))
+    grid = wide(w, w.x[1], node.dtype(1))
     if node.op_type in _SCALED:
         last = [0, *range(2, rank), 1]
-        grid = w.transpose(w.do("Div", grid, w.number(10.0, "float32")), last)
-    narrow(w, grid_sample(w, wide(w, "x0", node.dtype(0)), grid, *mode), str(node.dtype(0)), "y0")
+        grid = w.Transpose(w.Div(grid, 10.0), perm=last)
+    result = narrow(w, grid_sample(w, wide(w, w.x[0], node.dtype(0)), grid, *mode), str(node.dtype(0)))
     rounds = mode[0] == "nearest" and node.domain not in ("aten", "com.microsoft")
-    return Replacement(w.nodes(), "GridSample", tuple(_notes(node, mode[0])), TIES if rounds else "")
+    return Replacement(w.finish(result), "GridSample", tuple(_notes(node, mode[0])), TIES if rounds else "")
 
 
 STOCK_GRID_SAMPLER = NodeRule(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -63,16 +63,18 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "correct the number of groups where the node is made",
         )
     w = Writer(node)
-    data = wide(w, "x0", dtype)
-    ones, zeros = (w.const(np.full(groups, value, np.float32)) for value in (1, 0))
-    parts = w.reshape(data, [0, groups, -1])
-    unit = w.do("InstanceNormalization", parts, ones, zeros, epsilon=float(given["epsilon"]))
-    normal = w.do("Reshape", unit, w.shape(data))
+    data = wide(w, w.x[0], dtype)
+    ones, zeros = (w.constant(np.full(groups, value, np.float32)) for value in (1, 0))
+    parts = w.Reshape(data, shape=[0, groups, -1])
+    unit = w.InstanceNormalization(parts, ones, zeros, epsilon=float(given["epsilon"]))
+    normal = w.Reshape(unit, w.shape(data))
     column = [-1, *[1] * (len(dims) - 2)]
-    gamma, beta = (w.reshape(wide(w, f"x{i}", node.dtype(i)), column) for i in (1, 2))
-    shifted = w.do("Add", w.do("Mul", normal, gamma), beta)
-    narrow(w, silu(w, shifted) if given["silu"] else shifted, dtype, "y0")
-    return Replacement(w.nodes(), f"InstanceNormalization of {groups} groups")
+    gamma, beta = (w.Reshape(wide(w, w.x[i], node.dtype(i)), shape=column) for i in (1, 2))
+    shifted = w.Add(w.Mul(normal, gamma), beta)
+    return Replacement(
+        w.finish(narrow(w, silu(w, shifted) if given["silu"] else shifted, dtype)),
+        f"InstanceNormalization of {groups} groups",
+    )
 
 
 STOCK_GROUP_NORM = NodeRule(

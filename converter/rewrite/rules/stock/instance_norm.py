@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
     checked,
@@ -38,10 +38,9 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     given = settings(node, epsilon=1e-5)
     if isinstance(given, Refusal):
         return given
-    scale, bias = (wide(w, name, node.dtype(i)) for i, name in ((1, "x1"), (2, "x2")))
-    unit = w.do("InstanceNormalization", wide(w, "x0", dtype), scale, bias, epsilon=float(given["epsilon"]))
-    narrow(w, unit, dtype, "y0")
-    return Replacement(w.nodes(), "InstanceNormalization")
+    scale, bias = (wide(w, name, node.dtype(i)) for i, name in ((1, w.x[1]), (2, w.x[2])))
+    unit = w.InstanceNormalization(wide(w, w.x[0], dtype), scale, bias, epsilon=float(given["epsilon"]))
+    return Replacement(w.finish(narrow(w, unit, dtype)), "InstanceNormalization")
 
 
 def _with_attributes(w: Writer, dtype: str) -> Replacement | Refusal:
@@ -57,12 +56,11 @@ def _with_attributes(w: Writer, dtype: str) -> Replacement | Refusal:
             "a scale and a bias for each channel",
             "write attributes 'scales' and 'bias' with as many floats as the input has channels",
         )
-    unit = w.do("InstanceNormalization", wide(w, "x0", dtype), scales, bias, epsilon=float(given["epsilon"]))
+    unit = w.InstanceNormalization(wide(w, w.x[0], dtype), scales, bias, epsilon=float(given["epsilon"]))
     if given["relu"] > 0:
-        unit = w.do("LeakyRelu", unit, alpha=float(given["alpha"]))
-    narrow(w, unit, dtype, "y0")
+        unit = w.LeakyRelu(unit, alpha=float(given["alpha"]))
     what = "InstanceNormalization" + (" and LeakyRelu" if given["relu"] > 0 else "")
-    return Replacement(w.nodes(), what)
+    return Replacement(w.finish(narrow(w, unit, dtype)), what)
 
 
 STOCK_INSTANCE_NORM = NodeRule(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -28,12 +28,12 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     wide,
 )
 
-Body = Callable[[Writer, str], Refusal | None]
+Body = Callable[[Writer, str], Value | Refusal]
 
 _NONE = np.zeros(0, np.float32)
 
 
-def _normalize(w: Writer, dtype: str) -> Refusal | None:
+def _normalize(w: Writer, dtype: str) -> Value | Refusal:
     given = settings(w.node, weights=_NONE, acrossSpatial=int, channelShared=int, eps=float, nbWeights=1)
     if isinstance(given, Refusal):
         return given
@@ -52,15 +52,14 @@ def _normalize(w: Writer, dtype: str) -> Refusal | None:
             "one weight, or channels normalised pixel by pixel",
             "write the normalisation in standard operators where the model is made",
         )
-    data = wide(w, "x0", dtype)
-    total = w.reduce("ReduceSum", w.do("Mul", data, data), [1, 2, 3] if across else [1])
-    length = w.do("Sqrt", w.do("Add", total, w.number(given["eps"], "float32")))
+    data = wide(w, w.x[0], dtype)
+    total = w.reduce("ReduceSum", w.Mul(data, data), [1, 2, 3] if across else [1])
+    length = w.Sqrt(w.Add(total, float(given["eps"])))
     scale = weights[:1] if shared else weights.reshape(-1, 1, 1)
-    narrow(w, w.do("Mul", w.do("Div", data, length), scale), dtype, "y0")
-    return None
+    return narrow(w, w.Mul(w.Div(data, length), scale), dtype)
 
 
-def _reorg(w: Writer, dtype: str) -> Refusal | None:
+def _reorg(w: Writer, dtype: str) -> Value | Refusal:
     given, dims = settings(w.node, stride=int), w.node.shape(0)
     if isinstance(given, Refusal):
         return given
@@ -76,13 +75,12 @@ def _reorg(w: Writer, dtype: str) -> Refusal | None:
             "a stride that divides both sides, and whose square divides the channels",
             "correct the stride where the node is made",
         )
-    spread = w.reshape("x0", [-1, channels // square, height * stride, width * stride])
-    folded = w.do("SpaceToDepth", spread, blocksize=stride)
-    w.reshape(folded, [-1, channels * square, height // stride, width // stride], "y0")
-    return None
+    spread = w.Reshape(w.x[0], shape=[-1, channels // square, height * stride, width * stride])
+    folded = w.SpaceToDepth(spread, blocksize=stride)
+    return w.Reshape(folded, shape=[-1, channels * square, height // stride, width // stride])
 
 
-def _coordinates(w: Writer, dtype: str) -> Refusal | None:
+def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
     given, dims = settings(w.node), w.node.shape(0)
     if isinstance(given, Refusal):
         return given
@@ -97,12 +95,11 @@ def _coordinates(w: Writer, dtype: str) -> Refusal | None:
         )
     line = np.arange(height, dtype=np.float32) * np.float32(2 / (height - 1)) - 1
     plane = np.stack(np.meshgrid(line, line, indexing="ij"))[None]
-    batch = w.concat([w.size("x0", 0), w.ints(1, 1, 1)])
-    w.concat(["x0", w.cast(w.do("Expand", plane, batch), dtype)], 1, "y0")
-    return None
+    batch = w.Concat(w.size(w.x[0], 0), [1, 1, 1], axis=0)
+    return w.Concat(w.x[0], w.Cast(w.Expand(plane, batch), to=dtype), axis=1)
 
 
-def _tile(w: Writer, dtype: str) -> Refusal | None:
+def _tile(w: Writer, dtype: str) -> Value | Refusal:
     given, dims = settings(w.node), w.node.shape(1)
     if isinstance(given, Refusal):
         return given
@@ -114,34 +111,30 @@ def _tile(w: Writer, dtype: str) -> Refusal | None:
             "a batch of 1",
             "export the model with that operand as one image",
         )
-    w.do("Expand", "x1", w.concat([w.size("x0", 0), *[w.ints(1)] * (len(dims) - 1)]), result="y0")
-    return None
+    return w.Expand(w.x[1], [w.size(w.x[0], 0), *[1] * (len(dims) - 1)])
 
 
-def _leaky_relu(w: Writer, dtype: str) -> Refusal | None:
+def _leaky_relu(w: Writer, dtype: str) -> Value | Refusal:
     given = settings(w.node, negSlope=float)
     if isinstance(given, Refusal):
         return given
-    w.do("LeakyRelu", "x0", result="y0", alpha=float(given["negSlope"]))
-    return None
+    return w.LeakyRelu(w.x[0], alpha=float(given["negSlope"]))
 
 
-def _clip(w: Writer, dtype: str) -> Refusal | None:
+def _clip(w: Writer, dtype: str) -> Value | Refusal:
     given = settings(w.node, clipMin=float, clipMax=float)
     if isinstance(given, Refusal):
         return given
-    w.clip("x0", float(given["clipMin"]), float(given["clipMax"]), dtype, "y0")
-    return None
+    return w.clip(w.x[0], float(given["clipMin"]), float(given["clipMax"]), dtype)
 
 
-def _gelu(w: Writer, dtype: str) -> Refusal | None:
+def _gelu(w: Writer, dtype: str) -> Value | Refusal:
     given = settings(w.node, type_id=0, bias=_NONE)
     if isinstance(given, Refusal):
         return given
-    data = wide(w, "x0", dtype)
-    shifted = w.do("Add", data, given["bias"]) if given["bias"].size else data
-    narrow(w, fast_gelu(w, shifted, "float32"), dtype, "y0")
-    return None
+    data = wide(w, w.x[0], dtype)
+    shifted = w.Add(data, given["bias"]) if given["bias"].size else data
+    return narrow(w, fast_gelu(w, shifted, "float32"), dtype)
 
 
 _BODIES: Mapping[str, tuple[Body, str]] = {
@@ -158,8 +151,8 @@ _BODIES: Mapping[str, tuple[Body, str]] = {
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    refusal = body(w, str(node.dtype(0)))
-    return refusal or Replacement(w.nodes(), what)
+    made = body(w, str(node.dtype(0)))
+    return made if isinstance(made, Refusal) else Replacement(w.finish(made), what)
 
 
 STOCK_LEGACY_LAYERS = NodeRule(

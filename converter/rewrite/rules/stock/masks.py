@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -61,26 +61,27 @@ def _psa_mask(node: NodeView) -> Replacement | Refusal | None:
             "correct mask_size where the model is exported",
         )
     w = Writer(node)
-    cells = w.reshape("x0", [0, *size, height, width])
-    along = _unskewed(w, w.transpose(cells, [0, 2, 4, 3, 1]), height, size[0], [size[1], width])
-    across = _unskewed(w, w.transpose(along, [0, 3, 4, 2, 1]), width, size[1], [height, height])
+    cells = w.Reshape(w.x[0], shape=[0, *size, height, width])
+    along = _unskewed(w, w.Transpose(cells, perm=[0, 2, 4, 3, 1]), height, size[0], [size[1], width])
+    across = _unskewed(w, w.Transpose(along, perm=[0, 3, 4, 2, 1]), width, size[1], [height, height])
     # [N, row, row looked at, column, column looked at]
     order = [0, 2, 4, 1, 3] if kind == _COLLECT else [0, 1, 3, 2, 4]
-    w.reshape(w.transpose(across, order), [0, height * width, height, width], result="y0")
-    return Replacement(w.nodes(), "Pad, Reshape and Slice")
+    return Replacement(
+        w.finish(w.Reshape(w.Transpose(across, perm=order), shape=[0, height * width, height, width])),
+        "Pad, Reshape and Slice",
+    )
 
 
-def _unskewed(w: Writer, data: str, places: int, cells: int, outer: list[int]) -> str:
+def _unskewed(w: Writer, data: Value, places: int, cells: int, outer: list[int]) -> Value:
     """[N, *outer, places, cells], a mask around each place, to [N, *outer, places, places], zero where no mask reaches.
 
     Rows that are filled up and then read as if they were one shorter move one further from each row to the next.
     """
     half, length = (cells - 1) // 2, cells + places
-    wide_rows = w.pad(data, [0] * 9 + [places])
-    flat = w.reshape(wide_rows, [0, *outer, places * length])
-    cut = w.slice_(flat, [0], [places * (length - 1)], [3])
-    moved = w.reshape(cut, [0, *outer, places, length - 1])
-    return w.slice_(moved, [half], [half + places], [4])
+    flat = w.Reshape(w.pad(data, [0] * 9 + [places]), shape=[0, *outer, places * length])
+    cut = w.slice(flat, [0], [places * (length - 1)], [3])
+    moved = w.Reshape(cut, shape=[0, *outer, places, length - 1])
+    return w.slice(moved, [half], [half + places], [4])
 
 
 def _masked_conv(node: NodeView) -> Replacement | Refusal | None:
@@ -109,15 +110,12 @@ def _masked_conv(node: NodeView) -> Replacement | Refusal | None:
             "export the model for a batch of 1",
         )
     w = Writer(node)
-    mask = (
-        "x1" if node.dtype(1) == "bool" else w.do("Greater", w.cast("x1", "float32"), w.number(0, "float32"))
-    )
-    operands = [wide(w, f"x{i}", dtype) if dtype == "bfloat16" else f"x{i}" for i in (0, 2, 3)]
+    mask = w.x[1] if node.dtype(1) == "bool" else w.Greater(w.Cast(w.x[1], to="float32"), 0.0)
+    operands = [wide(w, w.x[i], dtype) if dtype == "bfloat16" else w.x[i] for i in (0, 2, 3)]
     computed = "float32" if dtype == "bfloat16" else dtype
-    whole = w.do("Conv", *operands, pads=[*padding, *padding])
-    kept = w.do("Where", w.unsqueeze(mask, [0]), whole, w.number(0, computed))
-    narrow(w, kept, dtype, "y0") if computed != dtype else w.do("Identity", kept, result="y0")
-    return Replacement(w.nodes(), "Conv and Where")
+    whole = w.Conv(*operands, pads=[*padding, *padding])
+    kept = w.Where(w.Unsqueeze(mask, axes=[0]), whole, w.number(0, computed))
+    return Replacement(w.finish(narrow(w, kept, dtype) if computed != dtype else kept), "Conv and Where")
 
 
 _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {

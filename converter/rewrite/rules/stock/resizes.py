@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -50,8 +50,10 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     scales = np.array([1, 1, given["scale"], given["scale"]], np.float32)
     words = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    narrow(w, w.do("Resize", wide(w, "x0", dtype), _NONE, scales, mode="nearest", **words), dtype, "y0")
-    return Replacement(w.nodes(), "Resize to the nearest pixel")
+    return Replacement(
+        w.finish(narrow(w, w.Resize(wide(w, w.x[0], dtype), _NONE, scales, mode="nearest", **words), dtype)),
+        "Resize to the nearest pixel",
+    )
 
 
 def _bicubic(node: NodeView, dtype: str, dims: Sequence[int | None]) -> Replacement | Refusal:
@@ -74,17 +76,15 @@ def _bicubic(node: NodeView, dtype: str, dims: Sequence[int | None]) -> Replacem
     w = Writer(node)
     scales = np.concatenate([np.ones(2, np.float32), factors])
     where = "align_corners" if aligned else "pytorch_half_pixel"
-    resized = w.do(
-        "Resize",
-        wide(w, "x0", dtype),
+    resized = w.Resize(
+        wide(w, w.x[0], dtype),
         _NONE,
         scales,
         mode="cubic",
         coordinate_transformation_mode=where,
         cubic_coeff_a=-0.75,
     )
-    narrow(w, resized, dtype, "y0")
-    return Replacement(w.nodes(), "cubic Resize")
+    return Replacement(w.finish(narrow(w, resized, dtype)), "cubic Resize")
 
 
 STOCK_RESIZES = NodeRule(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.sampling import MODES, OPSET, TIES, grid_sample, known_number
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     PluginPorts,
@@ -36,37 +36,39 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if node.opset < OPSET:
         return too_old(node, OPSET, "GridSample")
     w = Writer(node)
-    image = w.unsqueeze(wide(w, "x0", dtype), [0])
+    image = w.Unsqueeze(wide(w, w.x[0], dtype), axes=[0])
     sampled = grid_sample(w, image, _grid(w), mode, "zeros", False)
-    narrow(w, w.squeeze(sampled, [0]), dtype, "y0")
-    return Replacement(w.nodes(), "a turned grid and GridSample", numerics=TIES if mode == "nearest" else "")
+    result = narrow(w, w.Squeeze(sampled, axes=[0]), dtype)
+    return Replacement(
+        w.finish(result), "a turned grid and GridSample", numerics=TIES if mode == "nearest" else ""
+    )
 
 
-def _grid(w: Writer) -> str:
+def _grid(w: Writer) -> Value:
     """Where in the image, from -1 to 1, each pixel of the result comes from: [1, H, W, 2] in float32."""
-    half, minus = w.number(0.5, "float32"), w.number(-np.pi / 180, "float32")
-    angle = w.do("Mul", w.reshape(wide(w, "x1", w.node.dtype(1)), [1, 1]), minus)
-    cos, sin = w.do("Cos", angle), w.do("Sin", angle)
-    centre = w.reshape(wide(w, "x2", w.node.dtype(2)), [2])
+    half, minus = 0.5, -np.pi / 180
+    angle = w.Mul(w.Reshape(wide(w, w.x[1], w.node.dtype(1)), shape=[1, 1]), minus)
+    cos, sin = w.Cos(angle), w.Sin(angle)
+    centre = w.Reshape(wide(w, w.x[2], w.node.dtype(2)), shape=[2])
     places, middles, halves = [], [], []
     for number, (axis, order) in enumerate(((2, [1, -1]), (1, [-1, 1]))):
-        size = w.size("x0", axis)
-        length = w.do("Mul", w.cast(size, "float32"), half)
-        offsets = w.do("Sub", w.do("Add", w.cast(w.arange(size), "float32"), half), length)
-        middle = w.do("Sub", w.do("Gather", centre, w.ints(number), axis=0), length)
-        places.append(w.do("Sub", w.reshape(offsets, order), middle))  # from the centre of the rotation
+        size = w.size(w.x[0], axis)
+        length = w.Mul(w.Cast(size, to="float32"), half)
+        offsets = w.Sub(w.Add(w.Cast(w.arange(size), to="float32"), half), length)
+        middle = w.Sub(w.Gather(centre, [number], axis=0), length)
+        places.append(w.Sub(w.Reshape(offsets, shape=order), middle))  # from the centre of the rotation
         middles.append(middle)
         halves.append(length)
     x, y = places
     turned = (
-        w.do("Add", w.do("Mul", cos, x), w.do("Mul", sin, y)),
-        w.do("Sub", w.do("Mul", cos, y), w.do("Mul", sin, x)),
+        w.Add(w.Mul(cos, x), w.Mul(sin, y)),
+        w.Sub(w.Mul(cos, y), w.Mul(sin, x)),
     )
     columns = [
-        w.unsqueeze(w.do("Div", w.do("Add", part, middle), length), [0, 3])
+        w.Unsqueeze(w.Div(w.Add(part, middle), length), axes=[0, 3])
         for part, middle, length in zip(turned, middles, halves, strict=True)
     ]
-    return w.concat(columns, 3)
+    return w.Concat(*columns, axis=3)
 
 
 STOCK_ROTATE = NodeRule(

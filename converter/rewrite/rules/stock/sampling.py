@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import Refusal
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 OPSET = 16
 """The first one with GridSample, of images alone."""
@@ -20,10 +20,10 @@ _RENAMED = {"bilinear": "linear", "bicubic": "cubic"}
 TIES = "points half way between two pixels take the even one, as in PyTorch; the plugin takes the one away from zero"
 
 
-def grid_sample(w: Writer, images: str, grid: str, mode: str, padding: str, aligned: bool) -> str:
+def grid_sample(w: Writer, images: Value, grid: Value, mode: str, padding: str, aligned: bool) -> Value:
     """Samples of float32 images [N, C, H, W] at a grid [N, h, w, 2] of (x, y) from -1 to 1, or of volumes at (x, y, z)."""
     name = _RENAMED.get(mode, mode) if w.node.opset >= 20 else mode
-    return w.do("GridSample", images, grid, mode=name, padding_mode=padding, align_corners=int(aligned))
+    return w.GridSample(images, grid, mode=name, padding_mode=padding, align_corners=int(aligned))
 
 
 def known_number(number: object, words: tuple[str, ...], what: str) -> str | Refusal:

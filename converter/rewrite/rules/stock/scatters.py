@@ -10,7 +10,7 @@ with the ONNX specification"; `axis` is 0 where it is absent).
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings
 
 _DOMAINS = ("mmdeploy", "mmcv")
@@ -28,8 +28,7 @@ def _scatter_nd(node: NodeView) -> Replacement | Refusal | None:
     if node.opset < _SCATTER:
         return None
     w = Writer(node)
-    w.do("ScatterND", "x0", _indices(w), "x2", result="y0")
-    return Replacement(w.nodes(), "ONNX's ScatterND")
+    return Replacement(w.finish(w.ScatterND(w.x[0], _indices(w), w.x[2])), "ONNX's ScatterND")
 
 
 def _scatter_elements(node: NodeView) -> Replacement | Refusal | None:
@@ -46,14 +45,16 @@ def _scatter_elements(node: NodeView) -> Replacement | Refusal | None:
     if node.opset < _REDUCTION:
         return None
     w = Writer(node)
-    w.do(
-        "ScatterElements", "x0", _indices(w), "x2", result="y0", axis=int(given["axis"]), reduction=reduction
+    return Replacement(
+        w.finish(
+            w.ScatterElements(w.x[0], _indices(w), w.x[2], axis=int(given["axis"]), reduction=reduction)
+        ),
+        "ONNX's ScatterElements",
     )
-    return Replacement(w.nodes(), "ONNX's ScatterElements")
 
 
-def _indices(w: Writer) -> str:
-    return "x1" if w.node.dtype(1) == "int64" else w.cast("x1", "int64")
+def _indices(w: Writer) -> Value:
+    return w.x[1] if w.node.dtype(1) == "int64" else w.Cast(w.x[1], to="int64")
 
 
 STOCK_SCATTER_ND = NodeRule(

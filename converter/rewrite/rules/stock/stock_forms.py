@@ -11,7 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.statement_writer import Writer
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
@@ -136,11 +136,11 @@ def too_old(node: NodeView, opset: int, operator: str) -> Refusal:
     )
 
 
-def wide(w: Writer, data: str, dtype: str | None) -> str:
+def wide(w: Writer, data: Value, dtype: str | None) -> Value:
     """The value in float32."""
-    return w.do("Identity", data) if dtype == "float32" else w.cast(data, "float32")
+    return data if dtype == "float32" else w.Cast(data, to="float32")
 
 
-def narrow(w: Writer, data: str, dtype: str, result: str = "") -> str:
+def narrow(w: Writer, data: Value, dtype: str) -> Value:
     """A float32 value in the type that the node's output has."""
-    return w.do("Identity", data, result=result) if dtype == "float32" else w.cast(data, dtype, result=result)
+    return data if dtype == "float32" else w.Cast(data, to=dtype)

@@ -19,8 +19,10 @@ from pathlib import Path
 import pytest
 
 from tests.converter.plugin.fixtures import ROOT
+from trtsmith.converter.compile.triton_kernels import kernel_build
 from trtsmith.converter.compile.triton_kernels.kernel_build import WORKER, architectures
 from trtsmith.converter.compile.triton_kernels.kernel_plan import ImageTarget, targets_of
+from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.child.process import run_child
 from trtsmith.converter.model.errors import TrtsmithError
 
@@ -153,8 +155,12 @@ def test_without_triton_it_says_what_to_install(tmp_path: Path, monkeypatch: pyt
     assert "no Triton in this test" in problem.what and "trtsmith[triton]" in problem.fix
 
 
-def test_architectures_are_those_of_the_other_kernels() -> None:
-    assert architectures("") == (86, 90)
+def test_architectures_are_those_of_the_other_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    for gpus, found in (([], (86,)), ([(6, 0)], (86,)), ([(9, 0), (8, 9), (6, 0)], (89, 90))):
+        monkeypatch.setattr(
+            kernel_build, "find_gpus", lambda gpus=gpus: tuple(Gpu("one", one) for one in gpus)
+        )
+        assert architectures("") == found
     assert architectures("release") == (75, 80, 86, 89, 90, 100, 120)
     assert architectures("sm_86, 90a;86") == (86, 90)
 

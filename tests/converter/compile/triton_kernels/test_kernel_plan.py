@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.converter.plugin.fixtures import ROOT, cuda_root, tensorrt_include
+from trtsmith.converter.compile.definitions.traced_rules import trace_rules
 from trtsmith.converter.compile.triton_kernels.binding_source import Compiled, binding_source
 from trtsmith.converter.compile.triton_kernels.declaration_checks import DeclarationError
 from trtsmith.converter.compile.triton_kernels.kernel_plan import (
@@ -19,7 +20,6 @@ from trtsmith.converter.compile.triton_kernels.kernel_plan import (
     plan_kernel,
     targets_of,
 )
-from trtsmith.converter.compile.triton_kernels.traced_rules import trace_rules
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import by_name
 from trtsmith.importers.triton_kernel import TritonKernel, Tuning
@@ -49,7 +49,7 @@ def test_every_parameter_has_a_source() -> None:
     assert list(found) == ["x", "offset", "weight", "bias", "output", "pixels", "across"]
     assert found["bias"] == Argument("bias", "pointer", port=3, optional=True)
     assert found["pixels"] == Argument("pixels", "int32", "elements(t.out[0])", often16=True)
-    assert found["across"] == Argument("across", "int32", "int64_t{p.field_stride[1]}")
+    assert found["across"] == Argument("across", "int32", "int64_t{p.stride[1]}")
 
 
 def test_annotations_and_offsets_decide_how_wide_integers_are() -> None:

@@ -37,7 +37,7 @@ def scope() -> LaunchScope:
         ("min(BLOCK, 4) - max(WIDTH, BLOCK)", None),
         ("columns", 'dimension(t.in[0], -1, "x")'),
         ("rows", 'multiply(dimension(t.in[0], 0, "x"), dimension(t.in[0], -1, "x"))'),
-        ("stride[1]", "int64_t{p.field_stride[1]}"),
+        ("stride[1]", "int64_t{p.stride[1]}"),
         ("output.shape[0]", 'dimension(t.out[0], 0, "output")'),
         ("ceil_div(x.size, BLOCK)", "ceilDivide(elements(t.in[0]), constants[0])"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trtsmith.converter.compile.triton_kernels.formulas import CLOSE, OPEN, Formula, simplified
+from trtsmith.converter.compile.definitions.formulas import CLOSE, OPEN, Formula, simplified
 
 T = TypeVar("T")
 
@@ -41,11 +41,15 @@ Answer = Callable[[Formula], bool]
 
 
 class Walk:
-    """One run of a rule: answers its first questions as it is told, and others by `otherwise`."""
+    """One run of a rule: answers its first questions as it is told, and others by `otherwise`.
 
-    def __init__(self, answers: tuple[bool, ...], otherwise: Answer) -> None:
+    ends_in_text: what is asked once a symbol stands in a text is of no interest.
+    """
+
+    def __init__(self, answers: tuple[bool, ...], otherwise: Answer, ends_in_text: bool = False) -> None:
         self._answers = answers
         self._otherwise = otherwise
+        self._ends_in_text = ends_in_text
         self.asked: list[Formula] = []
         self._known: dict[Formula, bool] = {}
         self.told: list[Formula] = []
@@ -53,6 +57,8 @@ class Walk:
     def ask(self, question: Formula) -> bool:
         """Whether it holds on this way. A question that was answered before is no new one."""
         if question not in self._known:
+            if self._ends_in_text and self.told:
+                return self._otherwise(question)
             place = len(self.asked)
             self.asked.append(question)
             given = place < len(self._answers)
@@ -117,6 +123,12 @@ class Symbol:
     def __rmod__(self, other: Any) -> Any:
         return self._make("%", other, True)
 
+    def smaller(self, other: Any) -> Any:
+        return self._make("smaller", other)
+
+    def gcd(self, other: Any) -> Any:
+        return self._make("gcd", other)
+
     def __neg__(self) -> Any:
         return self._make("-", 0, True)
 
@@ -166,8 +178,11 @@ def explore(
     rule: Callable[[Walk], T],
     settled: Callable[[ForkEnd[T]], bool] | None = None,
     known: Sequence[Answer] = (),
+    ends_in_text: bool = False,
 ) -> Fork[T] | ForkEnd[T]:
     """All ways of a rule, which gets its symbols from the Walk. Raises TooManyWaysError.
+
+    ends_in_text: as a Walk has it.
 
     settled: ends that need not be told apart. With it, a way is followed no further if it comes to such an end with the
     answers of every one of `known` to the questions that are left.
@@ -178,7 +193,7 @@ def explore(
         left[0] -= 1
         if left[0] < 0:
             raise TooManyWaysError(f"it takes more than {_MOST_WAYS} ways")
-        way = Walk(answers, otherwise)
+        way = Walk(answers, otherwise, ends_in_text)
         value, failure = None, ""
         try:
             value = rule(way)

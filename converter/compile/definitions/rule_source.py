@@ -1,4 +1,4 @@
-"""Writes traced rules in C++: the bodies of a binding's `shape` and `check`."""
+"""Writes traced rules in C++: the bodies of a binding's `shape`, `sizes` and `check`."""
 
 from __future__ import annotations
 
@@ -6,53 +6,84 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from trtsmith.converter.compile.triton_kernels.formulas import Formula, parts_of
-from trtsmith.converter.compile.triton_kernels.symbols import Fork, ForkEnd
-from trtsmith.converter.compile.triton_kernels.traced_rules import Rules, Traced
-from trtsmith.importers.opdef import OpDef
+from trtsmith.converter.compile.definitions.formulas import Formula, parts_of
+from trtsmith.converter.compile.definitions.symbols import Fork, ForkEnd
+from trtsmith.converter.compile.definitions.traced_rules import OutputShapes, Rules, Traced
 
 T = TypeVar("T")
 
-_CHECKED = {"+": "add", "-": "subtract", "*": "multiply", "//": "floorDivide", "%": "modulo"}
+_CHECKED = {
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "//": "floorDivide",
+    "%": "modulo",
+    "smaller": "least",
+    "gcd": "std::gcd",
+}
 
-Shapes = tuple[tuple[Formula, ...], ...]
+_KEYWORDS = frozenset(
+    """alignas alignof and asm auto bool break case catch char class compl concept const consteval constexpr constinit
+    continue decltype default delete do double else enum explicit export extern false float for friend goto if inline int
+    long mutable namespace new noexcept not nullptr operator or private protected public register requires return short
+    signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual
+    void volatile while xor""".split()  # noqa: SIM905
+)
+"""Of C++, that are also names in Python."""
 
 
-def shape_body(op: OpDef, rules: Rules) -> str:
-    """Statements that set `out` from `in`, `nbInputs` and `p`, for dimensions of any kind D."""
+def shape_body(rules: Rules) -> str:
+    """Statements that set `out` from `in`, `nbInputs`, `p` and `sizes`, for dimensions of any kind D."""
+    return _dimensions_body(rules.shape, _assignment)
 
-    def ending(ranks: tuple[int, ...]) -> Callable[[ForkEnd[Shapes]], list[str]]:
-        def statements(leaf: ForkEnd[Shapes]) -> list[str]:
+
+def sizes_body(rules: Rules) -> str:
+    """Statements that set `bounds` from `in`, `nbInputs` and `p`: half of the largest size is the typical one."""
+
+    def bounds(place: int, dims: tuple[Formula, ...], ranks: tuple[int, ...]) -> str:
+        return f"bounds[{place}] = upTo<D>({_written(dims, ranks)});"
+
+    return _dimensions_body(rules.sizes, bounds)
+
+
+def _dimensions_body(
+    found: tuple[Traced[OutputShapes], ...],
+    assignment: Callable[[int, tuple[Formula, ...], tuple[int, ...]], str],
+) -> str:
+    def ending(ranks: tuple[int, ...]) -> Callable[[ForkEnd[OutputShapes]], list[str]]:
+        def statements(leaf: ForkEnd[OutputShapes]) -> list[str]:
             if leaf.value is None:
                 return ['fail("inputs of these ranks and fields have no outputs");']
-            shapes = (_assignment(i, dims, ranks) for i, dims in enumerate(leaf.value))
-            return [*shapes, "return;"]
+            if isinstance(leaf.value, str):
+                return [f"fail({_sentence(leaf.value, leaf.told)});"]
+            return [*(assignment(i, dims, ranks) for i, dims in enumerate(leaf.value)), "return;"]
 
         return statements
 
-    return _by_ranks(rules.shape, "in[{}].rank", ending, 'fail("inputs of these ranks are not taken");')
+    return _by_ranks(found, "in[{}].rank", ending, 'fail("inputs of these ranks are not taken");')
 
 
-def check_body(op: OpDef, rules: Rules) -> str:
+def check_body(rules: Rules) -> str:
     """Statements that return "" or what does not fit, from `t`, `nbInputs` and `p`."""
 
     def ending(_ranks: tuple[int, ...]) -> Callable[[ForkEnd[tuple[str, ...]]], list[str]]:
         def statements(leaf: ForkEnd[tuple[str, ...]]) -> list[str]:
             if leaf.value is None:
                 return ['return "inputs of these ranks and fields are not taken";']
-            pieces = ['std::string("")']
-            for piece in parts_of("; ".join(leaf.value), leaf.told):
-                if isinstance(piece, str):
-                    pieces.append(text_literal(piece))
-                else:
-                    pieces.append(f"std::to_string({_number(piece)})")
-            return [f"return {' + '.join(pieces)};"]
+            return [f"return {_sentence('; '.join(leaf.value), leaf.told)};"]
 
         return statements
 
     return _by_ranks(
         rules.check, "t.in[{}].shape.rank", ending, 'return "inputs of these ranks are not taken";'
     )
+
+
+def _sentence(text: str, told: tuple[Formula, ...]) -> str:
+    pieces = (
+        text_literal(piece) if isinstance(piece, str) else _number(piece) for piece in parts_of(text, told)
+    )
+    return f"sentence({{{', '.join(pieces)}}})" if text else "std::string()"
 
 
 def _by_ranks(
@@ -82,8 +113,10 @@ def _by_ranks(
 def _statements(tree: Fork[T] | ForkEnd[T], ending: Callable[[ForkEnd[T]], list[str]]) -> list[str]:
     if isinstance(tree, ForkEnd):
         return ending(tree)
-    condition = _condition(tree.condition)
     yes, no = (_statements(way, ending) for way in (tree.yes, tree.no))
+    if yes == no:
+        return no
+    condition = _condition(tree.condition)
     return [f"if ({condition}) {{", *_indented(yes), "}", *no]
 
 
@@ -95,29 +128,33 @@ def _assignment(output: int, dims: tuple[Formula, ...], ranks: tuple[int, ...]) 
     for i, rank in enumerate(ranks):
         if rank == len(dims) > 0 and all(d == Formula("dimension", (i, axis)) for axis, d in enumerate(dims)):
             return f"out[{output}] = in[{i}];"
-    like = next((f"in[{i}][0]" for i, rank in enumerate(ranks) if rank > 0), None)
-    written = []
-    for dim in dims:
-        text, symbolic = _dimension(dim)
-        if not symbolic and like is None:
-            return 'fail("an output whose inputs are all scalars");'
-        written.append(text if symbolic else f"constantLike({like}, {text})")
-    return f"out[{output}] = Shape<D>::of({', '.join(written)});"
+    return f"out[{output}] = Shape<D>::of({_written(dims, ranks)});"
+
+
+def _written(dims: tuple[Formula, ...], ranks: tuple[int, ...]) -> str:
+    """C++ of kind D for each dimension. A number becomes one as some dimension of an input, or else of an output, is."""
+    pairs = [_dimension(dim) for dim in dims]
+    some = [f"in[{i}][0]" for i, rank in enumerate(ranks) if rank > 0]
+    some += [text for text, symbolic in pairs if symbolic]
+    like = some[0] if some else 'dimensionOf<D>("an output whose inputs are all scalars")'
+    return ", ".join(text if symbolic else f"constantLike({like}, {text})" for text, symbolic in pairs)
 
 
 def _dimension(formula: Formula) -> tuple[str, bool]:
     """C++ for a dimension of kind D, and True; or for an integer that is known at once, and False."""
     if formula.operation == "dimension":
         return f"in[{formula.parts[0]}][{formula.parts[1]}]", True
-    if not formula.uses("dimension"):
+    if formula.operation == "size":
+        return f"sizes[{formula.parts[0]}]", True
+    if not (formula.uses("dimension") or formula.uses("size")):
         return _number(formula), False
     (left, left_symbolic), (right, _) = (_dimension(part) for part in formula.parts)
     if not left_symbolic:
-        if formula.operation in ("+", "*"):
-            return f"({right} {formula.operation} {left})", True
+        if formula.operation in ("+", "*", "smaller"):
+            return _dimension(Formula(formula.operation, formula.parts[::-1]))
         left = f"constantLike({_some_dimension(formula.parts[1])}, {left})"
-    if formula.operation == "//":
-        return f"floorDiv({left}, {right})", True
+    if formula.operation in ("//", "smaller"):
+        return f"{'floorDiv' if formula.operation == '//' else 'smaller'}({left}, {right})", True
     if formula.operation == "%":
         return f"({left} - floorDiv({left}, {right}) * {right})", True
     return f"({left} {formula.operation} {right})", True
@@ -138,7 +175,7 @@ def _number(formula: Formula) -> str:
         return f"t.in[{parts[0]}].shape[{parts[1]}]"
     if operation == "field":
         name, index, real = parts
-        member = f"p.field_{name}" + ("" if index is None else f"[{index}]")
+        member = f"p.{field_member(name)}" + ("" if index is None else f"[{index}]")
         return f"double{{{member}}}" if real else f"int64_t{{{member}}}"
     left, right = (_number(part) for part in parts)
     return f"{_CHECKED[operation]}({left}, {right})"
@@ -166,6 +203,11 @@ def text_literal(text: str) -> str:
         plain = 0x20 <= byte < 0x7F and char not in '"\\?'
         pieces.append(char if plain else f"\\{byte:03o}")
     return '"' + "".join(pieces) + '"'
+
+
+def field_member(name: str) -> str:
+    """What a field is called in C++."""
+    return f"{name}_" if name in _KEYWORDS else identifier(name)
 
 
 def identifier(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 Sizes = tuple[tuple[int, ...], ...]
@@ -17,8 +18,8 @@ OPEN, CLOSE = "\ue000", "\ue001"
 class Formula:
     """An integer or a condition: an operation on others, or a leaf.
 
-    operation: "+" "-" "*" "//" "%", a comparison, "constant", "dimension" or "field".
-    parts:     formulas; of leaves the value, (input, axis) or (name, index, is it a float).
+    operation: "+" "-" "*" "//" "%" "smaller" "gcd", a comparison, "constant", "dimension", "field" or "size".
+    parts:     formulas; of leaves the value, (input, axis), (name, index, is it a float) or (place among the size ports,).
     """
 
     operation: str
@@ -38,12 +39,14 @@ def simplified(formula: Formula) -> Formula:
     left, right = formula.parts
     a, b = (part.parts[0] if part.operation == "constant" else None for part in (left, right))
     if a is not None and b is not None and not (formula.operation in ("//", "%") and b == 0):
-        done = {
+        done: dict[str, Callable[[], Any]] = {
             "+": lambda: a + b,
             "-": lambda: a - b,
             "*": lambda: a * b,
             "//": lambda: a // b,
             "%": lambda: a % b,
+            "smaller": lambda: min(a, b),
+            "gcd": lambda: gcd(a, b),
         }
         return Formula("constant", (done[formula.operation](),))
     if (formula.operation in ("+", "-") and b == 0) or (formula.operation in ("*", "//") and b == 1):
@@ -53,16 +56,18 @@ def simplified(formula: Formula) -> Formula:
     return formula
 
 
-def value_of(formula: Formula, fields: Mapping[str, Any], shapes: Sizes) -> Any:
-    """What a formula is for known fields and input shapes."""
+def value_of(formula: Formula, fields: Mapping[str, Any], shapes: Sizes, sizes: Sequence[int] = ()) -> Any:
+    """What a formula is for known fields, input shapes and values of size ports."""
     if formula.operation == "constant":
         return formula.parts[0]
     if formula.operation == "dimension":
         return shapes[formula.parts[0]][formula.parts[1]]
+    if formula.operation == "size":
+        return sizes[formula.parts[0]]
     if formula.operation == "field":
         value = fields[formula.parts[0]]
         return value if formula.parts[1] is None else value[formula.parts[1]]
-    a, b = (value_of(part, fields, shapes) for part in formula.parts)
+    a, b = (value_of(part, fields, shapes, sizes) for part in formula.parts)
     return _OPERATIONS[formula.operation](a, b)
 
 
@@ -72,6 +77,8 @@ _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "*": lambda a, b: a * b,
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
+    "smaller": min,
+    "gcd": gcd,
     "==": lambda a, b: a == b,
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,

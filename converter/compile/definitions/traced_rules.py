@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import unwrap
 from itertools import product
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Union
 
 import numpy as np
 
-from trtsmith.converter.compile.triton_kernels.formulas import Formula, Sizes, value_of
-from trtsmith.converter.compile.triton_kernels.symbols import (
+from trtsmith.converter.compile.definitions.formulas import CLOSE, OPEN, Formula, Sizes, value_of
+from trtsmith.converter.compile.definitions.symbols import (
     Answer,
     Fork,
     ForkEnd,
@@ -20,10 +21,11 @@ from trtsmith.converter.compile.triton_kernels.symbols import (
     Walk,
     explore,
 )
-from trtsmith.importers.opdef import Case, Kind, OpDef
+from trtsmith.importers.opdef import Case, Fields, Kind, OpDef, Shapes
 
 T = TypeVar("T")
 Dims = Mapping[str, tuple[Any, ...]]
+Rule = Callable[[Fields, Shapes], Mapping[str, tuple[Any, ...]]]
 
 MOST_RANK = 8
 """TensorRT's."""
@@ -44,33 +46,78 @@ class Traced(Generic[T]):
     tree: Fork[T] | ForkEnd[T]
 
 
+OutputShapes = Union[tuple[tuple[Formula, ...], ...], str]  # noqa: UP007
+"""In the order of the ports; or why inputs of these ranks, with these fields, have no outputs."""
+
+
 @dataclass(frozen=True)
 class Rules:
-    """Both rules: output shapes as formulas, and sentences about what does not fit."""
+    """The rules of an operator. sizes: the largest value of each size port, none where there are none."""
 
-    shape: tuple[Traced[tuple[tuple[Formula, ...], ...]], ...]
+    shape: tuple[Traced[OutputShapes], ...]
+    sizes: tuple[Traced[OutputShapes], ...]
     check: tuple[Traced[tuple[str, ...]], ...]
 
 
 def trace_rules(op: OpDef) -> Rules:
     """The rules of an operator, held to what they give for its own cases. Raises NotTracedError."""
     # As they were written: what guards those of a package does not know symbols.
-    op = replace(op, shape=unwrap(op.shape), check=unwrap(op.check))
+    op = replace(op, shape=unwrap(op.shape), check=unwrap(op.check), bounds=unwrap(op.bounds))
 
-    def shape(run: Walk, shapes: Dims) -> tuple[tuple[Formula, ...], ...]:
-        found = op.shape(_fields(op, run), shapes)
-        return tuple(tuple(_formula(dim) for dim in found[port.name]) for port in op.outputs)
+    def found(rule: Rule, run: Walk, shapes: Dims, names: Sequence[str]) -> OutputShapes:
+        fields = _fields(op, run)
+        faults: Sequence[str] = ()
+        with suppress(TypeError):  # of a check of the user's that wants sizes
+            faults = op.check(fields, {name: (None,) * len(shape) for name, shape in shapes.items()})
+        if faults:
+            return _first(run, faults)
+        made = rule(fields, shapes)
+        return tuple(tuple(_formula(dim) for dim in made[name]) for name in names)
 
-    def check(run: Walk, shapes: Dims) -> tuple[str, ...]:
-        return tuple(str(fault) for fault in op.check(_fields(op, run), shapes))
+    def shape(run: Walk, shapes: Dims) -> OutputShapes:
+        sizes = {port.name: (Symbol(run, Formula("size", (i,))),) for i, port in enumerate(op.sizes)}
+        return found(op.shape, run, {**shapes, **sizes}, [port.name for port in op.outputs])
 
-    found = _trace(op, "check", check, _is_fault)
-    checks = tuple(Traced(traced.ranks, _joined(traced.tree)) for traced in found)
-    rules = Rules(_trace(op, "shape", shape), checks)
-    for traced in rules.shape:
-        _require_no_sizes_in_questions(traced.tree)
+    def sizes(run: Walk, shapes: Dims) -> OutputShapes:
+        def bounds(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+            return {name: (bound,) for name, bound in op.bounds(fields, shapes).items()}
+
+        return found(bounds, run, shapes, [port.name for port in op.sizes])
+
+    rules = Rules(
+        _trace(op, "shape", shape), _trace(op, "bounds", sizes) if op.sizes else (), _trace_check(op)
+    )
+    for name, traced_rules in (("shape", rules.shape), ("bounds", rules.sizes)):
+        for traced in traced_rules:
+            _require_no_sizes_in_questions(name, traced.tree)
     _compare_with_cases(op, rules)
     return rules
+
+
+def _trace_check(op: OpDef) -> tuple[Traced[tuple[str, ...]], ...]:
+    """Every way up to its first fault, which is where a symbol is put into a text.
+
+    A check that also puts one into a text that is no fault is followed to its end.
+    """
+
+    def faults(run: Walk, shapes: Dims) -> tuple[str, ...]:
+        return tuple(str(fault) for fault in op.check(_fields(op, run), shapes))
+
+    def first_fault(run: Walk, shapes: Dims) -> tuple[str, ...]:
+        found = faults(run, shapes)
+        return (_first(run, found),) if found else ()
+
+    with suppress(NotTracedError):
+        traced = _trace(op, "check", first_fault, ends_in_text=True)
+        if all(end.value or not end.told for each in traced for end in leaves(each.tree)):
+            return traced
+    found = _trace(op, "check", faults, _is_fault)
+    return tuple(Traced(traced.ranks, _joined(traced.tree)) for traced in found)
+
+
+def _first(run: Walk, faults: Sequence[str]) -> str:
+    """Of faults, the one into which a symbol was put first: what comes after it may not hold on this way."""
+    return next((str(fault) for fault in faults if f"{OPEN}0{CLOSE}" in fault), str(faults[0]))
 
 
 def _is_fault(end: ForkEnd[tuple[str, ...]]) -> bool:
@@ -82,9 +129,10 @@ def _trace(
     name: str,
     rule: Callable[[Walk, Dims], T],
     settled: Callable[[ForkEnd[T]], bool] | None = None,
+    ends_in_text: bool = False,
 ) -> tuple[Traced[T], ...]:
     found = []
-    numbers = _answers_of_cases(op)
+    numbers = _answers_of_cases(op) if settled is not None else {}
     for ranks in _ranks(op):
 
         def on_symbols(run: Walk, ranks: tuple[int, ...] = ranks) -> T:
@@ -95,7 +143,7 @@ def _trace(
             return rule(run, shapes)
 
         try:
-            found.append(Traced(ranks, _explored(on_symbols, settled, numbers.get(ranks, ()))))
+            found.append(Traced(ranks, _explored(on_symbols, settled, numbers.get(ranks, ()), ends_in_text)))
         except TooManyWaysError as error:
             raise NotTracedError(f"its `{name}` cannot be followed: {error}") from error
     failures = [leaf.failure for traced in found for leaf in leaves(traced.tree)]
@@ -105,11 +153,14 @@ def _trace(
 
 
 def _explored(
-    rule: Callable[[Walk], T], settled: Callable[[ForkEnd[T]], bool] | None, known: Sequence[Answer]
+    rule: Callable[[Walk], T],
+    settled: Callable[[ForkEnd[T]], bool] | None,
+    known: Sequence[Answer],
+    ends_in_text: bool,
 ) -> Fork[T] | ForkEnd[T]:
     """Every way; if there are too many, those that differ from a case's own way in one answer at a time."""
     try:
-        return explore(rule)
+        return explore(rule, ends_in_text=ends_in_text)
     except TooManyWaysError:
         if settled is None or not known:
             raise
@@ -189,15 +240,15 @@ def _formula(value: Any) -> Formula:
     raise TypeError(f"a dimension is a {type(value).__name__}")
 
 
-def _require_no_sizes_in_questions(tree: Fork[T] | ForkEnd[T]) -> None:
+def _require_no_sizes_in_questions(name: str, tree: Fork[T] | ForkEnd[T]) -> None:
     if isinstance(tree, ForkEnd):
         return
-    if tree.condition.uses("dimension"):
+    if tree.condition.uses("dimension") or tree.condition.uses("size"):
         raise NotTracedError(
-            "its `shape` asks for the value of a dimension, which a plugin does not know yet"
+            f"its `{name}` asks for the value of a dimension, which a plugin does not know yet"
         )
-    _require_no_sizes_in_questions(tree.yes)
-    _require_no_sizes_in_questions(tree.no)
+    _require_no_sizes_in_questions(name, tree.yes)
+    _require_no_sizes_in_questions(name, tree.no)
 
 
 def leaf_for(found: tuple[Traced[T], ...], fields: Mapping[str, Any], shapes: Sizes) -> ForkEnd[T]:
@@ -233,10 +284,16 @@ def _compare(op: OpDef, rules: Rules, case: str, fields: Mapping[str, Any], shap
         raise NotTracedError(f"its `check` says something else on symbols than on numbers {where}")
     if faults:
         return
-    right = op.shape(fields, known)
-    ending = leaf_for(rules.shape, fields, shapes)
-    if ending.value is None:
-        raise NotTracedError(f"its `shape` fails on symbols {where}: {ending.failure}")
-    found = [tuple(value_of(dim, fields, shapes) for dim in output) for output in ending.value]
-    if found != [tuple(right[port.name]) for port in op.outputs]:
-        raise NotTracedError(f"its `shape` gives something else on symbols than on numbers {where}")
+    bounds = op.bounds(fields, known)
+    sizes = {port.name: (bounds[port.name],) for port in op.sizes}
+    rights = [("shape", rules.shape, op.outputs, op.shape(fields, {**known, **sizes}))]
+    if sizes:
+        rights.append(("bounds", rules.sizes, op.sizes, sizes))
+    for name, traced, ports, right in rights:
+        end = leaf_for(traced, fields, shapes)
+        if end.value is None or isinstance(end.value, str):
+            raise NotTracedError(f"its `{name}` fails on symbols {where}: {end.failure or end.value}")
+        most = [size for (size,) in sizes.values()]
+        found = [tuple(value_of(dim, fields, shapes, most) for dim in output) for output in end.value]
+        if found != [tuple(right[port.name]) for port in ports]:
+            raise NotTracedError(f"its `{name}` gives something else on symbols than on numbers {where}")
