@@ -66,8 +66,7 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     )
     parser = OverviewParser(
         prog="trtsmith",
-        description="Converts ONNX models whose operators TensorRT cannot import into TensorRT engines, and compares "
-        "the results.",
+        description="Converts ONNX models with operators that TensorRT cannot import, and compares results.",
         epilog=_EXIT_CODES,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
