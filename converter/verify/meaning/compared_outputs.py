@@ -299,9 +299,11 @@ class _RowGroup:
         boxes = self.scores.get(self.one.boxes)
         if boxes is not None and pool is not None:
             flat = corners(boxes.values.reshape(-1, 4).astype(np.float64), self.one.centres)
-            # [images, classes, boxes]: the boxes of an image are those of each of its classes
+            # [images, classes, boxes], or boxes first: the boxes of an image are those of each of its classes
             each = flat.reshape(boxes.values.shape[0], 1, -1, 4)
-            shape = (*pool.values.shape[:2], each.shape[2], 4)
+            if self.one.boxes_first:
+                each = each.reshape(*pool.values.shape[:2], -1, 4)
+            shape = np.broadcast_shapes(each.shape, (*pool.values.shape, 4))
             candidates = (
                 np.broadcast_to(each, shape).reshape(-1, 4),
                 Scores(pool.values.ravel(), pool.bound.ravel()),

@@ -319,6 +319,13 @@ class RowsExplained:
         pool, chosen = np.sort(self.pool[image])[::-1], self.order.values.shape[1]
         return bool(len(pool) > chosen and pool[chosen] >= score - 2 * most)
 
+    def _pushed_out(self, side: RowTable, image: int, score: float, others: list[int]) -> bool:
+        """Whether a side is full, of rows that are as good as one of this score: others took its place."""
+        rows = side.filled(image)
+        if not others or not len(rows) == side.values.shape[1] == self.expected.values.shape[1]:
+            return False
+        return score <= min(self._score(side, image, int(row)) for row in rows) + 2 * self._room()
+
     def _may_go(self, actual: RowTable, image: int, row: int, extra: list[int]) -> bool:
         """Whether rounding takes an expected row away."""
         if self.order is not None:
@@ -328,7 +335,7 @@ class RowsExplained:
         if columns is None:
             return False
         score = self._score(self.expected, image, row)
-        if self._at_limit(score):
+        if self._at_limit(score) or self._pushed_out(actual, image, score, extra):
             return True
         limit, room = self._limit(image, row), score - 2 * self._room()
         close = limit + 2 * self._loose(image, row)  # as close to the limit of overlaps as rounding gets
@@ -351,7 +358,7 @@ class RowsExplained:
         near = np.abs(scores.values - score) <= room
         if not near.any():
             return False
-        if self._at_limit(score):
+        if self._at_limit(score) or self._pushed_out(self.expected, image, score, lost):
             return True
         everyone = [int(i) for i in self.expected.filled(image)]
         for other, share in self._near(self.expected, image, everyone, actual, row):

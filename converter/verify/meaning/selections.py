@@ -25,6 +25,8 @@ _SELECTS: Mapping[str, str] = {op.onnx: op.selects for op in OPS if op.onnx and 
 _CARRIERS = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Operators that only change an output's shape or type. Of these a Transpose alone moves elements: positions as rows."""
 
+_EFFICIENT = "EfficientNMS_TRT"
+
 _COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
 
 
@@ -35,7 +37,8 @@ class Selection:
     kind:    one of tolerances.KINDS.
     scores:  the value by which it is decided: along `axis` for classes and rankings. against: of a set, the value that
         `scores` are compared with. order: of rows, the scores of those that were chosen, in their order.
-    boxes:   of boxes that overlap, the candidates. centres: whether these are centres and sizes.
+    boxes:   of boxes that overlap, the candidates. centres: whether these are centres and sizes. boxes_first: whether scores
+        are [images, boxes, classes], and not [images, classes, boxes].
     overlap: the intersection over union from which on a better box suppresses another; None where nobody says.
     limits:  numbers with which something is compared on the way to the output: a threshold of scores is one of them; of a
         set the one with which `scores` are.
@@ -48,6 +51,7 @@ class Selection:
     order: str = ""
     boxes: str = ""
     centres: bool = False
+    boxes_first: bool = False
     overlap: float | None = None
     limits: tuple[float, ...] = ()
 
@@ -154,6 +158,17 @@ class _Producers:
                 node.input[0],
                 _attribute(node, "axis", -1),
                 order=node.output[0] if node.output[0] else "",
+            )
+        if node.op_type == _EFFICIENT and not _attribute(node, "score_activation", 0):
+            numbers = {a.name: float(a.f) for a in node.attribute}
+            return Selection(
+                "rows",
+                node.input[1],
+                boxes=node.input[0],
+                centres=bool(_attribute(node, "box_coding", 0)),
+                boxes_first=True,
+                overlap=numbers.get("iou_threshold"),
+                limits=(numbers.get("score_threshold", 0.0),),
             )
         if kind != "detections" or _standard(node) not in _SELECTS:
             return Selection("rows")

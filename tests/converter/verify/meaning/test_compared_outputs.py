@@ -14,6 +14,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
@@ -77,14 +78,45 @@ class Judged:
 
     def of(self, **feeds: np.ndarray) -> Arrays:
         """The outputs for other inputs, as an engine has them: those of the model alone."""
-        return run(self.model, self.feeds | {n: v.astype(np.float32) for n, v in feeds.items()})
+        return run(reference(self.model), self.feeds | {n: v.astype(np.float32) for n, v in feeds.items()})
 
     def by(self, outputs: Arrays, *kinds: str) -> Comparison:
         """The last output's comparison."""
+        return self.each(outputs, *kinds)[-1]
+
+    def each(self, outputs: Arrays, *kinds: str) -> tuple[Comparison, ...]:
         told = parse_tolerances(compare=kinds)
         measured, found = compared(self.model, self.plain, outputs, self.plain, self.narrow, "fp16", told)
         assert not measured.moved and not measured.doubtful
-        return found[-1]
+        return found
+
+
+EFFICIENT = """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
+g (float[1,40,4] boxes, float[1,40,3] scores) => (int32[1,1] n, float[1,16,4] dets, float[1,16] best, int32[1,16] label) {
+ b = Identity (boxes) s = Identity (scores)
+ n, dets, best, label = TRT.EfficientNMS_TRT <score_threshold = 0.25, iou_threshold = 0.5, max_output_boxes = 16,
+  background_class = -1, score_activation = 0, class_agnostic = 0, box_coding = 0> (b, s) }"""
+
+
+def test_rows_of_efficient_nms_are_explained_by_its_candidates(tmp_path: Path) -> None:
+    """Of two boxes at the limit of overlap one goes, which leaves a place to another; a lost row is an error."""
+    place = np.arange(20)[:, None] * [28.0, 11.0]
+    first = np.concatenate([place, place + 20], axis=1)
+    boxes = np.stack([first, first + np.array([2.0, 0, 2, 0])], axis=1)
+    boxes[5, 1] = first[5] + np.array([20 / 3, 0, 20 / 3, 0])  # an overlap of one half
+    scores = np.zeros((20, 2, 3))
+    for i, top in enumerate(np.linspace(0.9, 0.3, 20)):
+        scores[i, :, i % 3] = top, top - 0.02
+    feeds = {"boxes": boxes.reshape(1, 40, 4), "scores": scores.reshape(1, 40, 3)}
+    judged = Judged(tmp_path, EFFICIENT, **feeds)
+    moved = feeds["boxes"].copy()
+    moved[0, 11, [0, 2]] -= 0.004
+    more, before = judged.of(boxes=moved), judged.of()
+    assert np.abs(more["best"] - before["best"]).max() > 0.01, "another row is among them"
+    assert all(one.agrees for one in judged.each(more))
+    lost = {name: np.delete(array, 3, axis=1) for name, array in before.items() if name != "n"}
+    lost = {name: np.append(array, array[:, :1] * 0, axis=1) for name, array in lost.items()}
+    assert not all(one.agrees for one in judged.each({"n": before["n"] - 1, **lost}))
 
 
 @pytest.fixture
