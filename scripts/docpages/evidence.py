@@ -30,7 +30,17 @@ COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
 REGISTRIES_RECORD = RECORDS / "real_registries.json"
 ENGINES_RECORDS = [
     H200 / f"engines{which}.json"
-    for which in ("_stress", "_catalogue", "_operators", "_planted", "_networks", "")
+    for which in (
+        "_judged",
+        "_bevdet",
+        "_layers",
+        "_stress",
+        "_catalogue",
+        "_operators",
+        "_planted",
+        "_networks",
+        "",
+    )
 ]
 """The newest first."""
 
@@ -247,7 +257,7 @@ def figures() -> str:
         ),
         (f"Random graphs as engines on a GPU, {tried:,}", "", f"{agreeing:,} agree with onnxruntime"),
         (
-            "Whole networks as engines on a GPU, against PyTorch",
+            "Whole networks as engines on a GPU, against onnxruntime",
             "",
             engine_tables.networks_said(_step("networks")),
         ),

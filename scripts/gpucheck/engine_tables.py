@@ -147,12 +147,17 @@ def planted_said(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def networks_said(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many networks agree, in which of FORMS."""
+    """How many networks agree in everything, in which of FORMS, and their outputs at each size."""
     judged = [row for row in _today(rows) if row["precision"] in FORMS]
     names = {row["network"] for row in judged}
     wrong = {row["network"] for row in judged if not row["passed"]}
     forms = [form for form in FORMS if any(row["precision"] == form for row in judged)]
-    return f"{len(names - wrong)} of {len(names)} networks agree, in {', '.join(forms)}"
+    said = f"{len(names - wrong)} of {len(names)} networks agree, in {', '.join(forms)}"
+    found = Counter(row["status"] for row in judged if "status" in row)
+    counts = (
+        f"{found['agree']} of {found.total()} outputs agree, {found['not comparable']} are not comparable"
+    )
+    return f"{said}: {counts}, {found['disagree']} disagree" if found else said
 
 
 def _share(row: Mapping[str, Any]) -> float:
