@@ -136,7 +136,7 @@ def test_the_record_replaces_no_file_that_is_read(
         (["m.plan", "--at", ","], "no point of a profile is named"),
         (["m.plan", "--shapes", "x=a"], "is not a shape"),
         (["m.plan", "--against", "tensorflow"], "nothing 'tensorflow'"),
-        (["m.plan", "--plugin-vs-native"], "is built already"),
+        (["m.plan", "--plugin-vs-native"], "needs a model, and an engine is given"),
         (["m.plan", "--json", "m.plan"], "would replace"),
         (["m.plan", "--json", "m.manifest.json"], "would replace m.manifest.json"),
         (["m.plan", "--json", "no/folder/x.json"], "cannot be written"),

@@ -109,8 +109,8 @@ def test_convert_saves_the_nodes_beside_its_output(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--target", "sm86"], "--target is for a build"),
-        (["--refused", "r.onnx"], "--refused is for a build"),
+        (["--target", "sm86"], "--target only applies with --build"),
+        (["--refused", "r.onnx"], "--refused only applies with --build"),
         (["--build", "--refused", "plain.onnx"], "--refused plain.onnx"),
         (["--build", "--refused", "none/r.onnx"], "--refused none/r.onnx"),
     ],

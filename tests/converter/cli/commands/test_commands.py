@@ -364,11 +364,11 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     ran = trtsmith(capsys, "doctor")
     assert ran.code == 0  # converting needs none of it
     assert re.search(
-        r"^absent +running engines .*not here: GPU, cuda-core +fix: pip install .cuda-core", ran.out, re.M
+        r"^absent +running engines .*missing: GPU, cuda-core +fix: pip install .cuda-core", ran.out, re.M
     )
     monkeypatch.setattr(doctor, "installed_flavours", tuple)
     ran = trtsmith(capsys, "doctor")
-    assert "not here: GPU, TensorRT, cuda-core" in ran.out
+    assert "missing: GPU, TensorRT, cuda-core" in ran.out
     assert ran.code == 2 and re.search(r"^missing +tensorrt .*pip install tensorrt-rtx", ran.out, re.M)
 
 
