@@ -171,5 +171,7 @@ def test_a_ray_that_asks_for_no_token_is_not_started(missing: str, monkeypatch: 
         monkeypatch.setattr(ray._raylet, "get_authentication_mode", lambda: None)
     else:
         monkeypatch.delattr(ray._raylet, missing)
-    assert "asks nobody for a token: anyone who can reach this machine could run programs" in problem_of("local")
+    assert "asks nobody for a token: anyone who can reach this machine could run programs" in problem_of(
+        "local"
+    )
     assert not ray.is_initialized()

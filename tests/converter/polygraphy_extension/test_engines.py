@@ -156,9 +156,9 @@ def test_without_a_gpu_nothing_is_built(polygraphy: Polygraphy, monkeypatch: pyt
         (("m.onnx", "--trtsmith", "--trtsmith-engine", "none.plan"), "There is no such file"),
         (
             ("m.onnx", "--trtsmith", "--trtsmith-engine", "e.plan", "--trtsmith-save-engine", "f.plan"),
-            "is to be kept",
+            "together with an existing engine",
         ),
-        (("e.plan", "--trtsmith", "--trtsmith-save-engine", "f.plan"), "is to be kept"),
+        (("e.plan", "--trtsmith", "--trtsmith-save-engine", "f.plan"), "together with an existing engine"),
         (("m.onnx", "--trtsmith", "--fp16", "--int8"), "several precisions"),
         (("m.onnx", "--trtsmith", *PROFILE, *PROFILE), "2 optimization profiles"),
         (("m.onnx", "--trtsmith"), "--trt-min-shapes x:[1,4,4] --trt-opt-shapes"),
