@@ -13,7 +13,7 @@ from trtsmith.converter.locate.confirm import MOST_ALONE, Confirmation
 from trtsmith.converter.locate.describe import advice, growths, node_report, origin_of, seen_report
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Original, Value, probe
 from trtsmith.converter.locate.found import AGREE, ENGINE, NODE, REWRITE, ROUNDING, UNEXPLAINED, Located
-from trtsmith.converter.locate.node_groups import CompanySearch
+from trtsmith.converter.locate.node_groups import GroupSearch
 from trtsmith.converter.locate.node_judge import OutputJudge, arithmetic
 from trtsmith.converter.locate.reduced_precision import ReducedNodes, fewest
 from trtsmith.converter.locate.save_repro import (
@@ -109,7 +109,7 @@ class _FaultSearch:
         given, built = self.options.outputs, self.executor.execute(self.rewritten.model, self.engine_feeds)
         graph = self._graph(self.executor, self.values)
         confirmation = Confirmation(graph)
-        company = CompanySearch(graph, self.options, self._judge, self._origin)
+        groups = GroupSearch(graph, self.options, self._judge, self._origin)
         fresh = not self._judge.off(built)
         right = fresh if given is None else not self._judge.off(given)
         notes_of(self.progress)(
@@ -118,14 +118,14 @@ class _FaultSearch:
         found = self._search(graph, lambda outputs: not self._judge.beyond(outputs), confirmation.of)
         beyond = () if fresh or not self.executor.fuses else self._judge.beyond(built)
         if found.faults:
-            return self._wrong_node(found, beyond, confirmation, company)
+            return self._wrong_node(found, beyond, confirmation, groups)
         located = self._located(AGREE, self.executor.name, found)
         if fresh and not right:
             return replace(located, status=ENGINE)
         if beyond and found.suspects:
-            return company.at_jumps(found.suspects, found, replace(located, outputs=beyond))
+            return groups.at_jumps(found.suspects, found, replace(located, outputs=beyond))
         if beyond and found.agreed:
-            return company.in_a_range(found, replace(located, outputs=beyond))
+            return groups.in_a_range(found, replace(located, outputs=beyond))
         outputs = built if given is None else given
         disagreeing = self._judge.off_the_original(outputs, self.rewritten)
         if fresh and not disagreeing:
@@ -180,7 +180,7 @@ class _FaultSearch:
         found: Search,
         beyond: tuple[Comparison, ...],
         confirmation: Confirmation,
-        company: CompanySearch,
+        groups: GroupSearch,
     ) -> Located:
         """The first of the nodes that are wrong where they stand which is wrong alone, too; else the first.
 
@@ -199,9 +199,9 @@ class _FaultSearch:
             alone = tried[chosen].alone
             if beyond and alone is False:
                 located = self._located(AGREE, self.executor.name, found)
-                return company.at_jumps([*found.suspects, *tried], found, replace(located, outputs=beyond))
+                return groups.at_jumps([*found.suspects, *tried], found, replace(located, outputs=beyond))
             faults.insert(0, faults.pop(chosen))
-        saved = reproducer(company.graph, faults[0])
+        saved = reproducer(groups.graph, faults[0])
         return self._culprits(NODE, self.executor.name, found, saved, alone)
 
     def _culprits(

@@ -30,7 +30,7 @@ MOST = 256
 
 
 @dataclass(frozen=True, eq=False)
-class CompanySearch:
+class GroupSearch:
     """origin: of a node, what it stands for in the original model."""
 
     graph: SearchedGraph
