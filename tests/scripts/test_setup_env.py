@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import cmake
 import pytest
 
 from check_wheel import SDK, contents_problem
@@ -328,3 +329,29 @@ def test_a_wheel_that_lacks_something_is_not(missing: str) -> None:
 
 def test_a_wheel_that_carries_more_is_not() -> None:
     assert "tests" in str(contents_problem([*GOOD, "tests/conftest.py"]))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "asked", "chosen"),
+    [
+        ("", "", "86-real;86-virtual"),
+        ("echo 6.1", "", "86-real;86-virtual"),
+        ("printf '9.0\\n8.9\\n9.0\\n'", "", "89-real;90a-real;90-virtual"),
+        ("exit 9", "", "86-real;86-virtual"),
+        ("echo 9.0", "75,sm86", "75-real;86-real;86-virtual"),
+    ],
+)
+def test_kernels_are_compiled_for_the_gpus_that_are_here(
+    gpus: str, asked: str, chosen: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "nvidia-smi"
+    script.write_text(f"#!/bin/sh\n{gpus}\n")
+    script.chmod(0o755)
+    found = {"PATH": str(tmp_path) if gpus else "/nowhere", "TRTSMITH_CUDA_ARCHITECTURES": asked}
+    command = [
+        f"{cmake.CMAKE_BIN_DIR}/cmake",
+        "-P",
+        str(native.SOURCES / "cmake" / "CudaArchitectures.cmake"),
+    ]
+    said = subprocess.run(command, env=os.environ | found, capture_output=True, text=True, check=True).stdout
+    assert said.strip().endswith(f"CUDA architectures: {chosen}")

@@ -16,7 +16,10 @@ from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import Arrays, FakeEngine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import expand, lowered
 from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
@@ -50,6 +53,24 @@ def verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ver
         )
 
     return verified
+
+
+@pytest.mark.parametrize("grid", [0.93, 0.79, 0.62])
+def test_an_engine_that_rounds_elsewhere_is_no_error(
+    grid: float, verify: Callable[..., Verdict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the edges of a steep map rounding changes few elements much, and each time others."""
+    body = """k = Constant <value = float {1000.0}> () p = MatMul (x, w) q = Mul (p, k) y = Sigmoid (q)
+        i = ArgMax <axis = 2> (p)"""
+    x = np.random.default_rng(2).standard_normal((200, 3, 6)).astype(np.float32)
+    elsewhere = expand(rounded(lowered(load_model(network(tmp_path, body))), "fp16", grid=grid))
+    found = run(elsewhere, {"x": x}, optimise=False, in_order=True)
+    asked: dict[str, Any] = {"body": body, "precision": "fp16", "sets": (InputSet("", {"x": x}),)}
+    assert verify(lambda outputs: found, **asked).status == "agree"
+    lost = found | {"y": np.where(np.arange(5) == 2, 0, found["y"]).astype(np.float32)}
+    assert verify(lambda outputs: lost, **asked).status == "disagree"
+    monkeypatch.setattr(stage, "GRIDS", ())
+    assert verify(lambda outputs: found, **asked).status == "disagree"
 
 
 def test_onnxruntime_has_let_go_of_the_model_when_the_engine_starts(

@@ -50,6 +50,21 @@ def ran(
     return run(changed, {"x": X, "w": W}, optimise=optimise)["y"]
 
 
+@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16", "fp32"])
+def test_another_grid_rounds_as_much_and_leaves_exact_values_alone(precision: str, tmp_path: Path) -> None:
+    """Whole numbers have few bits: indices and thresholds stay what they are."""
+    model = model_of(tmp_path, "y = MatMul (x, w)")
+    right = X.astype(np.float64) @ W
+    near, other = (
+        run(rounded(model, precision, exact=(), grid=grid), {"x": X, "w": W}, optimise=False)["y"]
+        for grid in (1.0, 0.71)
+    )
+    assert (near != other).any() and np.abs(other - right).max() < 4 * np.abs(near - right).max()
+    whole = {"x": np.rint(X), "w": np.rint(W)}
+    exact = run(rounded(model, precision, exact=(), grid=0.71), whole, optimise=False)["y"]
+    np.testing.assert_array_equal(exact, whole["x"] @ whole["w"])
+
+
 @pytest.mark.parametrize("body", ["y = MatMul (x, w)", "y = f.Product (x, w)", "y = Gemm (x, w)", EINSUM])
 def test_tf32_rounds_the_operands_of_products(body: str, tmp_path: Path) -> None:
     expected = tf32(X).astype(np.float64) @ tf32(W).astype(np.float64)

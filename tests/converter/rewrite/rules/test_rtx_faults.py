@@ -18,6 +18,7 @@ from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
 from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
 from trtsmith.converter.rewrite.rules.reductions.log_sums import LOG_SUMS
 from trtsmith.converter.rewrite.rules.reductions.short_reductions import SHORT_REDUCTIONS
+from trtsmith.converter.rewrite.rules.resize.grid_sample_ranks import GRID_SAMPLE_RANKS
 from trtsmith.converter.rewrite.target import RTX
 
 CONSTANTS = {
@@ -318,3 +319,27 @@ def test_depthwise_filters(signature: str, body: str, times: int, tmp_path: Path
 )
 def test_gated_bias(body: str, times: int, tmp_path: Path) -> None:
     assert fired(GATED_BIAS, "(float[5, 6] x, float[5, 6] z) => (float[5, 6] y)", body, tmp_path, 20) == times
+
+
+_FIRST, _SECOND = "c = Constant <value = int64[1] {0}> () ", "y = GridSample (u, g)"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "body", "times"),
+    [
+        ("[2, 5, 6]", "[1, 2, 3, 4]", f"{_FIRST} u = Unsqueeze (x, c) {_SECOND}", 1),
+        ("[2, 5, 6]", "[1, 2, 3, 4]", f"{_FIRST} k = Unsqueeze (x, c) u = Relu (k) {_SECOND}", 1),
+        # four axes all along, five merged, an image that a Transpose gives
+        ("[1, 2, 5, 6]", "[1, 2, 3, 4]", f"u = Relu (x) {_SECOND}", 0),
+        ("[1, 1, 2, 5, 6]", "[1, 2, 3, 4]", f"{_FIRST} u = Squeeze (x, c) {_SECOND}", 0),
+        (
+            "[2, 6, 5]",
+            "[1, 2, 3, 4]",
+            f"{_FIRST} k = Unsqueeze (x, c) u = Transpose <perm = [0, 1, 3, 2]> (k) {_SECOND}",
+            0,
+        ),
+    ],
+)
+def test_grid_sample_ranks(x: str, y: str, body: str, times: int, tmp_path: Path) -> None:
+    signature = f"(float{x} x, float[1, 3, 4, 2] g) => (float{y} y)"
+    assert fired(GRID_SAMPLE_RANKS, signature, body, tmp_path) == times
