@@ -26,7 +26,7 @@ COLUMNS = {
 }
 """Routes as the records have them, and as the table does."""
 
-PLUGIN_CHECKS = ("check_accumulation.json", "check_plugins.json", "check.json")
+PLUGIN_CHECKS = ("check_bindings.json", "check_accumulation.json", "check_plugins.json", "check.json")
 """Records of the steps plugins and plugins-v2, the newest first: of the others only what it has not."""
 
 KINDS = ("ordinary", "no elements", "NaN or infinity")

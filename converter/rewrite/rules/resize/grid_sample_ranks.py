@@ -2,9 +2,9 @@
 
 TensorRT-RTX 1.6.1 takes other elements where the image of a GridSample is a value of fewer than four axes that a Reshape or
 an Unsqueeze gives four, and the result is reshaped to fewer than four again: x.unsqueeze(0) sampled and squeezed, or values
-[N, L, C] of attention. Seen on an H200 in float32 and float16; elementwise operators in between change nothing. Right are
-results that keep four axes, five axes merged and split, and images of a convolution, a Transpose or a reduction. So the
-image goes through a maximum over an axis of one element.
+[N, L, C] of attention. Seen on an H200 in float32; elementwise operators in between change nothing. Results that keep four
+axes are right, and so are five axes merged and split, and images that a convolution, a Transpose or a reduction computes. So
+the image goes through a maximum over an axis of one element.
 """
 
 from __future__ import annotations
