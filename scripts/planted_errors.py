@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             build_broken(options.build_broken)
         except SetupError as error:
-            print(error, file=sys.stderr)
+            print(error.tail, error, sep="\n", file=sys.stderr)  # the log itself went with its folder
             return 2
         return 0
     if options.on == GPU and options.broken_library is None:

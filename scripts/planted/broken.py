@@ -65,6 +65,7 @@ def build_broken(target: Path) -> Path:
         defines = {
             "CMAKE_BUILD_TYPE": "Release",
             "CMAKE_MAKE_PROGRAM": str(ninja),
+            "Python_EXECUTABLE": sys.executable,  # one that imports trtsmith, for the generated definitions
             "TRTSMITH_BUILD_V2": "OFF",
             **native.cmake_defines(toolkit, include, env),
         }
