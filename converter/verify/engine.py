@@ -22,14 +22,11 @@ from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.randomness import random_outputs
-from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.rounding import GRIDS, rounded
 from trtsmith.converter.verify.sensitivity import with_sensitivity
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import DISAGREE, Verdict, judge, not_comparable
-
-GRIDS = (0.83, 0.71, 0.59)
-"""Rounding goes so many other ways before an output is said to disagree (verify.rounding.rounded)."""
 
 Outputs = list[dict[str, np.ndarray]]
 Progress = Callable[[str], None]

@@ -55,6 +55,24 @@ class Noise:
         change = None if self.change is None else self.change * factor
         return Noise(self.unit * factor, self.quantum * factor, change)
 
+    def anywhere(self, value: np.ndarray) -> Noise:
+        """The same where chance decides which elements rounding changes, as it does where it flips steps.
+
+        An element of `value` may change by as much of its slice's root mean square as any does in the other slices of an
+        axis, by the axis that allows least: columns of another scale lend it nothing.
+        """
+        if self.change is None or not value.size:
+            return self
+        bounds = [np.full(value.shape, np.inf)]
+        for axis in (axis for axis, size in enumerate(value.shape) if 1 < size < value.size):
+            others = tuple(other for other in range(value.ndim) if other != axis)
+            scale = np.sqrt(np.nanmean(np.square(value, dtype=np.float64), axis=others, keepdims=True))
+            most = np.nanmax(self.change, axis=others, keepdims=True)
+            share = np.divide(most, scale, out=np.zeros_like(scale), where=scale > 0)
+            bounds.append(np.broadcast_to(np.max(share) * scale, value.shape))
+        least = np.minimum.reduce(bounds) if len(bounds) > 1 else np.max(self.change)
+        return replace(self, change=np.maximum(self.change, least).astype(np.float32))
+
 
 @dataclass(frozen=True)
 class Excess:

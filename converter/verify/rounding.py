@@ -41,6 +41,9 @@ PRODUCTS: Mapping[str, int] = {
 }
 """What tensor cores do: by operator, how many of its first inputs are factors. States inside of a node are not rounded."""
 
+GRIDS = (0.83, 0.71, 0.59)
+"""Rounding goes so many other ways before an output is said to disagree."""
+
 _FINE_SPLIT, _HUGE = float(2**4 + 1), 1e37
 """Veltkamp's constant for 20 significant bits, of values below _HUGE: others would overflow."""
 

@@ -37,16 +37,10 @@ from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.allowance import allowance
-from trtsmith.converter.verify.engine import (
-    GRIDS,
-    Outputs,
-    judge_outputs,
-    onnxruntime_outputs,
-    other_roundings,
-)
+from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs, other_roundings
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.noise import OWN, UNITS, Noise
-from trtsmith.converter.verify.rounding import FP16_SUMS
+from trtsmith.converter.verify.rounding import FP16_SUMS, GRIDS
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE
 

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import helper as oh
 
 from tests.converter.models import inverse, load, value
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.verify.graphs import verify_graphs
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.rewrite import expand, lowered, rewrite
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.graphs import compared_graphs, verify_graphs
+from trtsmith.converter.verify.rounding import rounded
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -51,3 +55,48 @@ def test_outputs_of_another_type_are_cast_back(tmp_path: Path) -> None:
     model = result.model
     assert verify_graphs(original, model, feeds, "mine", io_types=result.io_types).status == "agree"
     assert verify_graphs(original, model, feeds, "mine").status == "not comparable"
+
+
+DEEP = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[64,64] x) => (float[64,64] y)
+    <float[64,64] w, float s = {0.02}, int8 z = {0}> {"""
+"""Layers that amplify what they are given, with steps between them or without."""
+
+
+def deep(path: Path, quantised: bool) -> Path:
+    body, last = "", "x"
+    for i in range(12):
+        body += f"m{i} = MatMul ({last}, w) t{i} = Tanh (m{i}) "
+        last = f"t{i}"
+        if quantised:
+            body += f"q{i} = QuantizeLinear (m{i}, s, z) d{i} = DequantizeLinear (q{i}, s, z) "
+            last = f"d{i}"
+    model = onnx.parser.parse_model(f"{DEEP} {body} y = Identity ({last}) }}")
+    rng = np.random.default_rng(5)
+    rotation = np.linalg.qr(rng.standard_normal((64, 64)))[0].astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(rotation, "w"))
+    onnx.save(model, path)
+    return path
+
+
+def right_runs(path: Path, quantised: bool, seed: int, grid: float) -> tuple[Arrays, Arrays, Arrays]:
+    """What goes in, and two right results: float32 rounds one way or another."""
+    model = load_model(deep(path, quantised))
+    feeds = {"x": np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32) * 0.8}
+    other = run(expand(rounded(lowered(model), "fp32", grid=grid)), feeds, optimise=False, in_order=True)
+    return feeds, run(model, feeds, optimise=False), other
+
+
+@pytest.mark.parametrize(("seed", "grid"), [(0, 0.9), (1, 0.77), (2, 0.5001)])
+def test_steps_that_flip_are_no_disagreement(seed: int, grid: float, tmp_path: Path) -> None:
+    """However little a rounding changes, a flipped step changes more, and the next layers' steps with it."""
+    path = tmp_path / "m.onnx"
+    feeds, expected, other = right_runs(path, True, seed, grid)
+    _, (found,) = compared_graphs(load_model(path), feeds, expected, other, None)
+    assert found.agrees and found.relative > 1e-3
+    lost = {"y": np.where(np.arange(64) == 7, 0, other["y"]).astype(np.float32)}
+    _, (found,) = compared_graphs(load_model(path), feeds, expected, lost, None)
+    assert not found.agrees
+    feeds, expected, other = right_runs(path, False, seed, grid)
+    _, (found,) = compared_graphs(load_model(path), feeds, expected, other, None)
+    assert found.agrees and found.relative < 1e-5

@@ -90,3 +90,18 @@ def test_what_was_changed_at_the_element_itself_is_within_its_bound() -> None:
     assert np.all(bound * top >= 0.999 * OWN * noise.change) and (outliers, largest) == (0, 0.0)
     wide = bounds(ScaledOutput(Y, noise.times(3)))[0]
     assert np.allclose(wide, 3 * bound, rtol=1e-4) and SIGMAS > 6
+
+
+def test_chance_lends_no_slice_the_scale_of_another() -> None:
+    """A row that flipped elsewhere may flip here; boxes in pixels lend scores below one nothing."""
+    scale = np.array([[300.0], [0.5]])
+    value = np.ones((2, 40)) * scale
+    change = np.zeros((2, 40), np.float32)
+    change[:, 3] = [3.0, 0.004]
+    anywhere = Noise(2**-20, 0.0, change).anywhere(value).change
+    assert anywhere is not None
+    np.testing.assert_allclose(anywhere[0, [0, 3]], [3.0, 3.0], rtol=1e-6)
+    np.testing.assert_allclose(anywhere[1, [0, 3]], [0.005, 0.005], rtol=1e-6)
+    vector = Noise(2**-20, 0.0, np.array([0, 2, 1], np.float32)).anywhere(np.ones(3))
+    np.testing.assert_array_equal(vector.change, [2, 2, 2])
+    assert Noise(2**-20).anywhere(value).change is None
