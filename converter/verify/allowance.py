@@ -158,7 +158,8 @@ def allowance(
                 amplified[name] = changed
             if precision not in QUANTIZED:
                 unit = FINE if least == TOLERANCE["float32"] and precision == "fp32" else least / SLICE_UNITS
-                found = _noise(unit, quantum, value, others, (changes or {}).get(name))
+                smallest = max(quantum, _QUANTUM["fp16"]) if dtype == "float16" else quantum
+                found = _noise(unit, smallest, value, others, (changes or {}).get(name))
                 noise[name] = found.anywhere(value) if steps else found
         if PROVES < allowed.get(name, 0.0) <= MOST and precision not in QUANTIZED:
             doubtful[name] = (

@@ -21,6 +21,7 @@ from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import KEPT_PORTS
 from trtsmith.converter.rewrite.precision.reduce import values_in_float32
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
+from trtsmith.converter.rewrite.types.operators import MOVES
 from trtsmith.importers.registry import normalise_domain
 
 Shapes = Mapping[str, tuple[int | None, ...]]
@@ -43,6 +44,26 @@ PRODUCTS: Mapping[str, int] = {
 
 GRIDS = (0.83, 0.71, 0.59)
 """Rounding goes so many other ways before an output is said to disagree."""
+
+OWN_GRID = 0.91
+"""The grid on which values are rounded that have 16 bits in the model itself: on that of 1 nothing would change."""
+
+_NARROW = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
+
+_ROUND_NOTHING = MOVES | {
+    "Cast",
+    "Constant",
+    "Floor",
+    "If",
+    "Loop",
+    "Max",
+    "Min",
+    "Relu",
+    "Round",
+    "Scan",
+    "Where",
+}
+"""Operators whose results are inputs of theirs, whole numbers, or those of graphs inside."""
 
 _FINE_SPLIT, _HUGE = float(2**4 + 1), 1e37
 """Veltkamp's constant for 20 significant bits, of values below _HUGE: others would overflow."""
@@ -96,8 +117,10 @@ def rounded(
     those of the nodes named in `exact`. feeds: what it will be run with, which says how long they are.
     grid: in place of a value that rounding changes, its product with this is rounded, and divided again: each rounding is as
     large, and another one. Below 1, so that none overflows.
-    Values of other types are left alone. ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot
-    convert. onnxruntime must not optimise the result: it fuses over Casts that round, into kernels that it then lacks.
+    Values of other types are left alone, but for results in the model's own float16 and bfloat16: they are rounded once
+    more, on `grid` or OWN_GRID, as an engine rounds elsewhere what it fuses.
+    ConversionError: an old opset, whose Cast knows no bfloat16, that onnx cannot convert. onnxruntime must not optimise the
+    result: it fuses over Casts that round, into kernels that it then lacks.
     """
     if precision == FP16_SUMS:
         return with_float16_sums(
@@ -135,6 +158,7 @@ def rounded(
             )
             store = store if grid == 1 else partial(moved, store)
             nodes = _values_stored(nodes, dtypes, names, stored, store, wide)
+        nodes = _narrow_values_moved(nodes, dtypes, names, OWN_GRID if grid == 1 else grid)
         if precision != "fp32":
             ways = {False: bits.rounded, True: bits.cut}
             ways = ways if grid == 1 else {cut: partial(moved, way) for cut, way in ways.items()}
@@ -263,6 +287,34 @@ def _values_stored(
         yield node
         for i, value in results:
             yield from store(unrounded[i], value)
+
+
+def _narrow_values_moved(
+    nodes: Iterable[onnx.NodeProto], dtypes: Mapping[str, str], names: FreshNames, grid: float
+) -> Iterator[onnx.NodeProto]:
+    """The nodes, with results of 16 bits rounded in their type on the grid, in place of where the node rounds them."""
+    for node in nodes:
+        native = not normalise_domain(node.domain)
+        results = [(i, value) for i, value in enumerate(node.output) if dtypes.get(value) in _NARROW]
+        if (native and node.op_type in _ROUND_NOTHING) or not results:
+            yield node
+            continue
+        for i, value in results:
+            node.output[i] = names.value(f"{value}_exact")
+        made = list(node.output)
+        yield node
+        for i, value in results:
+            elem = _NARROW[dtypes[value]]
+            parts = ("wide", "grid", "scaled", "near", "back", "other")
+            wide, scale, scaled, near, back, other = (names.value(f"{value}_{part}") for part in parts)
+            number = helper.make_tensor(scale, TensorProto.FLOAT, [], [grid])
+            yield helper.make_node("Cast", [made[i]], [wide], to=TensorProto.FLOAT)
+            yield helper.make_node("Constant", [], [scale], value=number)
+            yield helper.make_node("Mul", [wide, scale], [scaled])
+            yield helper.make_node("Cast", [scaled], [near], to=elem)
+            yield helper.make_node("Cast", [near], [back], to=TensorProto.FLOAT)
+            yield helper.make_node("Div", [back, scale], [other])
+            yield helper.make_node("Cast", [other], [value], to=elem)
 
 
 def _is_weight(node: onnx.NodeProto) -> bool:

@@ -60,7 +60,7 @@ def figure_row() -> tuple[str, str, str]:
     return (
         f"Networks that public packages bring, {len(given)}",
         f"{alone} build (TensorRT-RTX)",
-        f"{built} build, the graphs of {agree} agree with onnxruntime",
+        f"{built} build, the graphs of {agree} agree with onnxruntime{_not_comparable(given)}",
     )
 
 
@@ -71,8 +71,18 @@ def engine_row() -> tuple[str, str, str]:
     return (
         f"These networks as engines on an H200, {len(results)} of at most 36 MB",
         "",
-        f"{agree} agree with onnxruntime",
+        f"{agree} agree with onnxruntime{_not_comparable(results)}",
     )
+
+
+def _not_comparable(results: Iterable[Entry]) -> str:
+    count = sum(_proves_nothing(result) for result in results)
+    return f", {count} are not comparable" if count else ""
+
+
+def _proves_nothing(result: Entry) -> bool:
+    """Whether an output is not comparable and the others agree."""
+    return result["outcome"].startswith("output ") or " outputs compared: " in result["outcome"]
 
 
 def render_real_networks(record: Mapping[str, Any]) -> str:
@@ -147,6 +157,8 @@ def _cell(result: Entry | None) -> str:
         said = "no engine"
     elif result["relative"] is None:
         said = "engine, not compared"
+    elif _proves_nothing(result):
+        said = "not comparable"
     else:
         said = f"differs, {_error(result['relative'])}"
     return f"{said}; alone: {'builds' if result['native'] == BUILDS else 'no'}"

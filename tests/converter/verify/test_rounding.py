@@ -243,3 +243,29 @@ def test_lengths_of_sums_are_those_of_the_inputs(tmp_path: Path) -> None:
         exact, found = run(model, feeds)["y"], run(graph, feeds, optimise=False)["y"]
         errors.append(np.linalg.norm(found - exact) / np.linalg.norm(exact))
     assert errors[0] > 3 * errors[1]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32"])
+def test_a_model_of_float16_is_rounded_in_its_own_type(precision: str, tmp_path: Path) -> None:
+    """An engine keeps wide what it fuses: of the model's own roundings it has some, and others elsewhere."""
+    body = "a = Mul (x, x) b = Add (a, x) c = Transpose (b) y = Relu (c)"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float16[4, 6] x) => (float16[6, 4] y) {{ {body} }}'
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    loaded, x = load_model(tmp_path / "m.onnx"), X.astype(np.float16)
+    plain = run(loaded, {"x": x})["y"].astype(np.float64)
+    moved = [
+        run(rounded(loaded, precision, grid=grid), {"x": x}, optimise=False)["y"] for grid in (1.0, 0.83)
+    ]
+    assert all(one.dtype == np.float16 for one in moved)
+    off = [np.abs(one - plain) / np.maximum(np.abs(x.T), 1) for one in moved]
+    assert all(0 < one.max() < 16 * 2.0**-11 for one in off) and not np.array_equal(*moved)
+    whole = np.arange(24, dtype=np.float16).reshape(4, 6)
+    body = "i = Shape (x) f = Cast <to = 10> (i) y = Relu (f)"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float16[4, 6] x) => (float16[2] y) {{ {body} }}'
+    )
+    onnx.save(model, tmp_path / "n.onnx")
+    counted = run(rounded(load_model(tmp_path / "n.onnx"), precision), {"x": whole}, optimise=False)["y"]
+    assert counted.tolist() == [4, 6]
