@@ -124,7 +124,7 @@ def _fault(f: Field, value: Any) -> str:
 def read_attribute(attr: Attr, raw: Any) -> tuple[Any, Refusal | None]:
     """The value of an alias's attribute from what a node has.
 
-    A scalar may arrive as a one-element list and the reverse, an integer where a float is meant, and bytes for str.
+    A scalar may arrive as a one-element list and a number the reverse, an integer where a float is meant, and bytes for str.
     """
     refusal = Refusal(
         f"attribute {attr.name!r} is {raw!r}",
@@ -133,7 +133,8 @@ def read_attribute(attr: Attr, raw: Any) -> tuple[Any, Refusal | None]:
         f"correct {attr.name!r} where the model is exported",
     )
     if attr.kind is Kind.STRING:
-        text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+        one = raw[0] if isinstance(raw, (list, tuple)) and len(raw) == 1 else raw
+        text = one.decode("utf-8", "replace") if isinstance(one, bytes) else one
         return (text, None) if isinstance(text, str) else (None, refusal)
     elements = list(raw) if isinstance(raw, (list, tuple)) else [raw]
     number = (int,) if attr.kind in (Kind.INT, Kind.INTS) else (int, float)

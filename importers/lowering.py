@@ -252,7 +252,9 @@ def _emit(
         plugin_outputs,
         name=f"{node.name}/{op.name}" if node.name else base,
         domain=PLUGIN_NAMESPACE,
-        **plugin_attributes(op, fields),
+    )
+    plugin.attribute.extend(  # a field may be called as an argument of make_node is: name, inputs
+        helper.make_attribute(key, value) for key, value in sorted(plugin_attributes(op, fields).items())
     )
     values |= {name: results[name] for name in outputs if results.get(name)}
     epilogue = _fragment(alias.epilogue, found, values, f"{base}/after")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -101,9 +101,19 @@ class Rewritten:
         return (
             *map(str, self.frozen),
             *map(str, self.io_types),
-            *(f"{r.node} ({r.op_type}): {sentence}" for r in self.rewrites for sentence in r.numerics),
+            *self._numerics(),
             *self._own_sums(),
         )
+
+    def _numerics(self) -> Iterator[str]:
+        """One line for each sentence: a quantised network has the same of every node."""
+        nodes: dict[str, list[str]] = {}
+        for record in self.rewrites:
+            for sentence in record.numerics:
+                nodes.setdefault(sentence, []).append(f"{record.node} ({record.op_type})")
+        for sentence, named in nodes.items():
+            more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+            yield f"{named[0]}{more}: {sentence}"
 
     def of_profile(self) -> tuple[str, ...]:
         """What one has to know of the graph without an engine, which holds for its profile anyway."""

@@ -102,6 +102,7 @@ def test_a_node_without_a_field_is_no_plugin_node() -> None:
         (Kind.FLOATS, (), [1, 0.5], (1.0, 0.5)),
         (Kind.STRING, (), b"max", "max"),
         (Kind.STRING, (), "max", "max"),
+        (Kind.STRING, (), [b"max"], "max"),
     ],
 )
 def test_attribute_is_read(kind: Kind, lengths: tuple[int, ...], raw: Any, expected: Any) -> None:
@@ -125,7 +126,7 @@ def test_attribute_is_read(kind: Kind, lengths: tuple[int, ...], raw: Any, expec
         (Kind.FLOAT, (), b"0.5"),
         (Kind.FLOATS, (), [None]),
         (Kind.STRING, (), 3),
-        (Kind.STRING, (), [b"max"]),
+        (Kind.STRING, (), [b"max", b"max"]),
     ],
 )
 def test_attribute_is_refused(kind: Kind, lengths: tuple[int, ...], raw: Any) -> None:

@@ -71,6 +71,16 @@ def test_plain_node(know: Any) -> None:
     assert result.notes == ()
 
 
+def test_a_field_may_be_called_as_what_a_node_has(know: Any) -> None:
+    op = replace(OP, fields=(Field("name", Kind.STRING, "", default="x"), Field("inputs", Kind.INT, "")))
+    attributes = (Attr("name", Kind.STRING), Attr("inputs", Kind.INT))
+    know(replace(PLAIN, attributes=attributes), op=op)
+    plugin = done(replace(NODE, attributes={"name": b"theirs", "inputs": 2})).nodes[0]
+    assert plugin.name == "node/Sum" and list(plugin.input) == ["A", "I", "B"]
+    found = {a.name: helper.get_attribute_value(a) for a in plugin.attribute}
+    assert found["name"] == b"theirs" and found["inputs"] == 2
+
+
 def test_plugin_attributes_of_the_foreign_node_are_not_its_own(know: Any) -> None:
     know(PLAIN)
     assert done(replace(NODE, attributes={"plugin_version": b"2", "plugin_namespace": b"x"})).fields == {

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -261,3 +262,12 @@ def test_types(elem: int, engine: int, tmp_path: Path) -> None:
     assert (result.graph.output[0].name, result.graph.output[0].type.tensor_type.elem_type) == ("y", engine)
     assert [io.name for io in rewritten.io_types] == ([] if engine == elem else ["x", "y"])
     assert result.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+def test_a_warning_about_many_nodes_is_one_line(tmp_path: Path) -> None:
+    result = rewrite(load_model(inverse(tmp_path / "m.onnx")))
+    (record,) = result.rewrites
+    told = [replace(record, node=f"n{i}", numerics=("rounds", "is slow")[: i + 1]) for i in range(2)]
+    result = replace(result, rewrites=tuple(told))
+    name = "com.microsoft::Inverse"
+    assert result.warnings() == (f"n0 ({name}) and 1 more: rounds", f"n1 ({name}): is slow")
