@@ -42,7 +42,7 @@ _DEFAULTS = {"bool": False, "str": "", "Texts": (), "Paths": (), "Samples": (), 
 
 
 class Flag:
-    """How the command line writes an option: what does not follow from its type.
+    """The command-line form of an option, as far as it does not follow from its type.
 
     help:    {} in it is what the command says of the option.
     default: None: that of the type.
@@ -161,7 +161,7 @@ class Operators(TypedDict, total=False):
 
 
 def operator_words(options: Any) -> list[str]:
-    """Those options as they were given: of the command that a record keeps."""
+    """The given options as words of the command that a record keeps."""
     words = [word for spec in options.ops for word in ("--ops", spec)]
     return words if options.plugins_from_packages else [*words, LEAVE_OUT]
 

@@ -75,7 +75,7 @@ class WrittenFiles:
     def failure(
         self, kind: str, content: Callable[[ModuleType, dict[str, Any]], PageContent]
     ) -> Iterator[None]:
-        """Where the block fails, its problems are written. Nothing about the page may hide what it has to say."""
+        """If the block fails, write its problems. A failure of the page must not hide them."""
         try:
             yield
         except TrtsmithError as error:

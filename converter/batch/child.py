@@ -203,7 +203,7 @@ def _without_room(task: BatchTask, error: OSError) -> Problem:
 
 
 def _ended(task: BatchTask, answer: Outcome, watch: ProcessWatch) -> tuple[TaskStatus, Problem]:
-    """Of a task whose process ended without an answer."""
+    """The end of a task whose process gave no answer."""
     error = answer.error
     if watch.reached is LimitReached.ASKED:
         return TaskStatus.CANCELLED, cancelled(task)
@@ -231,7 +231,7 @@ def _ended(task: BatchTask, answer: Outcome, watch: ProcessWatch) -> tuple[TaskS
 
 
 def _answered(task: BatchTask, found: Mapping[str, Any]) -> TaskRecord:
-    """Of a task whose process answered, as cli/batch_worker.py says."""
+    """The end of a task whose process answered, in the form of cli/batch_worker.py."""
     report = found["report"] or {}
     return replace(
         record_of(task, _status(found), *(Problem(**problem) for problem in found["problems"])),
@@ -258,6 +258,6 @@ def _status(found: Mapping[str, Any]) -> TaskStatus:
 
 
 def _versions(installed: Mapping[str, str], engine: Mapping[str, Any] | None) -> dict[str, str]:
-    """Of the TensorRT that built the engine, and not of another one that is installed, too."""
+    """The version of the TensorRT that built the engine, not that of another installed one."""
     others = {name for name in installed if name.startswith("tensorrt")} - {(engine or {}).get("flavour")}
     return {name: version for name, version in installed.items() if engine is None or name not in others}

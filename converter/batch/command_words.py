@@ -74,7 +74,7 @@ def _options(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def below(folder: Path, files: Sequence[Path]) -> list[Path]:
-    """Those of the files that lie in the folder, at any depth."""
+    """The files that lie in the folder, at any depth."""
     return [file for file in files if folder in file.parents]
 
 

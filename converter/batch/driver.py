@@ -41,7 +41,7 @@ from trtsmith.importers.problem import Problem
 LOCAL = "local"
 
 WRITE_S, WRITE_SHARE = 5.0, 20.0
-"""The pages are written again after so many seconds, and after so many times what writing took: 5 % of the time at most."""
+"""The pages are rewritten after this many seconds, or this many times the writing's duration: at most 5 % of the time."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -155,7 +155,7 @@ class BatchListener(Protocol):
         """So many tasks there are."""
 
     def event(self, event: Event) -> None:
-        """Of a task that is running."""
+        """An event of a running task."""
 
     def ended(self, record: TaskRecord, source: str) -> None:
         """A task has ended, and its folder is there, unless it was cancelled. source: run, cache or kept."""
@@ -260,7 +260,7 @@ class _BatchRun:
                     self._note(record, RUN)
 
     def write(self) -> None:
-        """The pages of what there is. OSError where they cannot be written."""
+        """Write the pages of the present results. OSError where they cannot be written."""
         started = time.monotonic()
         planned = len(self._rows.keys() | {task.name for task in self._tasks})
         write_rows(
@@ -330,7 +330,7 @@ class _BatchRun:
     def _take(self, ended: TaskEnd, *, unchanged: bool) -> None:
         """Publish what has ended. OSError where that cannot be done: then no other task's can, either.
 
-        unchanged: whether its files are those that were hashed; else nobody knows of which of them the engine is.
+        unchanged: whether its files still have their hashes; else it is unknown which of them the engine is from.
         """
         record = ended.record
         if record.status is TaskStatus.CANCELLED:

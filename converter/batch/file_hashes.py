@@ -18,7 +18,7 @@ _TRIES = 3
 
 
 def open_regular(path: Path) -> int:
-    """A descriptor to read a file that is no link, pipe, device or folder; it waits for nobody. OSError otherwise."""
+    """Open a regular file for reading, without blocking. OSError for a link, pipe, device or folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

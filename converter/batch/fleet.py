@@ -116,7 +116,7 @@ class RayExecutor:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Ends what Ray still has of it: whoever read the results may have stopped in their middle."""
+        """Cancel the tasks that Ray still has, as the reader may have stopped early."""
         try:
             self._cancel()
         finally:
@@ -417,7 +417,7 @@ def _lost(one: _Running, said: str, *, memory: bool = False) -> TaskRecord:
 
 
 def _mistake(task: BatchTask, error: BaseException) -> tuple[TaskStatus, Problem]:
-    """Of what was raised on the machine: files there that fail, or code of ours."""
+    """The problem behind an exception on the machine: a file that fails there, or our code."""
     if isinstance(error, OSError):
         return TaskStatus.INVALID, _unusable(task, error)
     what = f"trtsmith failed: {type(error).__name__}: {error}"
@@ -434,7 +434,7 @@ def _unusable(task: BatchTask, error: OSError) -> Problem:
 
 
 def facts_of_node() -> MachineFacts:
-    """Of the machine on which this runs."""
+    """Facts about the machine on which this runs."""
     return _facts_of_process()
 
 

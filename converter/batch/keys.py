@@ -16,7 +16,7 @@ from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.operators.sources import LEAVE_OUT
 
 FORM = 1
-"""Of what is hashed: another number, and no key is what it was."""
+"""The version of the hashed form: another number changes all keys."""
 
 _CALIBRATED = ("int8", "fp8")
 

@@ -114,7 +114,7 @@ class LocalExecutor:
         waiting: list[tuple[BatchTask, Gpu | None]],
         running: dict[Future[TaskEnd], tuple[BatchTask, int | None]],
     ) -> None:
-        """Give out all that there is room for, in their order, but that tasks for a GPU and others do not wait for each
+        """Start all tasks that there is room for, in order, except that GPU tasks and others do not wait for each
         other."""
         blocked: set[object] = set()  # kinds of GPU, None, of which an earlier task waits
         for one in list(waiting):

@@ -49,7 +49,7 @@ class MachineFacts:
     """What a machine brings to a conversion.
 
     versions:  by package, "" for one that is not installed; trtsmith's own too.
-    flavours:  versions of the TensorRTs that are installed, by "tensorrt" and "tensorrt_rtx"; "" where nobody says it.
+    flavours:  versions of the installed TensorRTs, by "tensorrt" and "tensorrt_rtx"; "" if unknown.
     rules:     digest of trtsmith's sources.
     plugins:   digest of trtsmith's plugin library; "" where there is none.
     operators: digest of what TRTSMITH_OPS names; packages: of installed operator packages. "": there are none; None:
@@ -71,7 +71,7 @@ class MachineFacts:
 
 
 def this_machine() -> MachineFacts:
-    """Of the machine, the Python and the environment that this process has."""
+    """Facts about this process's machine, Python and environment."""
     try:
         plugins = hash_file(Path(os.path.realpath(plugin_library())))[0]
     except (OSError, UsageError):

@@ -249,7 +249,7 @@ def _rehearse(on: str, address: str) -> None:
 
 
 def _require_token(ray: Any) -> None:
-    """UsageError where the installed Ray would let in whoever has no token. The environment names one."""
+    """UsageError if the installed Ray admits clients without a token. The environment names one."""
     said = f"Ray {ray.__version__} asks nobody for a token"
     try:
         from ray._raylet import (  # type: ignore[attr-defined]  # compiled

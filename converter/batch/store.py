@@ -38,7 +38,7 @@ _WAIT_S = 60.0
 """For others that write the index."""
 
 LEFT_BEHIND_S = 3600.0
-"""Temporary files that nobody has touched for so long are of a process that is gone. Putting a file into a cache takes
+"""Temporary files that were untouched for this long belong to a process that is gone. Putting a file into a cache takes
 seconds; clocks of machines that share a file system differ by less."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -141,7 +141,7 @@ class Store:
             )
 
     def _put(self, source: Path, facts: FileFacts) -> None:
-        """A link where there can be one; what is verified is what then is in the cache."""
+        """Put the file into the cache, as a hard link if possible, and verify what is there then."""
         target = blob_path(self.folder, facts.sha256)
         with contextlib.suppress(DamagedBlob, FileNotFoundError):
             _check(target, facts)
@@ -230,7 +230,7 @@ def _checked(record: TaskRecord, key: str) -> TaskRecord:
 
 
 def _check(path: Path, facts: FileFacts) -> None:
-    """DamagedBlob, or an OSError that says why nobody can tell."""
+    """DamagedBlob, or the OSError that prevents the check."""
     try:
         digest, found = hash_file(path)
     except OSError as error:
@@ -303,7 +303,7 @@ class Contents:
 
 
 def read_contents(cache: Path) -> Contents:
-    """OSError for a folder or an index that may not be read: nobody knows then which blobs are needed."""
+    """OSError for an unreadable folder or index, as the needed blobs are unknown then."""
     if not (cache / INDEX).exists():
         return Contents({}, {}, _blobs(cache))
     try:
@@ -342,11 +342,11 @@ def _blobs(cache: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class PruneOrder:
-    """What goes, beside what nobody can use: entries that are damaged or lack files, files of no entry, and temporary files
+    """What to remove, beside the unusable: entries that are damaged or lack files, files of no entry, and temporary files
     that were left behind.
 
-    larger_than: so many bytes may stay; what was used last goes last.
-    older_than_s: entries that were not used for so many seconds go.
+    larger_than: this many bytes may stay; the most recently used go last.
+    older_than_s: entries unused for this many seconds go.
     everything: all of it.
     damaged:    every file is read, and those that have not their bytes go, with the entries that need them.
     dry_run:    nothing goes: it is only told.
@@ -477,7 +477,7 @@ def _left_behind(cache: Path, now: float) -> Iterable[Path]:
 
 
 def _removed(paths: Mapping[str, Path], failed: list[str]) -> dict[str, Path]:
-    """Those that are gone; what is said of the others is added to `failed`."""
+    """The files that were removed; messages about the others are added to `failed`."""
     gone = {}
     for name, path in paths.items():
         try:

@@ -184,7 +184,7 @@ class TaskEnd:
 @dataclass(frozen=True)
 class Event:
     """News of a running task. text: a line for people, "" for none; step: what it is doing; share: how much of that is
-    done, from 0 to 1, None if nobody knows."""
+    done, from 0 to 1, None if unknown."""
 
     task: str
     text: str

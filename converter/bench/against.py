@@ -22,7 +22,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> None:
-    """UsageError for baselines that there are none of, or that lack what they need."""
+    """UsageError for unknown baselines, or those that lack what they need."""
     problems = []
     for name in names:
         where = f"--against {name}"

@@ -41,7 +41,7 @@ class BaselineRequest(PlainData):
 
 
 def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]:
-    """What it is, its response times and its throughput."""
+    """The baseline's description, response times and throughput."""
     del log_path
     request = BaselineRequest.from_json(request_json)
     sys.path[:0] = request.path

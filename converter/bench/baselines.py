@@ -40,7 +40,7 @@ class Baseline:
 
 
 def repeat(call: Callable[[], object], clock: Clock, seconds: float, least: int) -> list[float]:
-    """Milliseconds of single calls, for so many seconds and at least so many."""
+    """Milliseconds of single calls, for at least the given seconds and number."""
     began, taken = clock(), list[float]()
     while len(taken) < least or clock() - began < seconds:
         since = clock()

@@ -43,7 +43,7 @@ class Point:
 
 
 def check_points(at: tuple[str, ...]) -> tuple[str, ...]:
-    """The points of a profile that a user names, each once. UsageError for one that there is not."""
+    """The points of a profile that a user names, each once. UsageError for an unknown one."""
     unknown = [name for name in at if name not in POINTS]
     if unknown or not at:
         what = (

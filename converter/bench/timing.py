@@ -61,7 +61,7 @@ class Run:
 
 
 def drive(lanes: Sequence[Lane], clock: Clock, seconds: float, least: int) -> Run:
-    """Run inferences for so many seconds, and at least so many of them; all have ended when it returns."""
+    """Run inferences for at least the given seconds and number; all have ended when it returns."""
     flying: deque[tuple[Lane, int, float]] = deque()
     queries: list[Query] = []
     began = clock()

@@ -38,7 +38,7 @@ class ProgressLines:
         self._total = total
 
     def event(self, event: Event) -> None:
-        """Of what runs nothing is told."""
+        """Ignore events of running tasks."""
 
     def ended(self, record: TaskRecord, source: str) -> None:
         self._ended += 1

@@ -158,7 +158,7 @@ def work(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def _run(console: Console, words: Sequence[str]) -> _CommandOutcome:
-    """As the command `trtsmith` does it, but for what it prints."""
+    """Run the command as `trtsmith` does, without its output."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -186,7 +186,7 @@ def _run_command(options: argparse.Namespace, console: Console) -> _CommandOutco
 
 
 def _death(error: TrtsmithError) -> dict[str, Any] | None:
-    """How a process died, if that is why; refused: whether the model is to blame."""
+    """How a child process died, if the command failed for that. refused: whether the model is to blame."""
     for cause in _causes(error):
         if isinstance(cause, ChildDied):
             refused = isinstance(error, BuildRefused) and not cause.timed_out
@@ -222,7 +222,7 @@ def _forget_folder(page: Path, folder: Path) -> None:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Of what conversions depend on; of every TensorRT that is installed."""
+    """Versions of the packages that conversions depend on, and of every installed TensorRT."""
     found = {"trtsmith": toolkit_version()}
     for name in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -89,7 +89,7 @@ class Console:
         return nullcontext() if self.live is None else self.live.paused()
 
     def _over(self) -> None:
-        """There is a result: nothing is being done any more."""
+        """Clear the progress line: a result follows."""
         if self.live is not None:
             self.live.clear()
 

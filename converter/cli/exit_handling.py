@@ -101,7 +101,7 @@ def memory_problem(error: BaseException | None = None) -> Problem | None:
 
 
 def file_problem(error: OSError) -> Problem | None:
-    """What to say of a file that failed where nobody foresaw it; None for an error that is not about a file."""
+    """The problem for an unexpected file error; None for an error that is not about a file."""
     named = isinstance(error.filename, (str, bytes))
     if error.errno in _NO_ROOM:
         fix = "free some space, or name another folder; TMPDIR is the one for temporary files"

@@ -133,7 +133,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def operators_of(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Those from outside, in force, for a command that has --ops and does not see to them itself (`operators=False`)."""
+    """Register the user's operators for a command that has --ops and does not register them itself (`operators=False`)."""
     if not hasattr(options, "ops") or not getattr(options, "operators", True):
         return contextlib.nullcontext()
     from trtsmith.converter.operators.loading import (
@@ -150,7 +150,7 @@ def problem_of(error: Exception) -> tuple[Problem, int]:
 
 
 def _internal(error: Exception) -> Problem:
-    """What is said of an exception that nobody foresaw."""
+    """The message for an unexpected exception."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return Problem(
         f"internal error: {type(error).__name__}: {error}",

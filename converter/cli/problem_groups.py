@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from trtsmith.importers.problem import Problem
 
 SHOWN = 3
-"""Of a group's names so many are told; one more is told instead of "... 1 more"."""
+"""How many of a group's names are listed; one more is listed instead of "... 1 more"."""
 
 _LONGEST = 80
 _NAMED = re.compile(r"^(?P<kind>node|input|output) (?P<name>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")

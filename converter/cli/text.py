@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 _LONG = re.compile(r"(\S{300})\S{700,}")
-"""A name that nobody reads to its end. Paths have 4,096 characters at most, and rarely more than a hundred."""
+"""The length from which a name is cut. Paths have 4,096 characters at most, and rarely more than a hundred."""
 
 
 def printable(text: str) -> str:

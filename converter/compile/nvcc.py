@@ -54,7 +54,7 @@ class Toolkit:
         return library_dir if not (self.root / "lib64").exists() and library_dir.is_dir() else None
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The variables that make CMake, and nvcc run by hand, use this compiler. `env` is what is set already."""
+        """The variables that make CMake, and nvcc run by hand, use this compiler. env: the present environment."""
         found = {"CUDACXX": str(self.nvcc), "TRTSMITH_CUDA_INCLUDE": str(self.include)}
         if self.wheel_library_dir is not None:
             flag = f"-L{self.wheel_library_dir}"

@@ -39,7 +39,7 @@ class AnalysisOptions:
         `inputs` are then not asked. inputs: example inputs, an .npz file or arrays.
     plugins: the user's own plugin libraries, which are asked for the plugins that they have.
     whole:   whether a precision waits until every node is known to reach TensorRT. A graph that is only written may have
-        nodes of plugins that nobody named.
+        nodes of plugins that were not named.
     progress: hears of steps that take long, if it is one of converter/model/progress.py.
     compiled: whether the libraries of plugins from outside are looked for, which an engine needs.
     profiles, values: the shapes of inputs, and the values of shape tensors, for which alone the graph has to hold, one

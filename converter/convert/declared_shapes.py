@@ -17,7 +17,7 @@ def contradictions(
 ) -> tuple[Problem, ...]:
     """The outputs whose rank or fixed sizes in the engine are not those of the model.
 
-    Only for a model with plugins of others: their shape rules are known to nobody else, and a wrong attribute shows here.
+    Only for a model with plugins of others: only they know their shape rules, and a wrong attribute shows here.
     """
     if not planned.foreign_nodes:
         return ()

@@ -39,7 +39,7 @@ class ForeignPlan:
 class ForeignPlugins:
     """The plugins of others that a build has. creators: of the user's libraries; stock: of the TensorRT that builds.
 
-    libraries: the user's, for messages. target: the TensorRT; None where nobody asked for a certain one.
+    libraries: the user's, for messages. target: the TensorRT; None if none was chosen.
     problems: what keeps whole libraries from being loaded.
     """
 
@@ -62,7 +62,7 @@ class ForeignPlugins:
         return self._held(node, of_tensorrt, stock=True) if of_tensorrt else None
 
     def missing(self, node: onnx.NodeProto, model: Path) -> Problem | None:
-        """Why a node that nobody takes is not taken, where that has to do with these plugins. model: its file."""
+        """Why no plugin takes the node, where that has to do with these plugins. model: its file."""
         where = f"node {node.name!r} ({kind_of(node)})"
         elsewhere = [plugin for plugin in stock_table() if plugin.creator.name == node.op_type]
         what = f"no importer for operator {kind_of(node)}"
@@ -145,7 +145,7 @@ class ForeignPlugins:
 
 
 def foreign_plugins(libraries: tuple[Path, ...], target: Target) -> ForeignPlugins:
-    """Those of the user's libraries, each asked in a child process, and of the target itself."""
+    """The plugins of the user's libraries, each loaded in a child process, and of the target itself."""
     stock = () if target.is_rtx else stock_plugins(target.version[:2])
     creators: tuple[DeclaredCreator, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -53,7 +53,7 @@ class OpenedModel:
     def shapes(self, given: Mapping[str, ShapeRange]) -> dict[str, ShapeRange]:
         """The profile that results, with what the user gives in the place of what the module says.
 
-        UsageError for dimensions that nobody gave an end.
+        UsageError for dimensions without an upper end.
         """
         problems = [
             Problem(

@@ -36,7 +36,7 @@ def needed_libraries(planned: Plan, given: Sequence[Path] = ()) -> tuple[Path, .
 def library_of_plugins(planned: Plan, loaded: tuple[Path, ...] = ()) -> dict[str, Path]:
     """The library of each plugin of the plan, by its name.
 
-    loaded: copies beside an engine; where there is one of that file name it is taken, as that is what the engine runs.
+    loaded: copies beside an engine; one of the same file name is taken, as the engine runs it.
     """
     outside = {name: library.path for library in planned.compiled for name in library.operators}
     copies = {path.name: path for path in loaded}

@@ -24,7 +24,7 @@ def rewrite_model(
     expand: bool = False,
     plugin_v2: bool = False,
 ) -> Analysis:
-    """The analysis of the model; `graph` is what was asked for, and is in the output if one was named.
+    """Analyse the model. `graph` of the result is the requested graph, which is also in the output file if one is named.
 
     expand: custom operators as standard ones, for onnxruntime. plugin_v2: plugin nodes for V2 plugins.
     A graph that TensorRT will refuse is written too: `problems` says why. ConversionError: nodes that a pass knows, and

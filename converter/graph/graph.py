@@ -165,7 +165,7 @@ class Graph:
         infer_new(self)
 
     def fresh_symbol(self) -> str:
-        """A name for a size of which nothing is known, as onnx names them."""
+        """A name for an unknown size, as onnx writes them."""
         if self._symbols is None:
             self._symbols = first_free_symbol(self.source.proto)
         self._symbols += 1

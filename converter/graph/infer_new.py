@@ -29,7 +29,7 @@ _SIZES = frozenset({0, onnx.TensorProto.INT32, onnx.TensorProto.INT64})
 """Element types of values that onnx follows; 0: unknown."""
 
 _STEPS = 4
-"""Changes of types are followed from node to node so many times; then all that lies behind them is inferred at once."""
+"""How many times changed types are followed from node to node; then everything behind them is inferred at once."""
 
 _GROUP = 4000
 """Nodes of a model that onnx gets. All 154,000 new ones of a graph took 270 MiB for copies of it; of smaller groups each

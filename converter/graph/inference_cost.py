@@ -34,7 +34,7 @@ _RANK = 8
 """Dimensions of a result whose operator gives it a rank of its own; no operator's schema has more."""
 
 _RANK_OF_UNKNOWN = 1024
-"""onnx makes so many dimensions at most where a vector of known length and unknown numbers is a shape."""
+"""The most dimensions that onnx makes of a shape vector of known length and unknown numbers."""
 
 _FOLLOWED = frozenset(
     {"Add", "Cast", "Concat", "Gather", "Mul", "Shape", "Size", "Slice", "Squeeze", "Sub", "Unsqueeze"}
@@ -223,7 +223,7 @@ class _Walk:
         return _Value(rank, sure, size, inf, length or None, number, opened, name=name)
 
     def _rank(self, node: onnx.NodeProto, inputs: Sequence[_Value], rank: float) -> tuple[float, bool]:
-        """Of the results, and whether it is that. Long constants that a node reads as its axes or sizes count, too."""
+        """The rank of the results, and whether it is exact. Long constants that a node reads as axes or sizes count, too."""
         kind = node.op_type
         listed = max([len(a.ints) for a in node.attribute]) if node.attribute else 0
         self.dimensions += listed
@@ -257,7 +257,7 @@ class _Walk:
         return max(rank + (kind in ("OneHot", "ConcatFromSequence")), listed, _RANK), False
 
     def _size(self, node: onnx.NodeProto, inputs: Sequence[_Value], largest: float, opened: bool) -> float:
-        """Of a dimension of the results that nothing else tells. largest: of the inputs'."""
+        """The assumed size of a result's dimension of unknown size. largest: the largest size of the inputs."""
         kind = node.op_type
         if kind in _NO_LARGER:
             return largest + sum([sum(map(abs, a.ints)) for a in node.attribute if a.name == "pads"])

@@ -50,7 +50,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Its name, or where it has none that of its first output."""
+        """The node's name, or that of its first output if it has none."""
         return str(self.proto.name) or next((name for name in self.outputs if name), self.op_type)
 
     def rename(self, name: str) -> None:

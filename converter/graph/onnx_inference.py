@@ -68,7 +68,7 @@ def _hidden(model: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def _show(hidden: onnx.ModelProto) -> None:
-    """Nodes are what they were again."""
+    """Restore the nodes."""
     for part in (hidden, *hidden.functions):
         for node in _nodes(part):
             if node.domain == _DOMAIN:

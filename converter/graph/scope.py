@@ -26,7 +26,7 @@ class Scope:
     Protos are to be read. A name may be made once in each of two branches of an If, so that types and constants are
     looked up from the inside out.
 
-    graph:     the proto that it was made of: name, documentation and the like.
+    graph:     the proto that it was made from, with name and documentation.
     owner:     the node that holds it; None for the model's main graph.
     nodes:     in order.
     inputs:    names of graph inputs, in order.

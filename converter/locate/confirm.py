@@ -33,7 +33,7 @@ class Confirmation:
     def of(
         self, faults: Sequence[NodeFault], marks: Sequence[str], seen: Arrays
     ) -> tuple[list[NodeFault], list[NodeFault]]:
-        """Those that are wrong, and those acquitted.
+        """The wrong nodes, and the acquitted ones.
 
         Wrong are those that what reads their nodes does not disprove, and that are there in an engine of the node alone,
         or without the node's inputs as outputs. Acquitted are others that had been computed wrongly in the run in which

@@ -24,7 +24,7 @@ MOST_NAMED = 8
 """Nodes whose flags are written out; of more, the first and the last are named."""
 
 ABOVE = 1.1
-"""A tolerance is proposed that is so many times the difference that was seen: its two digits are above it then."""
+"""The proposed tolerance in units of the observed difference: with two digits it still is above that."""
 
 GROWTHS = 5
 """Nodes of which it is told that errors grow in them."""

@@ -35,7 +35,7 @@ LOOPS = frozenset({"If", "Loop", "Scan"})
 The first steps of a loop are slices in which nothing has grown yet."""
 
 EXPLAINED = 5.0
-"""Rounding explains errors up to so many times what outputs may differ by. Of networks that were run on an H200, those in
+"""Rounding explains errors up to this multiple of what is allowed. Of networks that were run on an H200, those in
 which nothing but rounding was found were off by 1.1 to 3.5 times that, those that were computed wrongly by 25 and more."""
 
 
@@ -88,7 +88,7 @@ def _by_norm_alone(c: Comparison) -> bool:
 
 
 def _rounded(model: Model, inputs: Arrays, precision: str, executor: Executor) -> Arrays | None:
-    """What the nodes make of their inputs with values rounded to the precision; None where that is what they do anyhow."""
+    """The nodes' results with values rounded to the precision; None where the graph rounds them already."""
     if precision not in FORMATS:
         return Onnxruntime().execute(rounded(model, precision), inputs)
     return run_reduced(model, inputs, float16_sums=True) if executor.float16_sums else None
@@ -124,7 +124,7 @@ class OutputJudge:
         return self._disagreeing(self._wanted, to_model(outputs, of.io_types))
 
     def beyond(self, outputs: Arrays) -> tuple[Comparison, ...]:
-        """Those that are further off than rounding explains, even where it grows as what inputs that are SHAKEN change."""
+        """The outputs that are further off than rounding explains, amplified as SHAKEN inputs are."""
         far = self._far(outputs)
         known = {name: max(self._measured.allowed[name], FACTOR * self._moved[name]) for name in far}
         grown = compare({n: self._expected[n] for n in far}, outputs, None, _times(known))

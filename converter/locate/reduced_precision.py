@@ -100,7 +100,7 @@ def precision_asked(
 
 @dataclass(frozen=True)
 class ReducedNodes:
-    """How the graph that is searched came to its types.
+    """The nodes of the searched graph that are in the reduced type.
 
     nodes: name and operator of those in the reduced type, in order; those between Casts are among them, as what they read
         and give is rounded. again: the graph with these nodes in float32, too.

@@ -114,7 +114,7 @@ def kernel_alone(replay: ReplayKernel | None, saved: Reproducer) -> str:
 
 
 def saved_folder(model: Path) -> Path:
-    """The folder for a node of that model when nobody names one: in the current folder, under the model's name."""
+    """The default folder for a node of that model: in the current folder, under the model's name."""
     return Path(model.name or "model").with_suffix(".located")  # "." is no model, which is said elsewhere
 
 

@@ -213,7 +213,7 @@ def _check_tensors(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
 
 
 def _check_types(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
-    """Inputs of subgraphs may leave their types to be inferred; nobody infers those of a model's."""
+    """Check the types of a model's inputs; those of subgraphs' inputs may be left to inference."""
     initializers = {tensor.name for tensor in graph.initializer}
     for value in graph.input:
         kind = value.type.WhichOneof("value")

@@ -11,7 +11,7 @@ _WHOLE = 64 << 20
 """Files up to this size are read whole: 0.2 s."""
 
 _SAMPLES, _SAMPLE = 256, 4096
-"""Of a larger file, so many places, and so many bytes at each. Weights that were trained further differ in all of them."""
+"""Places of a larger file that are hashed, and bytes at each. Weights that were trained further differ in all of them."""
 
 
 def fingerprint(model: Model) -> str:

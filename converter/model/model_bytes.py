@@ -56,7 +56,7 @@ def map_bytes(source: ModelBytes) -> MappedFile:
 
 
 def no_folder(reference: Reference, where: str) -> InvalidModelError:
-    """What is said of external data, where nobody said in which folder it is."""
+    """The message for external data of a model without a folder."""
     return InvalidModelError(
         Problem(
             f"The model's weights are in the file {reference.location[:200]!r}, and the model has no folder: "

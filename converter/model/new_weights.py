@@ -28,7 +28,7 @@ _SIZES = (np.dtype(np.int32), np.dtype(np.int64))
 class NewWeights:
     """Files that grow. A file is never changed where something was written, so that a model that refers to it stays.
 
-    files: those that there are, by the location that tensors name.
+    files: the existing ones, by the location that tensors name.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class NewWeights:
         return Reference(self._location, offset, length)
 
     def _room(self, length: int) -> int:
-        """Where so many bytes may be written in the newest file."""
+        """The offset at which this many bytes fit into the newest file."""
         offset = self._used + -self._used % _ALIGNMENT
         if offset + length <= self._size:
             return offset

@@ -11,7 +11,7 @@ _END = 2**31  # every interface behind takes what is below
 
 
 def is_count(value: object) -> bool:
-    """Whether it is a whole number of MiB, samples or the like: 1 and more."""
+    """Whether the value is a whole number of at least 1, as of MiB or samples."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _END
 
 
@@ -21,7 +21,7 @@ def is_seconds(value: object) -> bool:
 
 
 def is_cost(value: object) -> bool:
-    """Whether it is what an output may change by: a number from 0 on."""
+    """Whether the value is a number of at least 0, by which an output may change."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
 
 

@@ -80,7 +80,7 @@ def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
 
 
 def _kinds(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Kind]:
-    """Of every node, those of graphs inside nodes too."""
+    """The domain and op_type of every node, those of subgraphs included."""
     for node in graph.node:
         yield node.domain, node.op_type
         for attribute in node.attribute:

@@ -37,7 +37,7 @@ class UserFunction:
     def call(
         self, inputs: Sequence[np.ndarray | None], keywords: Mapping[str, Any], what: str
     ) -> tuple[np.ndarray, ...] | dict[str, np.ndarray]:
-        """What it returns, as arrays. what: that it computes, for messages.
+        """The function's results as arrays. what: what it computes, for messages.
 
         It gets numpy arrays, or PyTorch tensors if a parameter of it is annotated as one or if it is a module.
         UserFunctionError for what it raises, with its line, and for what is neither arrays nor tensors.

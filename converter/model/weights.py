@@ -74,7 +74,7 @@ class MappedFile:
         return offset if offset >= 0 and offset + array.nbytes <= self.size else None
 
     def release(self, array: npt.NDArray[np.generic]) -> None:
-        """Takes what `array` has of the file out of this process's memory; whoever reads it again gets it again."""
+        """Release the pages of the file behind `array` from memory; the next access reads them again."""
         offset = self.offset_of(array) if array.nbytes else None
         if offset is None or self._mapping is None:
             return

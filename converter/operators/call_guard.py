@@ -30,12 +30,12 @@ from trtsmith.importers.opdef import (
 from trtsmith.importers.problem import Problem
 
 _UNKNOWN = (KeyError, TypeError)
-"""What a rule of shapes raises where a shape that it needs is not known: whoever asks takes it for that."""
+"""What a shape rule raises if a shape that it needs is unknown; callers read it as that."""
 
 _FIX = "correct the definition, or remove its package"
 
 Fits = Callable[[Any], bool]
-"""Whether a result is what it should be."""
+"""Whether a result is valid."""
 
 
 class _Guard:

@@ -53,7 +53,7 @@ def compiled_operators(names: Iterable[str]) -> tuple[tuple[CompiledOperators, .
 
 
 def library_of(name: str) -> Path | None:
-    """The library of one operator's plugin; None for one of ours. UsageError where there is none that fits."""
+    """The library of one operator's plugin; None for one of ours. UsageError if none fits."""
     found, problems = compiled_operators([name])
     if problems:
         raise UsageError(problems)

@@ -100,7 +100,7 @@ def _package(source: OperatorSource, folder: Path) -> Path:
 
 
 def module_name(file: Path) -> str:
-    """The name under which a file is imported by its path. A part of it may be none that Python takes."""
+    """The module name of a file, from its path. A part may not be a valid identifier."""
     root = _root(file)
     if root == file:
         return f"{LOADED}{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"

@@ -201,7 +201,7 @@ def _give_up(seconds: float, source: OperatorSource, frame: FrameType | None) ->
 
 
 def _free_signal() -> int | None:
-    """A signal that nobody uses: the program's own alarms and timers go on."""
+    """An unused signal, so that the program's own alarms and timers go on."""
     real_time = range(signal.SIGRTMIN, signal.SIGRTMAX + 1)
     return next((number for number in real_time if signal.getsignal(number) is signal.SIG_DFL), None)
 

@@ -80,7 +80,7 @@ def of_timing(words: Words, asked: BenchOptions, document: Mapping[str, Any]) ->
 
 
 def of_problems(kind: str, words: Words, model: object, report: Mapping[str, Any]) -> PageContent:
-    """Of a command that could not do what was asked."""
+    """The page of a command that failed."""
     return PageContent(kind, _title(model), words, report, {})
 
 
@@ -89,7 +89,7 @@ def _title(model: object) -> str:
 
 
 def _manifest(engine: Path | None) -> Mapping[str, Any]:
-    """{} where there is none that can be read: whoever needs it has said so before."""
+    """The manifest; {} if it cannot be read, which was reported before."""
     if engine is None:
         return {}
     try:

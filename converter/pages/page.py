@@ -116,7 +116,7 @@ def _inline(text: str, element: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """As a Content-Security-Policy names an inline style or script."""
+    """The hash by which a Content-Security-Policy names an inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -106,7 +106,7 @@ class KernelsByPlugin:
 
 
 def no_gpu(purpose: str) -> UsageError:
-    """There is none to `purpose`."""
+    """The problem that there is no GPU to `purpose`."""
     what, expected = f"there is no GPU to {purpose}", "an NVIDIA GPU with its driver"
     return UsageError(Problem(what, "this machine", expected, "run this on a machine with a GPU"))
 

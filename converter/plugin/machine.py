@@ -62,7 +62,7 @@ def slug(gpu: str) -> str:
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
-    """The GPUs that a program may use, as CUDA_VISIBLE_DEVICES names them; the first where nobody says which there are."""
+    """The GPUs that a program may use, as in CUDA_VISIBLE_DEVICES; the first one if they are not listed."""
     asked = environment.get("CUDA_VISIBLE_DEVICES", "")
     if asked:
         return asked.split(",")

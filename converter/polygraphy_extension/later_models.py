@@ -87,7 +87,7 @@ def nothing_saved(saving: Any) -> Iterator[None]:
 
 
 def give_rewritten(user: Any, first: int, settings: dict[str, Any], *, for_onnxruntime: bool) -> None:
-    """Let the group `user` take its ONNX model from a RewrittenModelArgs, and nobody else."""
+    """Let only the group `user` take its ONNX model from a RewrittenModelArgs."""
     groups = copy.copy(user.arg_groups)
     groups[OnnxLoadArgs] = RewrittenModelArgs(
         groups[OnnxLoadArgs], first, settings, for_onnxruntime=for_onnxruntime

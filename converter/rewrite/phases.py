@@ -57,7 +57,7 @@ class Options:
     step: Progress = field(default=steps_of(None), compare=False)
 
     def legal_rules(self) -> list[NodeRule]:
-        """Those for what the target does not import."""
+        """The rules for nodes that the target does not import."""
         return [rule for rule in self.all_rules() if not rule.faults]
 
     def all_rules(self) -> list[NodeRule]:

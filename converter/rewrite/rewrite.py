@@ -57,7 +57,7 @@ class Rewritten:
     rewrites: nodes that were replaced.
     declined: nodes that a pass or rule would have taken and did not.
     frozen:   inputs that became constants; the engine does not have them.
-    io_types: inputs and outputs whose element type changed; whoever runs the engine casts.
+    io_types: inputs and outputs whose element type changed; the caller of the engine casts.
     precision: what became of the types in which nodes compute, if the user asked for a precision.
     target:   the TensorRT that it was rewritten for.
     typed:    the graph before it was written around the faults of the target, where that is known.
@@ -215,7 +215,7 @@ def onnxruntime_runs(domain: str, op_type: str) -> bool:
 def reference(model: Model) -> Model:
     """The original model in a form that onnxruntime runs: only what it has not is expanded, no other pass runs.
 
-    Nodes that nobody knows stay as they are, and onnxruntime will refuse them by name.
+    Unknown nodes stay as they are, and onnxruntime will refuse them by name.
     """
     known = lowered(model)
     return expand(known) if has_plugin_nodes(known) else known

@@ -49,7 +49,7 @@ class Fault:
     what:     one clause that a user reads: "takes layout = 1 for layout = 0".
     evidence: how it was seen, and on what.
     fixed:    the first version that was seen without it; None where no such version is known. A fault that was seen in
-        one version only stays on for later ones that nobody could check: engines of TensorRT-RTX 1.7.1 do not load on
+        one version only stays on for later ones that could not be checked: engines of TensorRT-RTX 1.7.1 do not load on
         compute capability 9.0, where those of 1.6.1 were run.
     """
 

@@ -10,7 +10,7 @@ from trtsmith.converter.scaffold.render import render
 from trtsmith.importers.opdef import Attr, Field, Port
 
 _TOLERANCE = '{"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}'
-"""Wide, as nothing is known of what the operator computes: whoever knows it tightens them."""
+"""Wide tolerances, as the computation is unknown; the author tightens them."""
 
 
 _WITHOUT_KERNEL = (

@@ -82,7 +82,7 @@ def _is_kernel(value: Any) -> bool:
 
 
 def _declaration(module: ModuleType, name: str, where: str) -> tuple[TritonKernel, str]:
-    """How the kernel is launched, and what the module calls that."""
+    """The kernel's TritonKernel, and its name in the module."""
     found = getattr(module, name)
     declared = {key: value for key, value in vars(module).items() if isinstance(value, TritonKernel)}
     for key, value in declared.items():

@@ -30,7 +30,7 @@ class ModelNode:
 
 
 def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto:
-    """The node of that name, or with that output, or the only one of that op_type. UsageError unless nobody knows it."""
+    """The node of that name, or with that output, or the only one of that op_type. UsageError if its operator is known."""
     nodes = [node for graph in all_graphs(proto.graph) for node in graph.node]
     found: list[onnx.NodeProto] = next(
         (

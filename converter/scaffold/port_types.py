@@ -27,7 +27,7 @@ def type_variables(
 ) -> tuple[list[str], list[str]]:
     """Type variables of ports with these element types. UsageError for a type that no plugin has.
 
-    Floating-point ports of one type are T, and may then be any of its types; ports of several are what they are.
+    Floating-point ports of one type are T, and may then be any of its types; ports of several types keep them.
     """
     floats = {dtype for dtype in (*inputs.values(), *outputs.values()) if dtype in TYPE_VARIABLES["T"]}
     one_type = len(floats) == 1 and any(dtype in floats for dtype in inputs.values())

@@ -69,12 +69,12 @@ def _expand(expansion: Expansion) -> str:
 
 
 def of_body(outputs: Sequence[str]) -> str:
-    """Of the body of an ONNX function."""
+    """The reference and expansion from the body of an ONNX function."""
     return _OF_BODY.format(outputs=literal(tuple(outputs)))
 
 
 def unwritten(names: Names) -> str:
-    """Of what nobody knows: functions that raise, and say what has to be written."""
+    """Functions for an unknown computation, which raise and say what to write."""
     return _UNWRITTEN.format(snake=names.snake, name=names.name)
 
 
@@ -86,7 +86,7 @@ def of_function(
     dtypes: Mapping[str, str],
     outputs: Sequence[str],
 ) -> str:
-    """Of a function of PyTorch tensors: itself in float64, and what PyTorch exports."""
+    """From a function of PyTorch tensors: the function in float64, and its export."""
     arguments = [f'{t.name}=tensors["{t.name}"]' for t in signature.tensors]
     for scalar in signature.scalars:
         value = f'fields["{scalar.name}"]'

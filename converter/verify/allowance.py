@@ -46,7 +46,7 @@ EXAGGERATED = 16.0
 """How much more than a rounding of float32 changes what verify.rounding makes of a graph in "fp32" (20 of 24 bits).
 
 Elements are judged by all of it: sums in another order round many times. centernet_dcn's rewritten graph takes 1.6 times the
-bounds that a quarter of it gives, and nothing is wrong there. Norms are judged by one part in so many, except those of a
+bounds that a quarter of it gives, and nothing is wrong there. Norms are judged by that fraction of it, except those of a
 quantised network: there steps flip, and later ones with them, so that rounding to 23 bits changes as much of the outputs as
 to 20 does (0.04 to 0.08 of a DistilBERT's, 0.7 to 1.0 of a T5's)."""
 
@@ -116,7 +116,7 @@ class Allowance:
 
 
 def _without_tolerance(outputs: Mapping[str, str], tolerances: Tolerances | None) -> dict[str, str]:
-    """Those for which the user gave none."""
+    """The outputs for which the user gave no tolerance."""
     return {n: why for n, why in outputs.items() if tolerances is None or tolerances.of(n) is None}
 
 
@@ -207,7 +207,7 @@ def _quantum(precision: str, proto: onnx.ModelProto) -> float:
 
 
 def _factor(elements: int) -> float:
-    """FACTOR, for an output of so many numbers."""
+    """FACTOR, adjusted for an output of this many numbers."""
     return FACTOR * (1 + CHANCE / math.sqrt(max(elements, 1)))
 
 

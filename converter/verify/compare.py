@@ -13,7 +13,7 @@ from trtsmith.converter.verify.tolerances import TOLERANCE, Tolerances
 Arrays = Mapping[str, np.ndarray]
 
 _NEARLY = 1000
-"""An output that is zero, or not finite, in all but one of so many elements says next to nothing."""
+"""An output that is zero, or not finite, in all but one of this many elements says next to nothing."""
 
 _SAME = 16
 """Elements from which on one value for all of them says next to nothing; fewer are often equal by right."""

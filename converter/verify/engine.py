@@ -235,7 +235,7 @@ def _run(
     *,
     as_it_is: bool = False,
 ) -> Outputs:
-    """The outputs of every set, from one session. as_it_is: run the nodes that there are, in their order."""
+    """The outputs of every set, from one session. as_it_is: run the nodes unoptimised, in their order."""
     session = open_session(model, optimise=False if as_it_is else None, in_order=as_it_is)
     outputs = []
     for number, one in enumerate(sets, 1):

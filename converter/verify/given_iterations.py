@@ -29,7 +29,7 @@ class GivenInputs:
     words: str
 
     def fitting(self, specs: Sequence[InputSpec]) -> list[dict[str, np.ndarray]]:
-        """Those that the model has. UsageError if they do not fit it."""
+        """The arrays of inputs that the model has. UsageError if they do not fit it."""
         types = {spec.name: spec.dtype for spec in specs}
         return [
             fitting_inputs(of_types(one, types), specs, where)
@@ -37,7 +37,7 @@ class GivenInputs:
         ]
 
     def names(self) -> tuple[str, ...]:
-        """Of the iterations, in comparisons; "" for the only one."""
+        """Names of the iterations in comparisons; "" for a single one."""
         return _names(len(self.arrays))
 
 

@@ -51,7 +51,7 @@ class Noise:
     change: np.ndarray | None = None
 
     def times(self, factor: float) -> Noise:
-        """The same with bounds that are so many times as wide."""
+        """The same with bounds wider by the factor."""
         change = None if self.change is None else self.change * factor
         return Noise(self.unit * factor, self.quantum * factor, change)
 

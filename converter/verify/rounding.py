@@ -43,7 +43,7 @@ PRODUCTS: Mapping[str, int] = {
 """What tensor cores do: by operator, how many of its first inputs are factors. States inside of a node are not rounded."""
 
 GRIDS = (0.83, 0.71, 0.59)
-"""Rounding goes so many other ways before an output is said to disagree."""
+"""Other grids of rounding, which are tried before an output is said to disagree."""
 
 OWN_GRID = 0.91
 """The grid on which values are rounded that have 16 bits in the model itself: on that of 1 nothing would change."""
@@ -185,7 +185,7 @@ def _inlined(model: Model) -> Model:
 
 
 def _factors(node: onnx.NodeProto, dtypes: Mapping[str, str]) -> list[tuple[int, str]]:
-    """Those inputs of a node, with their positions, that tensor cores multiply and that are float32."""
+    """The float32 inputs of a node that tensor cores multiply, with their positions."""
     count = 0 if normalise_domain(node.domain) else PRODUCTS.get(node.op_type, 0)
     return [(i, value) for i, value in enumerate(node.input[:count]) if dtypes.get(value) == "float32"]
 

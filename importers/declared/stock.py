@@ -55,7 +55,7 @@ def stock_table() -> tuple[StockPlugin, ...]:
 
 @cache
 def stock_plugins(release: Release = ()) -> tuple[StockPlugin, ...]:
-    """Those of a TensorRT, one for each name and version: of a TensorRT of unknown version, as the newest that has it."""
+    """The plugins of a TensorRT, one for each name and version; those of the newest if its version is unknown."""
     found: dict[tuple[str, str], StockPlugin] = {}
     for plugin in stock_table():
         if plugin.is_in(release):

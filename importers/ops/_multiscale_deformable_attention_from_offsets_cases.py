@@ -58,7 +58,7 @@ def _inputs(
     batch: int, heads: int, channels: int, queries: int, points: int, levels: Levels, **options: Any
 ) -> Any:
     """A generator of inputs. Beside the options of the parts: `order` stores levels in another order, `strange` has
-    offsets and references that are not finite, and huge; `shared_by` so many entries of the batch have the same offsets.
+    non-finite and huge offsets and references; `shared_by` entries of the batch have the same offsets.
 
     `unread` makes the last pixel of each level, 5 x 6 at least, NaN or infinite, and has no position near it: some lie
     beyond it, where a kernel that moves samples onto the level reads it nevertheless.

@@ -104,7 +104,7 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
 
 
 def _torch_reference(_fields: Fields, inputs: Any) -> tuple[Any, ...]:
-    """As the modules of Deformable DETR and mmcv have it around their operator."""
+    """The computation of the modules of Deformable DETR and mmcv around their operator."""
     value, offsets, logits = inputs["value"], inputs["sampling_offsets"], inputs["attention_logits"]
     shared = value.shape[0] // max(offsets.shape[0], 1)
     offsets, logits = offsets.repeat_interleave(shared, 0), logits.repeat_interleave(shared, 0)

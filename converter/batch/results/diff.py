@@ -34,7 +34,7 @@ SIZE_CHANGE = 0.01
 """Share by which engines of one graph may differ in size: names, and tactics that were timed otherwise."""
 
 LATENCY_CHANGE = 0.03
-"""Between two runs of kernels that nobody touched, on one H200 hours apart, 17 of 18 medians were beyond the other's 90th
+"""Between two runs of unchanged kernels, on one H200 hours apart, 17 of 18 medians were beyond the other's 90th
 percentile, and the farthest were 2.1 % apart (benchmarks/h200/bench.json and bench_earlier.json, their baselines)."""
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -189,7 +189,7 @@ _RANKED = ("disagree", "not comparable", "costs too much", "agrees in part", "ag
 
 
 def _status(old: TaskRow, new: TaskRow) -> Iterator[Change]:
-    """Between passed and not passed it is better or worse, but for a task that was cancelled, of which nobody knows. A
+    """Better or worse between passed and not passed, except for a cancelled task, whose outcome is unknown. A
     verdict is better that stands later in _RANKED."""
     before, after = (task.verdict.status if task.verdict else "" for task in (old, new))
     problems, said = ([problem.what for problem in task.problems] for task in (old, new))

@@ -235,8 +235,8 @@ def results_document(
     """The document of these tasks (task_row), in the order of their names.
 
     title:   of the pages, such as the zoo's file.
-    planned: tasks that there are; more than the entries while some have not ended. None: as many as the entries.
-    wall_s:  seconds since the batch began; None if nobody knows.
+    planned: all tasks; more than the entries while some have not ended. None: as many as the entries.
+    wall_s:  seconds since the batch began; None if unknown.
     """
     tasks = sorted(rows, key=lambda row: str(row["name"]))
     seconds = (task["seconds"] for task in tasks if task["source"] == RUN)

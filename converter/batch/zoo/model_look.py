@@ -144,7 +144,7 @@ def files_of(options: Namespace) -> Iterator[Path]:
 
 
 def depends_on_modules(options: Namespace) -> bool:
-    """Whether Python modules are imported by name, whose files nobody knows."""
+    """Whether Python modules are imported by name, so that their files are unknown."""
     return bool(options.reference) or any(not os.path.isabs(spec) for spec in options.ops)
 
 

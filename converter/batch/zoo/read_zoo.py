@@ -80,7 +80,7 @@ class _ZooReader:
         self._variants = VariantMaker(self._defaults.setting, self._defaults.matrix, self._convert)
 
     def tasks(self) -> tuple[BatchTask, ...]:
-        """Those that are sound; the file has the problems of the others."""
+        """The valid tasks; `problems` has those of the others."""
         models: list[tuple[str | None, ModelSource, Given]] = []
         tables: list[_Table] = []
         complete = True

@@ -42,7 +42,7 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class ZooWritten:
-    """What a zoo was written of. models: entries in it. guessed: of these, those with sizes that nobody knows, marked TODO.
+    """A written zoo. models: its entries. guessed: those with unknown sizes, marked TODO.
     skipped: files that are no models that can be read: comments in it."""
 
     path: Path
@@ -88,7 +88,7 @@ def _models_in(folder: Path) -> list[Path]:
 
 
 def _entry(path: Path, base: Path) -> list[str]:
-    """The lines for a model: an entry, or comments that say why there is none. base: that its path is relative to."""
+    """The lines for a model: an entry, or comments that say why there is none. base: the folder of its path."""
     short = os.path.relpath(path, base)
     short = f"./{short}" if short.startswith("~") else short  # which would be a home
     try:

@@ -207,7 +207,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """A path or a name, quoted if it has a newline or the like in it."""
+    """A path or a name, quoted if it has control characters."""
     return text if text.isprintable() else repr(text)
 
 

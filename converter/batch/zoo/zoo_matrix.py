@@ -334,7 +334,7 @@ class VariantMaker:
                 exclusion.given.wrong(what, expected, "correct it, or remove it")
 
     def _axes(self, special: Setting, matrix: ZooMatrix) -> tuple[list[MatrixAxis], list[MatrixAxis]]:
-        """Of the zoo, without those that the model decides itself; and of the model."""
+        """The axes of the zoo, without those that the model sets itself, and those of the model."""
         options = special.options
         own = [axis for axis in matrix.axes.values() if axis.values]
         for axis in own:

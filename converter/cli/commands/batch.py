@@ -183,7 +183,7 @@ def _list(tasks: Sequence[BatchTask], console: Console, *, as_json: bool) -> Non
 
 
 def _needs(task: BatchTask, demand: GpuDemand | None) -> str:
-    """What it takes, with the GPU whatever asks for it, and whether its engine is timed."""
+    """The task's needs in words: CPUs, memory, GPU, time limit, and whether its engine is timed."""
     needs = task.needs
     parts = [f"{needs.cpus:g} cpu{'s' * (needs.cpus != 1)}"]
     parts += [f"{needs.memory_mib} MiB"] if needs.memory_mib is not None else []

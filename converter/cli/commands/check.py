@@ -92,7 +92,7 @@ def _text(analysis: Analysis, *, every_node: bool) -> str:
 
 
 def _outcome(analysis: Analysis) -> str:
-    """Of a model all of whose nodes have a route."""
+    """The outcome for a model whose nodes all have a route."""
     built = analysis.built
     if analysis.refusal:
         return "not convertible: every node has a route, but TensorRT does not build the graph"

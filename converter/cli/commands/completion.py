@@ -50,7 +50,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Of the command and of all below it."""
+    """The actions of the command and of all subcommands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():

@@ -97,7 +97,7 @@ def _located(
     console: Console,
     ready_for: Callable[[PreparedSearch], None],
 ) -> Located | None:
-    """The node that is wrong, for the first set of inputs whose outputs are; None if nobody wants to know.
+    """The wrong node, for the first set of inputs whose outputs are wrong; None if it was not asked for.
 
     Where it was not asked for, what keeps it from being found is a note: the verdict stands.
     """

@@ -39,7 +39,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """All flags that there are not are told at once, before anything that is missing."""
+        """Report all unknown flags at once, before missing arguments."""
         self._words = sys.argv[1:] if args is None else list(args)
         words = self._own_words()
         unknown = [
@@ -94,7 +94,7 @@ class CommandParser(argparse.ArgumentParser):
         raise SystemExit(EXIT_USAGE)
 
     def _own_words(self) -> Sequence[str]:
-        """Those that this parser reads itself, in front of a command of its own if it has any."""
+        """The words for this parser itself, in front of a subcommand if it has any."""
         words = self._words
         end = words.index("--") if "--" in words else len(words)
         if self._subparsers is not None:

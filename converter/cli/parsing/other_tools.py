@@ -11,7 +11,7 @@ from trtsmith.converter.cli.parsing.other_flags import FLAGS, Other, OurWay
 
 @dataclass(frozen=True)
 class ForeignFlag:
-    """tool: whose it is. here: what there is of it here. fix: what to write."""
+    """tool: the tool whose flag it is. here: our counterpart. fix: what to write instead."""
 
     tool: str
     here: str
@@ -44,7 +44,7 @@ def _has(way: OurWay, flags: Sequence[str]) -> bool:
 
 
 def _with_value(words: str, other: Other, value: str) -> str:
-    """VALUE in the words is what was given; without anything given it is other.value, the kind of thing that it is."""
+    """The words with VALUE replaced by the given value, or by its kind, other.value, if none was given."""
     found = re.match(other.take, value) if value and other.take else None
     given = value if not other.take else found[1] if found else ""
     return words.replace("VALUE", given or other.value)

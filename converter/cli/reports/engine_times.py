@@ -32,7 +32,7 @@ _COLUMNS = ("min", "median", "mean", "p90", "p95", "p99")
 
 
 def render(document: Mapping[str, Any], top: int) -> str:
-    """The document for people. top: so many layers are shown."""
+    """The document as text. top: how many layers are shown."""
     parts = [_engine(document), *map(_run, document["runs"])]
     if document["layers"]:
         parts.append(render_layers(document["layers"], top))

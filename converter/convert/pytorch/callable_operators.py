@@ -26,7 +26,7 @@ _CHECKS = frozenset(
         *("_functional_sym_constrain_range_for_size", "_make_dep_token", "lift_fresh_copy"),
     )
 )
-"""Those that torch.export writes down beside the network's own, and of which nothing is left in ONNX."""
+"""Operators that torch.export adds to the network's own, and that leave nothing in ONNX."""
 
 
 @cache

@@ -45,9 +45,9 @@ def calls_of(program: Any) -> tuple[OperatorCall, ...]:
 def translations_for(
     program: Any, given: Mapping[Any, Callable[..., Any]], name: str
 ) -> tuple[dict[Any, Callable[..., Any]], list[Problem]]:
-    """How the program's custom operators become nodes: as the user says, as ours, or as an alias knows them.
+    """Translations of the program's custom operators: the user's, ours, or those of aliases.
 
-    And a problem for each that nobody knows.
+    And a problem for each unknown one.
     """
     table: dict[Any, Callable[..., Any]] = {**torch_ops.translations(), **given}
     problems: list[Problem] = []

@@ -33,7 +33,7 @@ _NUMPYS_OWN: dict[Any, tuple[Any, Any]] = {
 
 
 def export_program(program: Program, folder: Path, given: Translations, progress: Progress) -> ExportedModel:
-    """Write the ONNX model into the folder. ConversionError with all operators that nobody knows, or for what the
+    """Write the ONNX model into the folder. ConversionError with all unknown operators, or for what the
     exporter refuses."""
     progress("exporting to ONNX")
     edges = edges_of(program)

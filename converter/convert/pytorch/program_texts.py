@@ -193,7 +193,7 @@ def _is_name(value: Any) -> bool:
 
 
 def _notes(value: Any) -> dict[str, str]:
-    """Of a node's notes, the names of the modules that it is in, for messages."""
+    """The names of the modules that a node is in, from its notes, for messages."""
     stack = value.get("nn_module_stack") if isinstance(value, Mapping) else None
     return {"nn_module_stack": stack} if isinstance(stack, str) and _STACK.fullmatch(stack) else {}
 

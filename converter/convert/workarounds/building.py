@@ -126,7 +126,7 @@ class _Mending:
             self._left -= time.monotonic() - since
 
     def _that_help(self, reduced: Reduced) -> Iterator[Mitigation]:
-        """Those with which TensorRT builds the nodes that are left, with nodes beside them that have to be written, too."""
+        """The workarounds with which TensorRT builds the remaining nodes, and the neighbours that they change, too."""
         for mitigation in MITIGATIONS:
             for steps in range(MOST_STEPS + 1):
                 model, part = reduced.widened(steps)

@@ -104,7 +104,7 @@ def _write_axes(model: Model) -> None:
 
 
 def _drop_unread(graph: onnx.GraphProto) -> None:
-    """Nodes whose values nobody reads any more; in place."""
+    """Remove nodes whose values are no longer read, in place."""
     wanted = {value.name for value in graph.output}
     kept = []
     for node in reversed(graph.node):

@@ -84,7 +84,7 @@ def make_logger(flavour: Flavour, messages: Listener) -> Any:
 
 
 class _Relay:
-    """Hands what TensorRT logs to whoever listens at the moment."""
+    """Hands TensorRT's messages to the current listener."""
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
@@ -101,7 +101,7 @@ def _process_logger(flavour: Flavour) -> tuple[Any, _Relay]:
 
 
 def request_logger(flavour: Flavour, messages: Listener) -> Any:
-    """The one ILogger of this process, which from now on hands everything to `messages`.
+    """The process's only ILogger, which from now on passes everything to `messages`.
 
     TensorRT keeps the first logger that it is given, whatever builder comes with another one later.
     """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SHOWN = 3
-"""Of a kind so many are told: what changes from one to the next can be seen."""
+"""How many messages of a kind are shown: enough to see what differs between them."""
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\([^)]*\)")
 _NAME = re.compile(r"\S*[/\d]\S*")  # of a node or a tensor, or a number
@@ -24,7 +24,7 @@ class _RepeatedMessage:
 
 
 class Repeats:
-    """Call it with each message, from any thread; `flush` at the end of what they are about."""
+    """Call it with each message, from any thread, and `flush` at the end."""
 
     def __init__(self, tell: Callable[[str], None], shown: int = SHOWN) -> None:
         self._tell, self._shown = tell, shown

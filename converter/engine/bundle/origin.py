@@ -61,7 +61,7 @@ class PrecisionSummary:
 class EngineOrigin:
     """precision: the type that the engine's arithmetic was asked for in.
 
-    fingerprint: of the model's files; "" if nobody says. reduction: None where the precision pass did not run.
+    fingerprint: of the model's files; "" if unknown. reduction: None if the precision pass did not run.
     profiles, values: the shapes of inputs, and the values of shape tensors, by which its graph was decided.
     float_lstm: whether it was converted with --float-lstm.
     """
@@ -114,7 +114,7 @@ def _ranges(profile: Any) -> dict[str, ShapeRange]:
 
 
 def _precision(entry: Any) -> str:
-    """What the precision pass reports, or the type alone; float32 where nobody asked for another one."""
+    """The precision pass's report, or the type alone; float32 if no precision was asked for."""
     return str(entry["precision"] if isinstance(entry, dict) else entry or "float32")
 
 

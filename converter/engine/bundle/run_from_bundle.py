@@ -56,7 +56,7 @@ def request_for(
     """How to run ENGINE, by the manifest beside it: which TensorRT, which plugin libraries, which casts at the edges.
 
     plugins: libraries of the user's, in addition. One that has the name of a library of the manifest stands for it.
-    embedded_plugins: load what libraries are inside the engine although no manifest says that there are some.
+    embedded_plugins: load the libraries inside the engine even if no manifest lists them.
     A library runs code of its own, so one is loaded only if it is named in the manifest, with its hash, or here.
     Without a manifest only `plugins` and `flavour` hold.
 

@@ -119,7 +119,7 @@ def largest_batch(facts: Facts, options: TritonOptions) -> int:
 
 
 def _first_range(facts: Facts, tensor: EngineTensor) -> tuple[int, int]:
-    """(smallest, largest) first dimension of an input in the first profile; (0, 0) for none that could be a batch."""
+    """(smallest, largest) first dimension of an input in the first profile; (0, 0) if it cannot be a batch."""
     profile = facts.profiles[0].get(tensor.name) if facts.profiles else None
     if profile is None or tensor.is_shape_tensor or profile.values or not profile.min:
         return 0, 0

@@ -145,7 +145,7 @@ class _Worker:
         return [json.loads(line) for line in lines if line]
 
     def finish(self, limit_s: float) -> None:
-        """Tell it that there are no more requests, and wait for its end. ChildDied unless its exit code is 0."""
+        """Close the worker's requests and wait for its exit. ChildDied unless its exit code is 0."""
         os.truncate(self.log_path, 0)
         self.phase = "ending"
         self._limit(limit_s)
@@ -170,7 +170,7 @@ class _Worker:
             self.requests = -1
 
     def death(self, *, timed_out: bool) -> ChildDied:
-        """How it ended, once its pipe is closed or its time is up."""
+        """How the worker ended, after its pipe closed or its time was up."""
         if timed_out:
             end_session(self.process)
             how = f"did not finish within {self.limit_s:g} s"
@@ -182,7 +182,7 @@ class _Worker:
         return ChildDied(describe_exit(code), self.phase, self.said(), timed_out=False, code=code)
 
     def said(self) -> str:
-        """What it and its libraries printed since its last request came."""
+        """What the worker and its libraries printed since the last request."""
         return self.log_path.read_text(errors="replace")
 
 
@@ -240,7 +240,7 @@ class Pool:
         self._folder.cleanup()
 
     def processes(self) -> list[int]:
-        """The workers that there are now, for whoever watches them from another thread."""
+        """The current workers, for observers in other threads."""
         return [worker.process.pid for worker in list(self._workers)]
 
     def restart(self) -> None:
@@ -257,7 +257,7 @@ class Pool:
             self.restart()
 
     def start(self) -> Payload:
-        """Start a worker if there is none that can be asked; what its setup answered. Raises as `ask` does."""
+        """Start a worker if none is ready, and return the answer of its setup. Raises as `ask` does."""
         self._forget_failure()
         if not self._in(_State.IDLE):
             self._begin()

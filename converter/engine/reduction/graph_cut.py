@@ -242,7 +242,7 @@ class _Cutting:
     def _outputs(
         self, whole: onnx.ModelProto, graph: onnx.GraphProto, read: Collection[str]
     ) -> list[onnx.ValueInfoProto]:
-        """What no node of the cut reads."""
+        """The values that the cut makes and none of its nodes reads."""
         declared = {value.name: value for value in whole.graph.output}
         found = []
         for node in graph.node:

@@ -14,7 +14,7 @@ Tried = Callable[[Sequence[Nodes]], Nodes | None]
 """The first of some sets that fails, as it was tried, which may be larger or smaller; None where none does."""
 
 SMALL = 24
-"""From so many nodes on down, parts are removed instead of windows being looked at: what fails may be in several places."""
+"""With this many nodes or fewer, parts are removed instead of trying windows: the failure may need several places."""
 
 
 def size(nodes: Nodes) -> int:
@@ -32,7 +32,7 @@ def narrowed(
     """The shortest run of consecutive nodes that fails: by halves, and then from either end by binary search.
 
     What fails is taken to fail in a longer run, too. bodies: nodes inside others, which come with these; whole: gives nodes
-    with their bodies. small: from so many nodes on down no halves are tried.
+    with their bodies. small: with this many nodes or fewer no halves are tried.
     """
     while (count := len(ordered := sorted(nodes - bodies))) > small:
         starts = dict.fromkeys((count // 2, 0, count // 4))
@@ -89,7 +89,7 @@ def thinned(
 
 
 def around(named: Nodes, neighbours: Callable[[Nodes], set[int]], most: int) -> Iterator[Nodes]:
-    """Some nodes, and these with those beside them in 1, 2, 4 and so many steps, up to `most`."""
+    """The nodes, then the nodes with their neighbours within 1, 2, 4, ... steps, up to `most`."""
     nodes, steps = named, 0
     while nodes and len(nodes) <= most:
         yield nodes

@@ -28,7 +28,7 @@ class NumberedNode:
 
 @dataclass(frozen=True, eq=False)
 class NodeTable:
-    """Of a model's main graph. Constant nodes have no number: they come along with those that read them."""
+    """The nodes of a model's main graph. Constant nodes have no number: they go with the nodes that read them."""
 
     model: Model
 

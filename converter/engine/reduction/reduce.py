@@ -39,7 +39,7 @@ MOST_AROUND = 200
 """Nodes beside those that a message names that are tried together."""
 
 SIZES_SHARE = 5
-"""One part in so many of the time is for a run in onnxruntime, where sizes cannot be inferred."""
+"""The divisor of the time for a run in onnxruntime, where sizes cannot be inferred."""
 
 QUICKEST_LEVEL = 0
 """The builder's optimisation level in which most failures are there, too."""

@@ -22,13 +22,13 @@ from trtsmith.converter.model.errors import BuildRefused
 TRIAL_WORKER = "trtsmith.converter.engine.reduction.trial_worker"
 
 JOBS = 2
-"""Trials at a time, where there are so many processors."""
+"""The most trials at a time, if there are as many processors."""
 
 SHORTEST_S = 2.0
 """The time that a trial gets at the least. TensorRT-RTX builds 100 small nodes in 0.3 s, and refuses most graphs sooner."""
 
 SLOWER = 4.0
-"""A trial gets so many times what the last failure took: one that takes longer does not fail in that way."""
+"""A trial's time limit in durations of the last failure: one that takes longer does not fail in that way."""
 
 
 _PLACE = re.compile(r"\b([\w.]+\.(?:cpp|h|hpp|cc)):+(?:\w+:+)?(\d+)")

@@ -31,7 +31,7 @@ class ValueSizes:
     """What is known of the values of a graph.
 
     types:  with symbolic dimensions, as the graph itself says them.
-    shapes: by value, one for each corner; a value that is missing has a size that nobody knows.
+    shapes: by value, one for each corner; a missing value has an unknown size.
     fixed:  values that the sizes of inputs decide, one for each corner: shapes, and what is computed of them.
     Corners are min, opt and max of each profile, in order; one corner without a profile.
     """
@@ -41,7 +41,7 @@ class ValueSizes:
     fixed: Mapping[str, tuple[np.ndarray, ...]]
 
     def profile(self, name: str, index: int) -> Profile:
-        """Of an input that takes the place of the value, in the profile of that number."""
+        """The sizes, in the profile of that number, of an input that replaces the value."""
         low, usual, high = self._corners(self.shapes[name], index)
         return Profile(
             tuple(map(min, zip(low, usual, high, strict=True))),

@@ -37,7 +37,7 @@ class DeviceError(Exception):
 
 
 class Memory:
-    """A block of memory that is freed when nobody refers to it any more."""
+    """A block of device memory, freed with its last reference."""
 
     def __init__(self, device: Device, pointer: int, size: int, free: Callable[[int], Any]) -> None:
         self.pointer = pointer
@@ -105,7 +105,7 @@ class Device:
             self.threads.index = self.index
 
     def allocate(self, size: int) -> Memory:
-        """Allocates memory aligned for every type, with cuMemAlloc: freeing it waits for whoever still reads it, in this
+        """Allocate memory aligned for every type, with cuMemAlloc: freeing it waits for pending readers, in this
         library or another, which memory of a stream-ordered pool does not."""
         driver = self._driver
         size = max(size, _SMALLEST)
@@ -239,7 +239,7 @@ class Device:
     def view(self, value: object, stream: Stream | None) -> Any:
         """An array of another library as cuda-core's StridedMemoryView, by DLPack or __cuda_array_interface__.
 
-        stream waits for the array's producer; None: nobody waits. Raises what the library or cuda-core raises for
+        stream waits for the array's producer; None: no waiting. Raises what the library or cuda-core raises for
         what is no array.
         """
         return self._views.from_any_interface(value, -1 if stream is None else stream.handle)

@@ -50,7 +50,7 @@ class ConvertedEngine(Protocol):
 
     @property
     def calling(self) -> Mapping[str, Any] | None:
-        """How the module is called."""
+        """The calling convention of the module."""
 
     @property
     def built(self) -> Any:
@@ -88,7 +88,7 @@ class Calling:
 
     @staticmethod
     def of_engine(inputs: Sequence[str]) -> Calling:
-        """Of an engine that was no module: its inputs in order, or by name."""
+        """The calling convention of an engine that was not a module: its inputs in order, or by name."""
         return Calling(tuple({"tensor": name} for name in inputs), {}, tuple(inputs), None)
 
     def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -187,7 +187,7 @@ def import_or_refuse(name: str, device: Device, value: object, stream: Stream | 
 
 
 class Binder:
-    """Gives each input of a session its array, and lets the session's stream wait for whoever made the arrays."""
+    """Binds arrays to a session's inputs, and makes the session's stream wait for their producers."""
 
     def __init__(self, inputs: tuple[Input, ...], device: Device, stream: Stream) -> None:
         self._inputs = inputs

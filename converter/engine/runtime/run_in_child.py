@@ -71,7 +71,7 @@ def describe_engine(request: RunRequest, on_progress: Progress | None = None) ->
 
 
 def death_problem(death: ChildDied, request: RunRequest) -> Problem:
-    """What it means that a process which had this engine loaded died, or ran out of time."""
+    """The problem to report when a process that had this engine loaded died or timed out."""
     words = build_log.tail(death.log)
     libraries = ", ".join(map(str, request.plugin_libraries))
     if death.timed_out:

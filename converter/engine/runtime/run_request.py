@@ -29,8 +29,8 @@ class RunRequest(PlainData):
     timeout_s:     for the whole child process.
     profile:       the optimization profile to run with.
     embedded_plugins: let TensorRT load plugin libraries that are inside the engine: they run code of their own.
-    built_version: of the TensorRT that built the engine, such as "1.7.1.116"; "" where nobody says.
-    targets:       the GPUs that it was built for, ("sm86",); () where nobody says.
+    built_version: of the TensorRT that built the engine, such as "1.7.1.116"; "" if unknown.
+    targets:       the GPUs that it was built for, ("sm86",); () if unknown.
     """
 
     engine_path: Path

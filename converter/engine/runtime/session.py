@@ -94,7 +94,7 @@ class Session:
         numpy (also in the model's types, see `io_types`) or what numpy takes; copied. Inputs whose values decide
         shapes end in host memory wherever they come from.
         synchronise: wait for the GPU. Without it the outputs are ready when `stream` is; DLPack and
-        `__cuda_array_interface__` tell that to whoever takes them. Until then the inputs must stay as they are, and
+        `__cuda_array_interface__` tell that to their consumers. Until then the inputs must stay as they are, and
         PyTorch's allocator must not get their memory back. What still reads the outputs of the last run, on another
         stream than the one that the inputs come from, has to be waited for before the next one.
 

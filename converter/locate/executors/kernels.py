@@ -33,7 +33,7 @@ class PluginKernels(Protocol):
 
 
 class OnKernels:
-    """An executor over the kernels of a library. Plugin nodes inside subgraphs are expanded: nobody calls them there."""
+    """An executor over the kernels of a library. Plugin nodes in subgraphs are expanded, as the host cannot call those."""
 
     name = "the plugins' kernels, with onnxruntime for the other nodes"
     types = COMPARABLE

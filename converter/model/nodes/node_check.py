@@ -192,7 +192,7 @@ def _of_function(function: onnx.FunctionProto) -> _Takes:
 
 @cache
 def _signature(domain: str, op_type: str, version: int) -> _Takes | None:
-    """None of an operator that nobody knows, or not in that version."""
+    """The operator's schema; None for an operator that is unknown, or not in that version."""
     schema = _schema(domain, op_type, version)
     if schema is None or schema.deprecated:
         return None

@@ -36,7 +36,7 @@ def check_form(text: str) -> None:
 
 
 def _unmixed(text: str) -> str:
-    """The flags that a mix of the two ways was meant to be; "" for what is no mix, or none that one can read."""
+    """The flags that a mix of the two notations was meant to be; "" for anything else."""
     wrong = (
         _RANGE_AFTER_COLON.search(text) is not None
         if is_trtexec_form(text)

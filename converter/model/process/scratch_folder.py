@@ -20,9 +20,9 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ScratchFolder:
-    """A new folder that nobody else can read, for a `with` block or until `cleanup`.
+    """A new folder that only this user can read, for a `with` block or until `cleanup`.
 
-    kind: what it is for, in small letters, which is in its name. parent: None: where temporary files are.
+    kind: its purpose in lower case, a part of its name. parent: None for the folder of temporary files.
     """
 
     def __init__(self, kind: str, parent: Path | None = None) -> None:

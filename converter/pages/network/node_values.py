@@ -65,7 +65,7 @@ class PicturedNetwork:
         ]
 
     def times(self, layers: Iterable[Mapping[str, Any]]) -> dict[int, list[Any]]:
-        """By entry [milliseconds, nodes in the layer]: a fused layer's time is shared out evenly, as nobody knows better."""
+        """By entry [milliseconds, nodes in the layer]: a fused layer's time is divided evenly among its nodes."""
         found: dict[int, list[Any]] = {}
         for layer in layers:
             nodes = {self.by_node[name] for name in layer["nodes"] if name in self.by_node}

@@ -108,7 +108,7 @@ _PREPARE: Mapping[str, Callable[[TorchSubject], Run]] = {
 
 @contextmanager
 def time_box(seconds: float) -> Iterator[None]:
-    """Raises NotAvailableError in the body after so many seconds. Only the main thread can be interrupted."""
+    """Raise NotAvailableError in the body after this many seconds. Only the main thread can be interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

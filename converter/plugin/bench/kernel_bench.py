@@ -149,7 +149,7 @@ def measure(
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Time everything. save: gets the document after each row, so that what is ended early keeps what it has.
+    """Time everything. save: gets the document after each row, so that an interrupted run keeps its rows.
 
     Raises PluginError where our kernel fails.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from trtsmith.importers.opdef import OpDef, Shapes, Work
 
 FLUSHES = 3
-"""Between two runs on the same memory, others touch so many times the L2 cache."""
+"""How many times the L2 cache is overwritten between two runs on the same memory."""
 
 MOST_SETS = 512
 

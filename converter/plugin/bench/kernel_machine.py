@@ -31,7 +31,7 @@ class TorchBench:
         torch.backends.cudnn.benchmark = True  # cuDNN's best algorithm, not its first guess
 
     def creator(self, plugin: str) -> Creator:
-        """That of a plugin, by name, in the first library that has it. LookupError if none has."""
+        """The creator of that plugin, from the first library that has it. LookupError if none has."""
         having = [x for x in self._libraries if any(c.info.name == plugin for c in x.creators)]
         return (having or self._libraries)[0].creator(plugin)
 

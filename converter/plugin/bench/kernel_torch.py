@@ -179,7 +179,7 @@ def tf32(allowed: bool) -> Iterator[None]:
 
 
 def _unwritten(dtype: str) -> float:
-    """What no result is: a NaN, or the least integer."""
+    """A value that no kernel computes: NaN, or the least integer."""
     given = getattr(torch, dtype)
     return math.nan if given.is_floating_point else torch.iinfo(given).min
 

@@ -201,7 +201,7 @@ def _known(
 
 
 def missing_fields_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """It is not created without one of its fields."""
+    """The creator refuses a collection without one of the fields."""
     case, fields = _known(session, case)
     required = [field for field in fields if field.name not in case.optional_fields]
     if not required:
@@ -213,7 +213,7 @@ def missing_fields_refused(session: CreatorUnderTest, case: ContractCase | None)
 
 
 def unknown_field_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """It is not created with a field that it does not have."""
+    """The creator refuses an unknown field."""
     if case is None:
         raise NotTestableError("no case is known: its right fields are not known")
     extra = EncodedField("no_such_field", "int32", bytes(4), 1)
@@ -222,7 +222,7 @@ def unknown_field_refused(session: CreatorUnderTest, case: ContractCase | None) 
 
 
 def wrong_types_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """It is not created with a field of another type."""
+    """The creator refuses a field of another type."""
     _, fields = _known(session, case)
     for i, field in enumerate(fields):
         # As many bytes as any reader of the right length takes, so that a lenient plugin reads no foreign memory.
@@ -234,7 +234,7 @@ def wrong_types_refused(session: CreatorUnderTest, case: ContractCase | None) ->
 
 
 def wrong_lengths_refused(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """It is not created with a field of another length."""
+    """The creator refuses a field of another length."""
     case, fields = _known(session, case)
     fixed = [field for field in fields if field.name not in case.variable_fields and field.type != "char"]
     if not fixed:

@@ -15,7 +15,7 @@ from trtsmith.converter.plugin.host.plugin_values import State
 
 
 def any_order(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """Fields come in the order of a node's attributes, which is that of whoever wrote the model."""
+    """The creator takes fields in any order: they come in the order of the node's attributes."""
     fields = session.fields(case)
     if len(fields) < 2:
         raise session.too_few_fields(fields)

@@ -60,7 +60,7 @@ def clone_independence(session: CreatorUnderTest, case: ContractCase | None) -> 
 
 
 def context_life(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """It is restored, initialised, attached, told its shapes and terminated, as by an engine and its context."""
+    """The plugin is restored, initialised, attached, configured and terminated, as by an engine and its context."""
     with session.configured(case) as plugin:
         state = plugin.serialize()
     with session.creator.deserialize(state) as restored:

@@ -15,7 +15,7 @@ from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype
 from trtsmith.converter.plugin.host.size_tensors import as_enqueued, described
 
 Allocate = Callable[[int], int]
-"""Device memory of so many bytes; its address."""
+"""Allocate this many bytes of device memory, and return the address."""
 
 
 @dataclass(frozen=True)

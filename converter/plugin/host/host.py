@@ -237,7 +237,7 @@ class PluginLibrary:
         self.call("library_ask_again", self._handle, finder, where=str(self.path))
 
     def creator(self, name: str, version: str | None = None) -> Creator:
-        """The creator of that plugin name; raises PluginError naming those that there are."""
+        """The creator with that plugin name. PluginError, which lists the names, if none has it."""
         for creator in self.creators:
             if creator.info.name == name and version in (None, creator.info.version):
                 return creator

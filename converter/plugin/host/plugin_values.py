@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One field as a creator lists it. length is what the creator says, often only a hint; data: its default."""
+    """One field as a creator lists it. length: as listed, often only a hint. data: the default."""
 
     name: str | None
     type: str

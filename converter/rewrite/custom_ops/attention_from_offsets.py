@@ -143,7 +143,7 @@ def _has(port: str) -> bool:
 
 
 def _replace(part: gs.Graph, node: gs.Node, new: list[gs.Node], kept: set[int]) -> None:
-    """The new nodes in the node's place; what nobody needs any more goes."""
+    """Replace the node by the new nodes, and remove what is unused then."""
     index = next(i for i, other in enumerate(part.nodes) if other is node)
     part.nodes[index : index + 1] = new
     own = {id(other) for other in part.nodes}

@@ -180,7 +180,7 @@ def _stride(atom: Atom) -> float:
 
 
 def _target(origin: gs.Tensor, sizes: Sequence[Size]) -> tuple[int, ...]:
-    """Of a Reshape: one size may follow from the others."""
+    """The target shape of a Reshape; one size may follow from the others."""
     target = tuple(-1 if size.symbols else size.number for size in sizes)
     if target.count(-1) > 1:
         raise UnprovedError(

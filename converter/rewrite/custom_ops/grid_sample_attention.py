@@ -78,7 +78,7 @@ def _name(node: gs.Node) -> str:
 
 
 def _dead_without(end: gs.Node, chain: Chain, match: Match, own: set[int], kept: set[int]) -> list[gs.Node]:
-    """The nodes that nobody needs once the plugin makes the output of `end`. UnprovedError if the chain needs to stay.
+    """The nodes that are unused once the plugin makes the output of `end`. UnprovedError if the chain is read elsewhere.
 
     own: ids of the nodes of this graph; kept: ids of its outputs.
     """

@@ -124,7 +124,7 @@ def _model_of(scope: Scope, nodes: Sequence[Node], names: dict[Node, str]) -> on
 
 
 def _wanted(node: Node) -> list[str]:
-    """The outputs that somebody reads; all of them if nobody reads any."""
+    """The outputs that are read; all of them if none is."""
     made = [name for name in node.outputs if name]
     return [name for name in made if node.scope.whole.used[name] > 0] or made
 
@@ -157,7 +157,7 @@ def _take_over(scope: Scope, nodes: Iterable[tuple[Node, bool]], made: onnx.Grap
 
 
 def _needed(made: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
-    """The nodes without which a wanted value is not made, last first: an alias makes outputs that nobody may read."""
+    """The nodes that the wanted values need, last first: an alias also makes outputs that are never read."""
     needed = []
     for node in reversed(made.node):
         if wanted.isdisjoint(node.output) or (node.op_type == "Constant" and not node.domain):

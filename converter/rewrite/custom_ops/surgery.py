@@ -97,7 +97,7 @@ def value_names(graph: gs.Graph) -> set[str]:
 def with_fresh_names(
     protos: Iterable[onnx.NodeProto], own: Container[str], taken: set[str]
 ) -> list[onnx.NodeProto]:
-    """Nodes whose new values (those not in `own`) have names that are not in `taken`, which grows by them."""
+    """The nodes with new values (those not in `own`) renamed to names outside `taken`, which takes them in."""
     renamed: dict[str, str] = {}
     result = []
     for proto in protos:

@@ -169,7 +169,7 @@ class NodeView:
         return any(a.name == attribute for a in self.proto.attribute)
 
     def own(self, *names: str) -> dict[str, Any]:
-        """Those of the node's own attributes that have these names, and that its operator has in its opset."""
+        """The node's attributes with these names, if its operator has them in its opset."""
         known = schema_attributes(self.domain, self.op_type, self.version)
         return {n: self.attributes[n] for n in names if self.given(n) and (known is None or n in known)}
 

@@ -46,7 +46,7 @@ _PORTS = {("", "Conv"): _ConvPorts(1, 2), ("", "ConvTranspose"): _ConvPorts(1, 2
 
 
 def _conv_ports() -> dict[tuple[str, str], _ConvPorts]:
-    """Of every convolution by domain and op_type: ONNX's, and the plugins whose definitions say where filters are."""
+    """The filter inputs of every convolution, by domain and op_type: ONNX's, and those of plugins by their definitions."""
     return _PORTS | {
         (PLUGIN_NAMESPACE, op.name): _plugin_ports(op, op.filters)
         for op in operators()

@@ -30,7 +30,7 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stas
 def emulated(model: Model, unrounded: Collection[str] = ()) -> Model:
     """The model with every float16 and bfloat16 value held in float32, rounded. Itself if it has none.
 
-    Inputs and outputs of those types are float32 too: whoever feeds them rounds, and the results are rounded.
+    Inputs and outputs of those types are float32 too: the caller rounds the inputs, and the results are rounded.
     unrounded: values that only look like float16: sums whose error is still to be added (sum_noise.py).
     """
     model = infer_shapes(model)

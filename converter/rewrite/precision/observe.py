@@ -70,7 +70,7 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
 def _magnitude(
     name: str, results: Mapping[str, str], known: Mapping[str, str], names: FreshNames
 ) -> list[onnx.NodeProto]:
-    """max |x| over the finite elements; a zero joins them, so that there is one even of an empty tensor."""
+    """max |x| over the finite elements and zero, so that an empty tensor has one."""
     result = results[name]
     steps = ("size", "flat", "with_zero", "finite", "counted")
     size, flat, joined, finite, counted = (names.value(f"{result}/{step}") for step in steps)

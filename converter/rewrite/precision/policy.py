@@ -62,7 +62,7 @@ HEAVY = frozenset(
 """Operators for whose sake one reduces precision."""
 
 GEOMETRY = 4
-"""A MatMul that sums at most so many products turns points or rays by a matrix: it is no layer, and follows."""
+"""A MatMul that sums at most this many products transforms points or rays: it is not a layer, and follows."""
 
 POSITIONS: Mapping[str, tuple[int, ...]] = {"GridSample": (1,), "RoiAlign": (1,), "MaxRoiPool": (1,)}
 """Inputs that say where to read: a rounded position reads something else."""

@@ -30,7 +30,7 @@ from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
 from trtsmith.converter.rewrite.types import IoType
 
 MARGIN = 2.0
-"""Values may be so many times larger on other inputs than on those that were tried."""
+"""By how much larger values may be on other inputs than on those that were tried."""
 
 _QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 

@@ -81,7 +81,7 @@ def assign(
 def _wishes_ahead(
     chosen: list[Node], ports: Mapping[Node, Ports], judged: Mapping[Node, Judgement], flow: Flow
 ) -> dict[Node, Wish]:
-    """What a node's readers want of it, through those that may be in either type: reduced if any does; EITHER: nobody."""
+    """The type that a node's readers want, through nodes that take either: reduced if any does, EITHER if none cares."""
     ahead: dict[Node, Wish] = {}
     for node in reversed(chosen):
         wish = judged[node].wish

@@ -84,7 +84,7 @@ def with_float16_sums(
 
 
 def noise_of(count: int) -> float:
-    """Noise of a sum of so many products, by the root mean square of results, without the last rounding: the result's."""
+    """Noise of a sum of this many products, relative to the root mean square of the results, without their own rounding."""
     variance = count / (2 * _AT_ONCE) + 0.5 - 1.0
     return float(ROUNDING * np.sqrt(max(variance, 0.0)))
 

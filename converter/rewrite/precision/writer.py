@@ -214,7 +214,7 @@ class PrecisionWriter:
                 scope.set_result(position, held)
 
     def _drop_unread(self) -> None:
-        """Casts to float32 that nobody reads any more, and constants that are read in the reduced type alone."""
+        """Remove unread Casts to float32, and constants that are read in the reduced type alone."""
         for place in self._lazy:
             scope, name = place
             if place not in self._asked and self._made_as.get(place, "") not in ("", name):

@@ -59,7 +59,7 @@ class KnownValue:
 
     @property
     def followed(self) -> int:
-        """How many elements were looked at; none of a constant whose elements nobody asked for."""
+        """How many elements were read; none of a constant whose elements were never asked for."""
         asked = self.given is not None and (self.given.dtype == object or "items" in self.__dict__)
         return self.given.size if asked and self.given is not None else 0
 
@@ -99,7 +99,7 @@ def numbers(exprs: Sequence[SizeExpr]) -> tuple[int, ...] | None:
 
 
 def few(sizes: Sequence[int] | None) -> bool:
-    """Whether so many elements are followed. numpy's product wraps around."""
+    """Whether this many elements are tracked. numpy's product wraps around."""
     return sizes is not None and prod(sizes) <= MOST_ITEMS
 
 

@@ -65,7 +65,7 @@ class OperatorView:
         return self.input(index).exprs()
 
     def elem_type(self, index: int = 0) -> int:
-        """Of an output, as inference has it; of the first input where that has nothing."""
+        """The element type of an output, as inferred; that of the first input otherwise."""
         name = self.node.outputs[index] if index < len(self.node.outputs) else ""
         return (self.node.scope.elem_type(name) if name else 0) or self.input(0).elem_type
 
@@ -77,7 +77,7 @@ class OperatorView:
         return self.algebra.fresh((id(self.node), hint), low, high)
 
     def sizes(self, count: int, output: int = 0) -> Dims:
-        """Of a value with so many dimensions; too many are a ValueError, and nothing is known."""
+        """The sizes of a value with this many dimensions. ValueError for too many: nothing is known then."""
         if count > MOST_DIMENSIONS:
             raise ValueError(count)
         return tuple(self.size((output, axis)) for axis in range(count))
@@ -106,5 +106,5 @@ Propagations = Mapping[str, Propagation]
 
 
 def normal_axis(axis: int, rank: int) -> int | None:
-    """An axis counted from the front; None if there is none of that number."""
+    """An axis counted from the front; None if it is out of range."""
     return axis % rank if -rank <= axis < rank else None

@@ -30,7 +30,7 @@ def _like_the_first(v: OperatorView) -> Sequence[KnownValue]:
 
 
 def _same_elements(v: OperatorView) -> Sequence[KnownValue]:
-    """Of floats only the integers are followed, and these are what they are rounded to."""
+    """Pass the elements through: the only floats that are tracked are whole, and rounding keeps those."""
     first = v.input(0)
     return [known(v.elem_type(), first.dims, first.items)]
 

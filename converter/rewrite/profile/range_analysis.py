@@ -36,7 +36,7 @@ from trtsmith.converter.rewrite.profile.windows import WINDOWS
 _PROPAGATIONS: Propagations = {**POINTWISE, **RESHAPING, **SELECTING, **SLICING, **WINDOWS}
 
 _UNSOUND = (ValueError, TypeError, IndexError, ArithmeticError, LookupError, AttributeError)
-"""What a node raises whose attributes or constants are none that the operator takes: nothing is known of its outputs."""
+"""What an invalid node raises, of wrong attributes or constants: nothing is known of its outputs."""
 
 _MOST_ROUNDS = 4
 """Of a loop's body, until what its states have in common is found; then nothing is said of them."""
@@ -67,7 +67,7 @@ class RangeAnalysis:
         self._run(graph.root, {name: self._given(graph.root, name) for name in graph.root.inputs})
 
     def of(self, scope: Scope, name: str) -> KnownValue:
-        """Of a value that a node of the graph can read."""
+        """The known range of a value that a node of the graph can read."""
         holder = scope.holder(name) if name else None
         if holder is None:
             return UNKNOWN
@@ -146,7 +146,7 @@ class RangeAnalysis:
         ]
 
     def _forget(self, scopes: Sequence[Scope]) -> None:
-        """What is known inside of graphs that nobody looks at with what now holds outside."""
+        """Forget what is known of these subgraphs, and of those inside them."""
         for scope in scopes:
             if self.known.pop(scope, None) is not None:
                 for node in scope.nodes:

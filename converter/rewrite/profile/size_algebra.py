@@ -12,7 +12,7 @@ from functools import reduce
 from math import gcd
 
 MOST = 2**31 - 1
-"""The largest dimension that TensorRT has, and the bound of one of which nothing else is known."""
+"""The largest dimension of TensorRT, which bounds otherwise unknown ones."""
 
 _FAR = 2**64
 """No integer type reaches beyond; expressions that do are given up."""

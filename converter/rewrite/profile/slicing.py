@@ -65,7 +65,7 @@ def _sliced(
 
 
 def _bound(v: OperatorView, size: SizeExpr, at: SizeExpr) -> SizeExpr | None:
-    """Where along an axis of that size a slice begins or ends: from the end where negative, and cut to what is there."""
+    """The bound of a slice along an axis of that size: counted from the end if negative, and clamped."""
     if at.low >= 0:
         return size if at.low >= _FAR else v.algebra.smaller(at, size)
     if at.high < 0:

@@ -101,7 +101,7 @@ IN_ONNX_TYPES = frozenset(
         "QuantizeLinear",
     }
 )
-"""Operators to which the type itself is what counts: they keep their types, and have rules of their own."""
+"""Operators that depend on the type itself: they keep their types, and have rules of their own."""
 
 TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "stash_type", "to"})
 """Attributes that hold an element type."""

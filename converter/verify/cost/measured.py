@@ -145,7 +145,7 @@ class QuantizedLayers:
         return model
 
     def alone(self, name: str) -> Model:
-        """The graph with all layers but this one in float32; Q/DQ that nobody reads any more stay. "": with all of them."""
+        """The graph with all layers but this one in float32; unread Q/DQ nodes stay. "": all layers."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self._model.proto)
         held = {tensor.name for tensor in proto.graph.initializer}

@@ -15,7 +15,7 @@ _OFF = -10000.0
 """What a mask adds to the scores of keys that do not count: every float type holds it, and exp() of it is 0."""
 
 _ANY_INTEGER = 10
-"""Whole numbers of which nothing is known are below this."""
+"""The bound of whole numbers of unknown meaning."""
 
 Shape = tuple[int, ...]
 

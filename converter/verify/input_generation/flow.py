@@ -33,7 +33,7 @@ _SEVERAL = 8  # inputs that one value may come from
 
 
 def input_meanings(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, InputValues]:
-    """Finds what the values of each graph input mean; inputs of which nothing is known are left out.
+    """Finds what the values of each graph input mean; inputs of unknown meaning are left out.
 
     shapes: of the inputs, so that tables have a known number of rows.
     """

@@ -15,7 +15,7 @@ from trtsmith.importers.registry import normalise_domain
 
 @dataclass(frozen=True)
 class InputFlow:
-    """How an input reaches a value: by movements of its elements, and as scale * element + shift.
+    """The way from an input to a value: moves of its elements, and scale * element + shift.
 
     alone: no other tensor was added on the way.
     """

@@ -9,7 +9,7 @@ from trtsmith.converter.verify.input_generation.flow_view import InputOperand
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
 
 ADDENDS = 4
-"""An index that is computed from several inputs, as y * width + x, is the sum of up to so many."""
+"""How many inputs an index may be computed from, as y * width + x is."""
 
 Rule = Callable[[InputOperand], InputValues | None]
 

@@ -62,7 +62,7 @@ def _chosen(operand: InputOperand) -> InputValues | None:
 
 
 def _multiplied(operand: InputOperand) -> InputValues | None:
-    """A mask in (1 - mask) * -10000 and the like."""
+    """A mask that is multiplied, as in (1 - mask) * -10000."""
     number = operand.constant(1 - operand.position)
     if number is None or number.size != 1 or not _flags(operand):
         return None

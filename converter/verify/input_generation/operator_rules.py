@@ -14,7 +14,7 @@ from trtsmith.importers.registry import find_aliases
 Rule = Callable[[InputOperand], InputValues | None]
 
 _PIXELS = 640.0
-"""Width and height of an image of which nobody says how large it is: what detectors are exported for."""
+"""Width and height of an image of unknown size: what detectors are exported for."""
 
 
 def meaning_of(operand: InputOperand) -> InputValues | None:

@@ -8,7 +8,7 @@ from importlib import resources
 import numpy as np
 
 LEAST_SIDE = 28
-"""Pixels from which on an input is taken for an image: MNIST has so many."""
+"""The least pixels of an input that is taken for an image: MNIST's number."""
 
 _SMALLEST = 0.6
 """Side of the smallest cut-out, over that of the picture."""

@@ -12,7 +12,7 @@ from trtsmith.converter.verify.meaning.ties import Scores
 from trtsmith.converter.verify.noise import SIGMAS
 
 SAME = 0.5
-"""Rows match from this overlap of boxes on, as COCO has it; without boxes up to so many standard deviations apart."""
+"""Rows match from this overlap of boxes on, as COCO has it; without boxes, up to this many standard deviations apart."""
 
 _HERE = 1e-4
 """Boxes whose corners are as near, for the largest coordinate, are in one place: those without an area overlap nothing."""
@@ -23,7 +23,7 @@ _MOST = 100_000_000
 
 @dataclass(frozen=True)
 class Columns:
-    """Which of a row's numbers is what. box: the first of four, corners or (`centres`) a centre and a size. -1: none."""
+    """The columns of a row by meaning. box: the first of four, corners or (`centres`) a centre and a size. -1: none."""
 
     box: int = -1
     score: int = -1
@@ -313,7 +313,7 @@ class RowsExplained:
         return any(abs(score - limit) <= self._room() for limit in self.one.limits)
 
     def _at_cut(self, image: int, score: float, most: float) -> bool:
-        """Whether a row of this score is chosen or not as rounding decides: the next one is as good."""
+        """Whether rounding decides if a row of this score is chosen, as the next row is as good."""
         if self.order is None or self.pool is None:
             return False
         pool, chosen = np.sort(self.pool[image])[::-1], self.order.values.shape[1]
@@ -380,7 +380,7 @@ class RowsExplained:
         return max(4 * bound / max(float((box[2:] - box[:2]).min()), 1e-9), 1e-3)
 
     def _limit(self, image: int, row: int) -> float:
-        """The overlap from which on a row suppresses another, within rounding; none where nobody says."""
+        """The overlap from which a row suppresses another, within rounding; None where the graph does not say."""
         return 2.0 if self.one.overlap is None else self.one.overlap - self._loose(image, row)
 
     def _near(

@@ -32,14 +32,14 @@ _COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
 
 @dataclass(frozen=True)
 class Selection:
-    """How an output was selected. Values are named as in the model; "" where there is none.
+    """A selection behind an output. Values have the model's names, or "" if missing.
 
     kind:    one of tolerances.KINDS.
     scores:  the value by which it is decided: along `axis` for classes and rankings. against: of a set, the value that
         `scores` are compared with. order: of rows, the scores of those that were chosen, in their order.
     boxes:   of boxes that overlap, the candidates. centres: whether these are centres and sizes. boxes_first: whether scores
         are [images, boxes, classes], and not [images, classes, boxes].
-    overlap: the intersection over union from which on a better box suppresses another; None where nobody says.
+    overlap: the intersection over union from which a better box suppresses another; None if unknown.
     limits:  numbers with which something is compared on the way to the output: a threshold of scores is one of them; of a
         set the one with which `scores` are.
     """
@@ -108,7 +108,7 @@ class _Producers:
         return self._rows(output)
 
     def _direct(self, node: onnx.NodeProto, kind: str, position: int) -> Selection | None:
-        """Of what it gives itself; None for values in their order, which are compared as such."""
+        """The selection that the node itself makes; None for values in their order, which are compared as such."""
         if kind == "classes" or (kind == "ranking" and position == len(node.output) - 1):
             return Selection(kind, node.input[0], _attribute(node, "axis", 0 if kind == "classes" else -1))
         if kind == "ranking" or position:

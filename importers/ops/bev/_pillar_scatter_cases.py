@@ -34,7 +34,7 @@ def _same_cells(rng: np.random.Generator, made: Made) -> None:
 
 
 def _strange(rng: np.random.Generator, made: Made) -> None:
-    """Positions outside, numbers of pillars that are none, and first coordinates that nobody reads."""
+    """Positions outside, invalid numbers of pillars, and first coordinates, which are not read."""
     coords = made["coords"]
     chosen = rng.random(coords.shape[:2]) < 0.3
     far = np.array([-1, -(2**31), 2**31 - 1, 1000])

@@ -124,7 +124,7 @@ def _by(reduction: int) -> dict[str, int]:
 
 
 def _into(rows: int, make: _Make, change: Callable[[Any, Any], None] | None = None) -> _Make:
-    """Data of so many rows, beside the source and the index that `make` gives."""
+    """Data of this many rows, and the source and index that `make` gives."""
 
     def made(rng: np.random.Generator) -> dict[str, np.ndarray]:
         inputs = make(rng)

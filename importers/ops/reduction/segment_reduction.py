@@ -119,7 +119,7 @@ def _guard(node: AliasedNode) -> Refusal | None:
 
 
 def _inputs(lengths: list[int] | int, *columns: int, rows: int = 0, change: Any = None) -> Any:
-    """Segments of those lengths, or so many of random ones; further rows belong to none."""
+    """Segments of those lengths, or this many of random lengths; further rows belong to none."""
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
         sizes = np.array(lengths) if isinstance(lengths, list) else rng.integers(0, 9, lengths)

@@ -52,7 +52,7 @@ FIELDS = (
 
 
 def scales(fields: Fields) -> tuple[float, ...]:
-    """Pixels for one unit, of the levels that there are."""
+    """Pixels per unit, for the levels that exist."""
     return tuple(1 / stride for stride in fields["strides"] if stride > 0)
 
 
@@ -137,5 +137,5 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
 
 
 def padded(strides: Sequence[float]) -> tuple[float, ...]:
-    """Zeros for levels that there are not."""
+    """The list padded with zeros for missing levels."""
     return (*map(float, strides), *(0.0,) * (LEVELS - len(strides)))

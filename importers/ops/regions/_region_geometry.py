@@ -51,7 +51,7 @@ class Geometry:
 
     @property
     def numbers(self) -> int:
-        """Of a region: its image, and coordinates."""
+        """The image and coordinates of a region."""
         return 5 if self.angle_scale is None else 6
 
 

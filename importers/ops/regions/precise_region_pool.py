@@ -27,7 +27,7 @@ from trtsmith.importers.ops.regions._precise_region_pool_cases import (
 from trtsmith.importers.ops.regions._precise_region_pool_onnx import expand_precise_regions
 
 _REGIONS_AT_ONCE = 64
-"""Of the PyTorch formulation: their rows are as large as so many maps."""
+"""A limit of the PyTorch formulation, whose rows are as large as this many maps."""
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

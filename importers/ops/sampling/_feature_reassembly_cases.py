@@ -27,7 +27,7 @@ def _inputs(rng: np.random.Generator, x: tuple[int, int, int, int], fields: Fiel
 
 
 def _strange_outside(rng: np.random.Generator, made: Made, fields: Fields) -> None:
-    """Masks of taps that lie above the map are NaN and infinite: nobody reads them."""
+    """Masks of taps above the map are NaN and infinite, as they are not read."""
     kernel, scale = fields["kernel_size"], fields["scale_factor"]
     taps = made["masks"].reshape(
         len(made["masks"]), fields["groups"], kernel, kernel, *made["masks"].shape[2:]

@@ -34,7 +34,7 @@ class SelectionLoop:
         self.boxes_left = g.Shape(self.kept)
 
     def number(self, index: int) -> Value:
-        """Of each box [images, boxes, 1]."""
+        """The number of each box, [images, boxes, 1]."""
         return self._g.Gather(self.boxes, [index], axis=2)
 
     def row(self, number: Value) -> Value:

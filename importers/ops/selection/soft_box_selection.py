@@ -134,7 +134,7 @@ def _inputs(count: int, *, spread: float = 3.0, ties: int = 0, whole: bool = Fal
 
 
 def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Boxes without an area, twice the same; scores below 0, not a number; and boxes that are not finite and drop out."""
+    """Boxes without an area, duplicates, negative and NaN scores, and boxes that are not finite, which drop out."""
     nan, inf = float("nan"), float("inf")
     boxes = [
         [0, 0, 1, 1], [0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [0, 0, 1, 0], [nan, 0, 1, 1], [-inf, -inf, inf, inf],

@@ -14,7 +14,7 @@ Change = Callable[[np.random.Generator, np.ndarray], None]
 
 
 def cells(rng: np.random.Generator, rows: int, grid: Grid) -> np.ndarray:
-    """[rows, 4] different cells of a grid in any order, as far as there are so many."""
+    """[rows, 4] distinct cells of a grid in random order, or all cells if there are fewer."""
     count = int(np.prod(grid))
     if count < 4 * rows:
         chosen = rng.permutation(max(count, rows))[:rows] % count

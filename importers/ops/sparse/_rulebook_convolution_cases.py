@@ -22,7 +22,7 @@ def _pairs(rng: np.random.Generator, taps: int, rows: int, inputs: int, share: f
 
 
 def _scanned(rng: np.random.Generator, taps: int, rows: int, inputs: int, share: float) -> np.ndarray:
-    """Those of a submanifold convolution over a scan, its rows in order, or in any where the share is 0."""
+    """Inputs of a submanifold convolution over a scan, its rows in order, or in any order where the share is 0."""
     side = 8 * int(np.sqrt(rows)) + 16
     grid = (1, 21, side, side)
     cells = scan(rng, rows, grid)

@@ -20,7 +20,7 @@ def within(value: Value, size: int) -> Value:
 
 
 def columns(g: Builder) -> tuple[Value, list[Value]]:
-    """Of the rows, int64 [N]: image, and z, y and x."""
+    """Image, z, y and x of the rows, int64 [N] each."""
     places = g.Cast("indices", to="int64")
     image, *cell = (g.Gather(places, number, axis=1) for number in range(4))
     return image, cell

@@ -28,7 +28,7 @@ def too_old(node: NodeView) -> Refusal | None:
 
 
 def uneven(node: NodeView, count: int, width: int | None, name: str = "num_heads") -> Refusal | None:
-    """A refusal of a width that does not make so many heads; None of one that does, or is unknown."""
+    """A refusal if the width is not a multiple of the heads; None if it is, or is unknown."""
     if count > 0 and (width is None or (width > 0 and width % count == 0)):
         return None
     return Refusal(

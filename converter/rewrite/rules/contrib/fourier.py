@@ -10,7 +10,7 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, u
 
 
 def _rfft(node: NodeView) -> Replacement | Refusal | None:
-    """The one-sided transform of the last axis, by its definition: a product with cosines and negative sines."""
+    """The one-sided DFT of the last axis, as a product with cosines and negative sines."""
     dims, dtype = node.shape(0), float_type(node)
     fault = _one_signal(node)
     if fault or not dims or dims[-1] is None or dtype is None:

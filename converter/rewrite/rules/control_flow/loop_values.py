@@ -92,7 +92,7 @@ class LoopValues:
     # what is known of any value
 
     def dims(self, name: str) -> tuple[Dim, ...] | None:
-        """Of a value in the body, states with the shape that they have first; None for an unknown rank."""
+        """The shape of a value in the body, with the states' first shapes; None for an unknown rank."""
         type_ = self._type(name)
         return None if type_ is None else dims_of(type_)
 

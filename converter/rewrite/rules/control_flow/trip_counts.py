@@ -108,7 +108,7 @@ class _ConditionReader:
         return _UNKNOWN
 
     def _adds_nothing(self, maker: onnx.NodeProto) -> bool:
-        """Of a truth value as a number, to which an exporter adds 0."""
+        """Whether the node adds 0 to a boolean as a number, as an exporter writes it."""
         value = self._values.constant(maker.input[1])
         return value is not None and not np.any(value)
 
@@ -132,7 +132,7 @@ class _ConditionReader:
         return LoopCondition(min(runs, NEVER) if constant else Count(plus, minus, offset, step), True)
 
     def _fits(self, left: RunValue, right: RunValue, runs: int) -> bool:
-        """Whether both sides are whole numbers in their types in so many runs; a size that nobody knows is one by itself."""
+        """Whether both sides stay whole numbers of their types for this many runs; an unknown size is one anyway."""
         return all(
             one.exact >= LONGEST or abs(one.offset) + abs(one.step) * (runs + 1) < one.exact
             for one in (left, right)

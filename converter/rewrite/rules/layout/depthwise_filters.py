@@ -61,7 +61,7 @@ def _depthwise(node: NodeView) -> _Depthwise | None:
 
 
 def _pair(node: NodeView, attribute: str) -> tuple[int, int] | None:
-    """None where the node has another number of them: no other convolution's rewrite is to fail of that."""
+    """The attribute's two numbers; None if it has more or fewer, so that other convolutions are still rewritten."""
     numbers = node.attributes.get(attribute) or (1, 1)
     return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else None
 

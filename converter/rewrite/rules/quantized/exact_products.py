@@ -45,7 +45,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class ProductSlicing:
-    """How a kind of product (MatMul, Conv) is cut.
+    """How a product (MatMul, Conv) is cut into slices that float32 sums exactly.
 
     length:     of the reduction in units that can be cut apart; None if it is not known.
     terms:      products in each unit.

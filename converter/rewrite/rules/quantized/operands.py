@@ -76,7 +76,7 @@ def narrow_type(node: NodeView, data: int, zero_point: int) -> str | None:
 
 
 def untyped(node: NodeView, *pairs: tuple[int, int]) -> list[str]:
-    """Those of the inputs (data, zero point) whose element type is none of 8 bits: unknown, or another."""
+    """The inputs (data, zero point) whose element type is unknown or not of 8 bits."""
     return [
         node.input(data) for data, zero in pairs if narrow_type(node, data, zero) not in ("int8", "uint8")
     ]

@@ -31,7 +31,7 @@ class QuantizedWeights:
     scale: np.ndarray
 
     def of(self, direction: int) -> QuantizedWeights:
-        """Those of one direction, [length, columns] and [1, columns or 1]."""
+        """The weights and scales of one direction, [length, columns] and [1, columns or 1]."""
         return QuantizedWeights(self.steps[direction], self.scale[direction])
 
 

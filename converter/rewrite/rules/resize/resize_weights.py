@@ -1,4 +1,4 @@
-"""Computes where the outputs of a Resize lie in its input, and with which weights they take what is there, in numpy.
+"""Computes, in numpy, the input positions of a Resize's outputs and their interpolation weights.
 
 Formulas: ONNX's Resize and its reference implementation. Cubic: Keys (1981), "Cubic convolution interpolation". All in
 float64; weights are rounded once, when they become a constant.
@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a Resize interpolates, the same for all of its axes."""
+    """The interpolation of a Resize, the same for all of its axes."""
 
     mode: str
     coordinates: str

@@ -42,7 +42,7 @@ def _mask(node: NodeView) -> NodeView | None:
 
 
 def _filled_with(node: NodeView) -> str | None:
-    """The one value that all updates are."""
+    """The value that all updates have."""
     name, maker = node.input(2), node.maker(2)
     while maker is not None and maker.is_a(*_REPEATS):
         name, maker = maker.input(0), maker.maker(0)

@@ -64,7 +64,7 @@ def _rewrite(node: NodeView) -> Replacement | None:
 
 
 def _slices(w: Writer) -> _Rows | None:
-    """Of a ScatterND whose tuples have one index each."""
+    """The form for a ScatterND whose tuples have one index each."""
     node = w.node
     indices, data = node.shape(1), node.shape(0) or ()
     if not indices or indices[-1] != 1:
@@ -78,7 +78,7 @@ def _slices(w: Writer) -> _Rows | None:
 
 
 def _elements(w: Writer, rank: int) -> _Rows | None:
-    """Of a ScatterElements that reaches all elements of its rows."""
+    """The form for a ScatterElements that writes all elements of its rows."""
     node = w.node
     axis = int(node.attributes.get("axis", 0)) % rank
     data, indices, updates = (node.dims(at) for at in range(3))

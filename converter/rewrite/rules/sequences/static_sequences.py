@@ -81,7 +81,7 @@ def _split(node: NodeView) -> Result:
 
 
 def _built(node: NodeView) -> Result:
-    """Gone once nobody reads it."""
+    """Remove a sequence that is no longer read; refuse any other."""
     if not node.used(0):
         return Replacement([], "unrolled: nothing reads the sequence any more")
     return Refusal(
