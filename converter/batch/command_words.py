@@ -59,7 +59,7 @@ def _renamed(word: str, path_name: PathName) -> str:
 
 
 def _options(words: Sequence[str]) -> Iterator[list[str]]:
-    """Each option with what follows it; what stands before the first has an option without a name."""
+    """The options with their values; words before the first option belong to one without a name."""
     option: list[str] = []
     for word in words:
         if word.startswith("-") and word[1:2].strip("0123456789."):

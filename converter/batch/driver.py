@@ -185,7 +185,7 @@ def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[st
 
 
 class _BatchRun:
-    """One run. Of each task that has ended it holds what the pages show of it, and not its record, which can be large."""
+    """One run. Of an ended task it keeps what the pages show, not the record, which can be large."""
 
     def __init__(
         self,

@@ -524,12 +524,12 @@ def _copy_in(ray: Any, parts: Sequence[Any], target: Path, sha256: str) -> None:
 
 
 def _moved(view: str, path: str) -> Path:
-    """Where an absolute path lies in a view: never outside of it."""
+    """The place of an absolute path in a view, never outside of it."""
     return Path(view) / os.path.normpath(path).lstrip(os.sep)
 
 
 def _task_in(task: BatchTask, view: str) -> BatchTask:
-    """The task with the paths of its files, and of folders that hold some, as they are in the view."""
+    """The task with the paths that its files and their folders have in the view."""
 
     def renamed(text: str) -> str | None:
         path = Path(os.path.normpath(text))

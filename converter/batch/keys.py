@@ -94,7 +94,7 @@ def _with_names(files: Sequence[Path], folder: Path) -> Iterator[tuple[str, Path
 
 
 def _facts(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
-    """The part of a machine that matters; None where some of it is not known."""
+    """The facts of a machine that matter to a key; None if one is unknown."""
     built = last_value(task.words, "--flavour", "auto")
     bench = task.bench or ()
     asked = {built, last_value(bench, "--flavour", built)}  # auto of bench is what the engine was built with

@@ -138,7 +138,7 @@ class LocalExecutor:
     def _has_room(
         self, task: BatchTask, gpu: Gpu | None, running: dict[Future[TaskEnd], tuple[BatchTask, int | None]]
     ) -> bool:
-        """By cores, as the zoo says what tasks take; one that wants more than there are runs while no other does."""
+        """Whether enough cores are free, as the zoo counts them; a task that wants more than all runs alone."""
         others = [other.needs.cpus for other, number in running.values() if (number is None) == (gpu is None)]
         if gpu is None and self._jobs is not None and len(others) >= self._jobs:
             return False

@@ -81,7 +81,7 @@ class OutputFolder:
             return False
 
     def new_folder(self) -> Path:
-        """A folder's path for what is to be published; nothing is there."""
+        """An unused path for a folder that is to be published."""
         return self.scratch / f"new-{next(self._numbers)}"
 
     def publish(self, record: TaskRecord, made: Path | None) -> None:

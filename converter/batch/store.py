@@ -67,7 +67,7 @@ def blob_path(cache: Path, sha256: str) -> Path:
 
 
 class DamagedBlob(Exception):  # noqa: N818  what is found, and mended by doing the work again
-    """It has not the bytes that its name says, or is no file. The text says what was found."""
+    """A blob that is no file, or whose bytes do not have the hash in its name. The text says which."""
 
 
 class Store:
@@ -298,7 +298,7 @@ class Contents:
 
     @property
     def bytes(self) -> int:
-        """Of all blobs and entries: what the cache takes of a disk, or of one that it shares with the results."""
+        """The bytes of all blobs and entries on disk."""
         return sum(max(size, 0) for size in self.size.values()) + sum(e.bytes for e in self.entries.values())
 
 

@@ -211,7 +211,7 @@ class TaskExecutor(Protocol):
         another thread may call it while `run` is at work."""
 
     def run(self, tasks: Sequence[BatchTask], listener: Listener) -> Iterator[TaskEnd]:
-        """Each task once, as it ends, in any order; it may be called again after that.
+        """Yield each task once, as it ends, in any order; may be called again afterwards.
 
         A task that cannot be done is a record that says so; UsageError where no task can be done, such as without the
         cluster."""

@@ -123,7 +123,7 @@ def profile(
 
 
 def _nodes_in(layer: str, nodes: Mapping[str, LayerNode]) -> tuple[str, ...]:
-    """The nodes that a layer's name names: itself, or what a fused layer's name is made of."""
+    """The nodes that a layer's name refers to: one, or several of a fused layer."""
     if layer in nodes:
         return (layer,)
     return tuple(dict.fromkeys(part for part in _BETWEEN.split(layer) if part in nodes))

@@ -48,7 +48,7 @@ NODE_SECONDS = 120.0
 
 
 def side(subject: Subject, timed: Timed, judge: ExpectedOutputs) -> dict[str, Any]:
-    """What one engine took, and whether its outputs are onnxruntime's; why not where no run of it was possible."""
+    """The times of one engine, and whether its outputs agree with onnxruntime's; the reason if it did not run."""
     run = timed.plain_run()
     if run is None:
         return {"unavailable": timed.runs[0]["unavailable"]}

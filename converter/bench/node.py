@@ -64,7 +64,7 @@ def engine_json(figures: EngineFigures) -> dict[str, Any]:
 
 
 def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The figures, or why there are none: what fails for one is a finding, and the others go on."""
+    """The figures, or the reason why there are none: a failure is recorded, and the others go on."""
     try:
         return measure()
     except Exception as error:

@@ -73,7 +73,7 @@ class Console:
         self._print(self._said("\n".join([first, *lines])))
 
     def problems(self, problems: Iterable[Problem]) -> None:
-        """What is wrong, in four parts; what is wrong with many nodes alike is told once."""
+        """Print problems in four parts; one that many nodes share is printed once."""
         for problem in grouped(problems):
             self.block(f"error: {problem}")
 

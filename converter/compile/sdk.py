@@ -29,7 +29,7 @@ def sdk_folder() -> Path:
 
 
 def cache_folder(home: Path, cache_home: str = "") -> Path:
-    """Where what is fetched is kept: .cache of a checkout, else the user's own cache.
+    """The folder for downloads: .cache of a checkout, else the user's cache.
 
     cache_home: $XDG_CACHE_HOME.
     """

@@ -78,7 +78,7 @@ def needed_sums(
 
 
 def _fewest(order: Sequence[str], error: Callable[[int], OutputError | None]) -> Needed:
-    """As few of the first nodes as make the error small enough; all of them where that is not enough."""
+    """The fewest first nodes that make the error small enough; all of them if none do."""
     first = error(0)
     if first is None:
         return Needed({}, why="no output is comparable")
@@ -99,7 +99,7 @@ def _fewest(order: Sequence[str], error: Callable[[int], OutputError | None]) ->
 def _allowed(
     plain: Model, feeds: Arrays, io_types: Sequence[IoType]
 ) -> tuple[dict[str, np.ndarray], Mapping[str, float]]:
-    """The outputs in float32, and what each may be off by; outputs that are ill-conditioned are in neither."""
+    """The outputs in float32 and their tolerances, without ill-conditioned outputs."""
     wanted = {value.name for value in plain.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
     exact = to_model(run(expand(plain), given), io_types)

@@ -66,7 +66,7 @@ class AnalysisOptions:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The model, and what becomes of it.
+    """A model and the plan of its conversion.
 
     original:  the model as it was read.
     plain:     what the rewriting did, in the model's own precision.

@@ -83,7 +83,7 @@ def unchecked_values(values: Mapping[str, ShapeRange], read: Container[str]) -> 
 
 
 def _read(model: Model) -> set[str]:
-    """The values that nodes read, and those that graphs give back."""
+    """The values that nodes read or graphs return."""
     graphs = list(all_graphs(model.proto.graph))
     results = {value.name for graph in graphs for value in graph.output}
     return results | {name for graph in graphs for node in graph.node for name in node.input}

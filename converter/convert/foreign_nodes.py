@@ -25,7 +25,7 @@ _MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class ForeignPlan:
-    """What becomes of one such node. stock: whether TensorRT brings the plugin; use: None where something is wrong."""
+    """The plan for one such node. stock: whether TensorRT has the plugin; use: None if there is a problem."""
 
     how: str
     stock: bool
@@ -51,11 +51,11 @@ class ForeignPlugins:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all plugins: nodes of such an op_type are theirs."""
+        """The names of all plugins: nodes with such an op_type are theirs."""
         return frozenset(c.name for c in self.creators) | frozenset(s.creator.name for s in self.stock)
 
     def plan(self, node: onnx.NodeProto) -> ForeignPlan | None:
-        """What becomes of a node; None for one whose op_type none of them has."""
+        """The plan for a node; None if no plugin has its op_type."""
         if any(creator.name == node.op_type for creator in self.creators):
             return self._held(node, self.creators, stock=False)
         of_tensorrt = tuple(s.creator for s in self.stock if s.creator.name == node.op_type)

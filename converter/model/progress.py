@@ -38,7 +38,7 @@ class Steps(ABC):
 
     @abstractmethod
     def share(self, part: str, done: float, text: str) -> None:
-        """How much of the step is done, from 0 to 1, and the part of it that is in hand.
+        """The done share of the step, from 0 to 1, and its current part.
 
         text: the same as a line, for those who show nothing but lines; "" where they have had one a moment ago.
         """
@@ -135,7 +135,7 @@ def steps_of(progress: Progress | None) -> Progress:
 
 
 def notes_of(progress: Progress) -> Progress:
-    """For what was found, which stays where the steps are shown on one line."""
+    """The function for findings, which stay on screen when steps share one line."""
     return progress.note if isinstance(progress, Steps) else progress
 
 

@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 
 class UserFunctionError(UsageError):
-    """A function of the user failed, or returned what it should not."""
+    """A function of the user failed, or returned an invalid result."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class MappedFile:
         return self.bytes.data
 
     def sha1(self) -> str:
-        """In hexadecimal, of the whole file: what ONNX calls its checksum."""
+        """The SHA-1 of the whole file in hexadecimal, ONNX's checksum."""
         digest = hashlib.sha1(usedforsecurity=False)
         for start in range(0, self.size, _BLOCK):
             digest.update(self.view()[start : start + _BLOCK])

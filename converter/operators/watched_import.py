@@ -207,7 +207,7 @@ def _free_signal() -> int | None:
 
 
 def _by_signal(number: int, ring: Callable[[int, FrameType | None], None]) -> tuple[_Act, _Act]:
-    """What interrupts this thread, the main one, where it waits, too; and what puts the signal's handler back."""
+    """Functions that interrupt this thread, the main one, even while it waits, and that restore the signal's handler."""
     thread = threading.get_ident()
     signal.signal(number, ring)
 
@@ -219,7 +219,7 @@ def _by_signal(number: int, ring: Callable[[int, FrameType | None], None]) -> tu
 
 
 def _by_exception() -> tuple[_Act, _Act]:
-    """What interrupts this thread at the next line of Python that it runs; and what takes that back if it has not."""
+    """Functions that interrupt this thread at its next line of Python, and that cancel this."""
     thread, raise_in = ctypes.c_ulong(threading.get_ident()), ctypes.pythonapi.PyThreadState_SetAsyncExc
     return lambda: raise_in(thread, ctypes.py_object(_TookTooLong)), lambda: raise_in(thread, None)
 

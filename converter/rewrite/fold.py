@@ -275,7 +275,7 @@ def _compute(
 def _without_twins(
     scope: Scope, works: Sequence[_FoldableNode], known: Mapping[str, onnx.TensorProto]
 ) -> tuple[list[_FoldableNode], dict[str, str]]:
-    """The nodes without those that compute what one before them does; and by name of an output, that one's.
+    """The nodes without duplicates of earlier ones, and by a duplicate's output, the earlier node's.
 
     A model has many of a kind: the body of a function comes with the same shapes each time.
     """

@@ -42,7 +42,7 @@ _NOTHING: Mapping[str, np.ndarray] = {}
 
 @dataclass(frozen=True)
 class Options:
-    """What a graph is rewritten for, and with what.
+    """The target and the options of a rewrite.
 
     freeze: values of inputs that become constants. passes, rules: all of them, but where a part is looked at alone.
     profile: the ranges of the inputs' sizes, for which alone the graph has to hold; None: for any.
@@ -289,7 +289,7 @@ def run_to_precision(model: Model, options: Options) -> Rewriting:
 
 
 def run_rules(model: Model, rules: Sequence[NodeRule]) -> Model:
-    """The model with what these rules write, and nothing else done to it. `model`: its types inferred."""
+    """The model after these rules alone. model: with inferred types."""
     work = Rewriting(Graph(model), Options(passes=(), rules=rules))
     return _legalise(_opset(work)).model
 

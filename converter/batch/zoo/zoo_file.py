@@ -212,7 +212,7 @@ def one_line(text: str) -> str:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value as it may stand in a message."""
+    """A value for a message."""
     if value in ([], {}):
         return f"{'an array' if value == [] else 'a table'} with nothing in it"
     text = json.dumps(value, default=str, ensure_ascii=False)

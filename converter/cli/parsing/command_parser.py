@@ -76,7 +76,7 @@ class CommandParser(argparse.ArgumentParser):
         return f"the command line of `{self.prog}`"
 
     def _brief_usage(self) -> str:
-        """The command with what it cannot do without."""
+        """The command with its required arguments."""
         given, needed = [], []
         for action in self._actions:
             if not action.option_strings:

@@ -48,7 +48,7 @@ def totals(statuses: Mapping[TaskStatus, int]) -> str:
 
 
 def summary(result: BatchResult) -> str:
-    """What came of it, for stdout."""
+    """The results of the batch, for stdout."""
     count = len(result.statuses)
     ended = [name for name, status in result.statuses.items() if status is not TaskStatus.CANCELLED]
     sources = Counter(result.sources[name] for name in ended)

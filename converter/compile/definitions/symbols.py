@@ -20,7 +20,7 @@ class TooManyWaysError(Exception):
 
 @dataclass(frozen=True)
 class ForkEnd(Generic[T]):
-    """The end of a way: what the rule gave back, or how it failed. told: the symbols in its text, by their numbers."""
+    """The end of a path: the rule's result, or its failure. told: the symbols in its text, by number."""
 
     value: T | None
     failure: str
@@ -41,7 +41,7 @@ Answer = Callable[[Formula], bool]
 
 
 class Walk:
-    """One run of a rule: answers its first questions as it is told, and others by `otherwise`.
+    """One run of a rule: its first questions get the given answers, later ones `otherwise`.
 
     ends_in_text: what is asked once a symbol stands in a text is of no interest.
     """

@@ -40,7 +40,7 @@ class NotTracedError(Exception):
 
 @dataclass(frozen=True)
 class Traced(Generic[T]):
-    """What a rule does for inputs of these ranks, in the order of the ports; those that are left out come last."""
+    """A rule's behaviour for inputs of these ranks, in the order of the ports; omitted ones come last."""
 
     ranks: tuple[int, ...]
     tree: Fork[T] | ForkEnd[T]

@@ -84,7 +84,7 @@ def build(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def _settle(folder: Path, cuda: int) -> None:
-    """What Triton reads from the environment: nothing that would change what is compiled.
+    """Remove what Triton reads from the environment, so that it cannot change the compiled code.
 
     cuda: the toolkit's major version. A library of CUDA 12 is to load with drivers of CUDA 12, and so must its binaries:
     Triton has two assemblers, and takes that of CUDA 13 from compute capability 9.0 on.

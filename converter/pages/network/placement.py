@@ -30,7 +30,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where everything stands, in whole units: a node is 152 by 34, its place the middle of it.
+    """The layout in whole units: a node is 152 by 34, placed by its centre.
 
     places: by node. bends: by edge that passes rows, in order. depth: rows before a node, in the order of computation.
     layered: whether fast-sugiyama made it.

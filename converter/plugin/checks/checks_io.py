@@ -48,7 +48,7 @@ def _case(case: ContractCase | None) -> ContractCase:
 
 
 def output_types(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """The types of its outputs are those of its definition."""
+    """The plugin's output types are those of its definition."""
     case = _case(case)
     with session.create(case) as plugin:
         found = plugin.output_types([desc.dtype for desc in case.inputs])
@@ -61,7 +61,7 @@ def output_types(session: CreatorUnderTest, case: ContractCase | None) -> str | 
 
 
 def output_shapes(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """The shapes of its outputs are those of its definition; size tensors are int32."""
+    """The plugin's output shapes are those of its definition; size tensors are int32."""
     case = _case(case)
     shapes = [desc.shape for desc in case.inputs]
     with session.create(case) as plugin:

@@ -40,7 +40,7 @@ def _one_more_in_batch(descs: Sequence[TensorDesc], case: ContractCase) -> tuple
 
 
 def clone_independence(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """What is done to a clone leaves the original as it was."""
+    """Changes of a clone do not affect the original."""
     if case is None:
         raise NotTestableError("no case is known: it cannot be configured")
     inputs, outputs = _one_more_in_batch(case.inputs, case), _one_more_in_batch(case.outputs, case)

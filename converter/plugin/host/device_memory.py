@@ -21,7 +21,7 @@ FENCE = 0xA5
 
 @dataclass(frozen=True)
 class MemoryLayout:
-    """Where tensors and workspace lie, and what outputs and workspace hold before a run.
+    """Addresses of tensors and workspace, and the fill of outputs and workspace before a run.
 
     fill:          a byte; None leaves memory as it was allocated, so that a memory checker can tell what was never
                    written.

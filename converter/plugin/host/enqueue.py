@@ -32,7 +32,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Call:
-    """What a plugin is called with: arrays, and what it says of its outputs for them.
+    """The arrays that a plugin is called with, and its output shapes and types for them.
 
     aliased: the inputs that outputs overwrite in place.
     """

@@ -39,7 +39,7 @@ _NOTHING: Mapping[str, float] = {}
 
 @dataclass(frozen=True)
 class Reduction:
-    """What was done to a graph, and its inputs and outputs whose type is another one now."""
+    """The changes of a graph, and its inputs and outputs with a new type."""
 
     report: PrecisionReport
     io_types: tuple[IoType, ...]
@@ -120,7 +120,7 @@ def values_in_float32(model: Model, fmt: Format, kept: Collection[str] | None) -
 def _decisions(
     order: Sequence[Node], judge: Judge, reduced_io: bool
 ) -> tuple[dict[Node, Ports], dict[Node, Judgement], dict[Node, bool]]:
-    """What each node can have in the type, what it wants to have, and what it gets."""
+    """The type that each node can take, the one that it prefers, and the one that it gets."""
     ports = {n: p for n in order if not _typed(n) and (p := reducible_ports(n, judge.fmt.elem))}
     judged = judge.judge(order, ports)
     return ports, judged, assign(order, ports, judged, flow_of(order, ports, reduced_io), reduced_io)

@@ -136,7 +136,7 @@ def _conv_transpose(given: Mapping[str, Any], shapes: _Shapes) -> tuple[Dim, ...
 
 
 def _either(a: Dim, b: Dim) -> tuple[Dim, ...]:
-    """A size that two shapes have: one of them may not say it."""
+    """The common size of two shapes, of which one may be unknown."""
     return (a if isinstance(a, int) else b,)
 
 
