@@ -20,9 +20,10 @@ from trtsmith.importers.ops._deformable_conv_onnx import expand
 _INPUTS = ("x", "offset", "mask", "weight", "bias?")
 
 
-def _nvidia_fields(node: AliasedNode) -> Fields:
+def _plain_fields(node: AliasedNode) -> Fields:
     a = node.attrs
-    return fields(a["stride"], a["padding"], a["dilation"], a["group"], a["deformable_group"])
+    groups = a["groups"] if "groups" in a else a["group"]
+    return fields(a["stride"], a["padding"], a["dilation"], groups, a["deformable_group"])
 
 
 def _nvidia_guard(node: AliasedNode) -> Refusal | None:
@@ -38,23 +39,30 @@ def _nvidia_guard(node: AliasedNode) -> Refusal | None:
     return None
 
 
+_SPANS = (spans("stride", 1), spans("padding", 0), spans("dilation", 1))
+_DEFORMABLE_GROUP = Attr("deformable_group", Kind.INT, 1)
+
+
 def _nvidia(op_type: str) -> Alias:
     return Alias(
         op_type=op_type,
         domains=("nvidia", "trt"),
         inputs=_INPUTS,
-        attributes=(
-            spans("stride", 1),
-            spans("padding", 0),
-            spans("dilation", 1),
-            Attr("group", Kind.INT, 1),
-            Attr("deformable_group", Kind.INT, 1),
-        ),
+        attributes=(*_SPANS, Attr("group", Kind.INT, 1), _DEFORMABLE_GROUP),
         guard=_nvidia_guard,
-        fields=_nvidia_fields,
+        fields=_plain_fields,
         source="NVIDIA TensorRT OSS, modulatedDeformConvPlugin",
     )
 
+
+_CENTERNET = Alias(
+    op_type="DCNv2",
+    domains=(),
+    inputs=_INPUTS,
+    attributes=(*_SPANS, Attr("groups", Kind.INT, 1), _DEFORMABLE_GROUP),
+    fields=_plain_fields,
+    source="TensorRT-CenterNet, readme/ctdet2onnx; FairMOT's ports",
+)
 
 _PACKED_OFFSETS, _PACKED = 18, 27
 """Channels of DCNv2_TRT's second input: (dy, dx) for each of 3x3 taps, then nine mask logits."""
@@ -150,6 +158,7 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
         _nvidia("CustomModulatedDeformConv2d"),
         onnx_alias(masked=True),
         torchvision_alias(masked=True),
+        _CENTERNET,
         _PACKED_ALIAS,
         _bevformer("ModulatedDeformableConv2dTRT"),
         _bevformer("ModulatedDeformableConv2dTRT2"),

@@ -24,6 +24,7 @@ from tests.importers.oracles import deformable_convolution
 
 DCN2 = "ModulatedDeformableConvolution"
 _NVIDIA = {"stride": [2, 2], "padding": [1, 1], "dilation": [1, 1], "group": 2, "deformable_group": 3}
+_CENTERNET = {"stride": 2, "padding": 1, "dilation": 1, "groups": 2, "deformable_group": 3}
 _NVIDIA_INPUTS = convolution_inputs("x offset mask weight bias", 4, 5, (3, 3))
 _SKEWED = {**ONNX, "pads": [0, 3, 2, 1], "kernel_shape": [3, 2]}
 _PACKED = {"dilation": [1, 1], "padding": [1, 1], "stride": [1, 1], "deformable_groups": 1, "name": "DCNv2"}
@@ -71,6 +72,7 @@ EXAMPLES = (
         DCN2, "deform_conv2d", "torchvision", {**NUMBERS, "use_mask": 1},
         convolution_inputs("x weight offset mask bias"), convolution(), note="attributes",
     ),
+    Example(DCN2, "DCNv2", "", _CENTERNET, _NVIDIA_INPUTS, convolution((1, 1), SQUARE)),
     Example(DCN2, "DCNv2_TRT", "", _PACKED, packed_inputs, packed),
     Example(
         DCN2, "ModulatedDeformableConv2dTRT", "", MMCV, convolution_inputs("x offset mask weight bias"), convolution()
