@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
 from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite
+from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite, by_sentence, said_once
 from trtsmith.converter.rewrite.freeze import Frozen
 from trtsmith.converter.rewrite.local_functions import functions_holding, inline, not_native
 from trtsmith.converter.rewrite.ort_crashes import without_crashes
@@ -101,19 +101,11 @@ class Rewritten:
         return (
             *map(str, self.frozen),
             *map(str, self.io_types),
-            *self._numerics(),
+            *said_once(
+                by_sentence((f"{r.node} ({r.op_type})", one) for r in self.rewrites for one in r.numerics)
+            ),
             *self._own_sums(),
         )
-
-    def _numerics(self) -> Iterator[str]:
-        """One line for each sentence: a quantised network has the same of every node."""
-        nodes: dict[str, list[str]] = {}
-        for record in self.rewrites:
-            for sentence in record.numerics:
-                nodes.setdefault(sentence, []).append(f"{record.node} ({record.op_type})")
-        for sentence, named in nodes.items():
-            more = f" and {len(named) - 1} more" if len(named) > 1 else ""
-            yield f"{named[0]}{more}: {sentence}"
 
     def of_profile(self) -> tuple[str, ...]:
         """What one has to know of the graph without an engine, which holds for its profile anyway."""

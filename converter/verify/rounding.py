@@ -158,7 +158,7 @@ def rounded(
             )
             store = store if grid == 1 else partial(moved, store)
             nodes = _values_stored(nodes, dtypes, names, stored, store, wide)
-        nodes = _narrow_values_moved(nodes, dtypes, names, OWN_GRID if grid == 1 else grid)
+        nodes = _narrow_values_moved(nodes, dtypes, names, scale)
         if precision != "fp32":
             ways = {False: bits.rounded, True: bits.cut}
             ways = ways if grid == 1 else {cut: partial(moved, way) for cut, way in ways.items()}
@@ -167,7 +167,7 @@ def rounded(
         del graph.node[:], graph.value_info[:]
         graph.node.extend(nodes)
     numbers = {split: _FINE_SPLIT, huge: _HUGE} if precision == "fp32" else {split: _SPLIT, below: _BELOW}
-    numbers |= {} if grid == 1 else {scale: grid, zero: 0.0}
+    numbers |= {scale: OWN_GRID} if grid == 1 else {scale: grid, zero: 0.0}
     for name, number in numbers.items():
         proto.graph.initializer.append(helper.make_tensor(name, TensorProto.FLOAT, [], [number]))
     return inferred.with_proto(proto)
@@ -290,9 +290,9 @@ def _values_stored(
 
 
 def _narrow_values_moved(
-    nodes: Iterable[onnx.NodeProto], dtypes: Mapping[str, str], names: FreshNames, grid: float
+    nodes: Iterable[onnx.NodeProto], dtypes: Mapping[str, str], names: FreshNames, scale: str
 ) -> Iterator[onnx.NodeProto]:
-    """The nodes, with results of 16 bits rounded in their type on the grid, in place of where the node rounds them."""
+    """The nodes, with results of 16 bits rounded once more in their type, on the grid that `scale` holds."""
     for node in nodes:
         native = not normalise_domain(node.domain)
         results = [(i, value) for i, value in enumerate(node.output) if dtypes.get(value) in _NARROW]
@@ -305,15 +305,12 @@ def _narrow_values_moved(
         yield node
         for i, value in results:
             elem = _NARROW[dtypes[value]]
-            parts = ("wide", "grid", "scaled", "near", "back", "other")
-            wide, scale, scaled, near, back, other = (names.value(f"{value}_{part}") for part in parts)
-            number = helper.make_tensor(scale, TensorProto.FLOAT, [], [grid])
+            parts = ("wide", "scaled", "there", "other")
+            wide, scaled, there, other = (names.value(f"{value}_{part}") for part in parts)
             yield helper.make_node("Cast", [made[i]], [wide], to=TensorProto.FLOAT)
-            yield helper.make_node("Constant", [], [scale], value=number)
             yield helper.make_node("Mul", [wide, scale], [scaled])
-            yield helper.make_node("Cast", [scaled], [near], to=elem)
-            yield helper.make_node("Cast", [near], [back], to=TensorProto.FLOAT)
-            yield helper.make_node("Div", [back, scale], [other])
+            yield from _stored(scaled, there, names, elem)
+            yield helper.make_node("Div", [there, scale], [other])
             yield helper.make_node("Cast", [other], [value], to=elem)
 
 

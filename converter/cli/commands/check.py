@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Annotated, Any
 
 from typing_extensions import TypedDict
@@ -18,6 +18,7 @@ from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.model.progress import progress_reports
+from trtsmith.converter.rewrite.engine.records import by_sentence, said_once
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
@@ -104,14 +105,10 @@ def _outcome(analysis: Analysis) -> str:
 
 def note_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:
     """What rules say of nodes: a line for each note, or with every_node for each note of each node."""
-    nodes: defaultdict[str, list[str]] = defaultdict(list)
-    for record in rewritten.rewrites:
-        for note in record.notes:
-            nodes[note].append(record.node)
+    nodes = by_sentence((record.node, note) for record in rewritten.rewrites for note in record.notes)
     if every_node:
         return [f"note: {name}: {note}" for note, names in nodes.items() for name in names]
-    more = {note: f" and {len(names) - 1} more" if names[1:] else "" for note, names in nodes.items()}
-    return [f"note: {names[0]}{more[note]}: {note}" for note, names in nodes.items()]
+    return [f"note: {line}" for line in said_once(nodes)]
 
 
 def precision_lines(rewritten: Rewritten, *, every_node: bool) -> list[str]:

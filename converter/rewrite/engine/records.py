@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,3 +77,17 @@ class Pass:
     apply: Callable[[gs.Graph], Iterable[Record]]
     concerns: Callable[[Kinds], bool]
     takes: Callable[[str, str], bool] | None = None
+
+
+def by_sentence(said: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The nodes of each sentence, from pairs of a node and a sentence about it, in their order."""
+    nodes: dict[str, list[str]] = {}
+    for node, sentence in said:
+        nodes.setdefault(sentence, []).append(node)
+    return nodes
+
+
+def said_once(nodes: Mapping[str, Sequence[str]]) -> list[str]:
+    """One line for each sentence, with its first node and the number of the others."""
+    more = {sentence: f" and {len(names) - 1} more" if names[1:] else "" for sentence, names in nodes.items()}
+    return [f"{names[0]}{more[sentence]}: {sentence}" for sentence, names in nodes.items()]

@@ -103,7 +103,8 @@ def test_an_engine_is_compared_with_the_run_without_the_optimiser(
         return engine.verify_engine(model, request, sets, "mine", engine_inputs={"x"}, precision="fp32")
 
     assert verdict_on(plain).passed and verdict_on(plain).comparisons[0].relative == 0
-    assert verdict_on(optimised).comparisons[0].relative > 0
+    assert verdict_on(optimised).comparisons[0].relative > 0  # and no further off than other right roundings
+    assert verdict_on({"y": np.roll(plain["y"], 1, axis=2)}).status == "disagree"
 
 
 def test_operators_that_have_no_run_but_the_fused_one_are_named(tmp_path: Path) -> None:
