@@ -43,7 +43,7 @@ def run_jobs(
     """
     setup = json.dumps({"module": module, "folder": str(folder), "options": options})
     with Pool(
-        "onnxcoverage.job_worker",
+        "harness.job_worker",
         size,
         flavour="tensorrt_rtx",
         setup=setup,

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from onnxcoverage.jobs import RETIRE
+from harness.jobs import RETIRE
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 
