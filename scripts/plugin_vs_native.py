@@ -134,7 +134,7 @@ def work(job: str, folder: Path, count: int) -> dict[str, Any]:
     import numpy as np
 
     from trtsmith.converter.engine.build.flavour import load_flavour
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     del folder
     name, case_name, dtype = job.split(":")
