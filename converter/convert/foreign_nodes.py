@@ -174,7 +174,7 @@ def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
     if target.is_rtx:
         what = f"{target.title} brings no plugins that could be preferred"
         fix = "leave the flag out, or build with TensorRT (--flavour tensorrt)"
-        raise UsageError(Problem(what, "--prefer-stock", "TensorRT, which has libnvinfer_plugin", fix))
+        raise UsageError(what, "--prefer-stock", "TensorRT, which has libnvinfer_plugin", fix)
     held = {plugin.creator.name for plugin in stock_plugins(target.version[:2])}
     return replace(target, stock=frozenset(held & stock_op_types()))
 

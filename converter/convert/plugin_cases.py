@@ -29,7 +29,6 @@ from trtsmith.converter.verify.references import NO_REFERENCES, References, chec
 from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.declared.declared_fields import OF_PARSER, SHAPE_INPUTS
 from trtsmith.importers.dtypes import NUMBERS
-from trtsmith.importers.problem import Problem
 
 A = onnx.AttributeProto
 
@@ -66,7 +65,7 @@ def cases_from_model(
     if not nodes:
         names = ", ".join(sorted(plugins.names)) or "none"
         what = f"no node of {path} is one of the library's plugins"
-        raise UsageError(Problem(what, f"--model {path}", f"a node of one of: {names}", "give another model"))
+        raise UsageError(what, f"--model {path}", f"a node of one of: {names}", "give another model")
     problems = [problem for _, found in nodes for problem in found.problems]
     if problems:
         raise ConversionError(problems)

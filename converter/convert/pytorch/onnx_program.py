@@ -19,7 +19,6 @@ from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, ke
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.importers import torch_ops
-from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
 Translations = Mapping[Any, Callable[..., Any]]
@@ -42,12 +41,10 @@ def export_program(program: Program, folder: Path, given: Translations, progress
         raise ConversionError(problems)
     if not edges.outputs:
         raise ConversionError(
-            Problem(
-                "the module returns no tensor",
-                program.name,
-                "one tensor at least",
-                "return the tensors that the engine shall compute",
-            )
+            "the module returns no tensor",
+            program.name,
+            "one tensor at least",
+            "return the tensors that the engine shall compute",
         )
     written = _write(program, edges, table, folder / MODEL)
     shapes = {name: tuple(tensor.shape) for name, tensor in edges.inputs.items()}
