@@ -23,7 +23,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.bench import kernel_bench
 from trtsmith.converter.plugin.bench.kernel_bench import Ceilings, Measured, Times, Unavailable
 from trtsmith.importers.opdef import Case, OpDef, Work
-from trtsmith.importers.ops._multiscale_deformable_attention_sizes import DETECTOR, pixels
+from trtsmith.importers.ops._multiscale_deformable_attention import DETECTOR, pixels
 from trtsmith.importers.registry import OPS, by_name
 
 ROOT = Path(__file__).resolve().parents[3]
