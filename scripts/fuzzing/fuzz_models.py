@@ -19,7 +19,6 @@ seconds, memory above 1 GiB, and files that are left behind.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -33,12 +32,11 @@ from fuzzing.campaign import Campaign, FuzzOptions, run_campaign  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, OUTPUT, run_trial  # noqa: E402
 from fuzzing.starting_models import ALL, starting_models  # noqa: E402
+from harness.record import script_parser  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--seed", type=int, default=0, help="another seed, other models (default %(default)s)"
     )

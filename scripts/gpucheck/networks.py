@@ -72,24 +72,18 @@ AT_ONCE = 7
 
 
 def check(
-    folder: Path,
-    bundle: Path | None,
-    limit_s: float,
-    notes: Notes,
-    names: Sequence[str] | None = None,
-    kept: Path | None = None,
+    folder: Path, models: Path | None, limit_s: float, notes: Notes, names: Sequence[str] | None, kept: Path
 ) -> None:
-    """The step. A row for each network, form, size and output. names: the networks; default: all. kept: for the outputs."""
-    if bundle is None:
+    """The step. A row for each network, form, size and output. names: the networks; None: all. kept: for the outputs."""
+    if models is None:
         notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
         notes.summary("no networks on this machine")
         return
     end = time.monotonic() + limit_s
     from gpucheck.network_list import NAMES
 
-    kept = kept or folder
     kept.mkdir(parents=True, exist_ok=True)
-    options = {"bundle": str(bundle), "kept": str(kept)}
+    options = {"bundle": str(models), "kept": str(kept)}
     rows = {}
     for name, finding in run_jobs(__name__, deque(names or NAMES), AT_ONCE, limit_s, folder, end, **options):
         rows[name] = finding.found.get("rows", [])
