@@ -41,7 +41,6 @@ from trtsmith.flags import positive_int  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"
-KERNEL_TIMEOUT_S = 120.0
 
 
 def main(argv: list[str] | None = None) -> int:

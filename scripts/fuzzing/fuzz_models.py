@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return replay(options.replay)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as passing:
-        starting = starting_models(tuple(options.source or ALL), options.cache or Path(passing), ROOT)
+        starting = starting_models(tuple(options.source or ALL), options.cache or Path(passing))
     print(f"{len(starting)} models to change", file=sys.stderr, flush=True)
     campaign = run_campaign(
         FuzzOptions(

