@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
+from trtsmith.converter.bench.against import ExpectedOutputs, judge_of
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.bench.node import MESSAGE, ratio_of, tried
+from trtsmith.converter.bench.node_worker import MESSAGE, ratio_of, tried
 
 
 def test_the_ratio_is_natives_time_over_the_plugins() -> None:

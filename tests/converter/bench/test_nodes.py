@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from trtsmith.converter.bench.nodes import node_cases
+from trtsmith.converter.bench.native_bench import node_cases
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 
