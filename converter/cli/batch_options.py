@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
-from trtsmith.converter.bench.bench_request import graphs_of
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
+from trtsmith.converter.bench.timed_engine import graphs_of
 from trtsmith.converter.cli.commands import bench, convert
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.tolerances import parse_tolerances

@@ -14,7 +14,6 @@ from trtsmith.converter.model.progress import Steps, progress_reports
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import expand as expanded
 from trtsmith.converter.rewrite.target import TENSORRT
-from trtsmith.importers.problem import Problem
 
 
 def rewrite_model(
@@ -32,7 +31,7 @@ def rewrite_model(
     """
     if expand and plugin_v2:
         what, expected = "--expand and --plugin-v2 are both given", "one of the two"
-        raise UsageError(Problem(what, "--expand --plugin-v2", expected, "remove one"))
+        raise UsageError(what, "--expand --plugin-v2", expected, "remove one")
     with progress_reports(progress or _silent) as telling:
         return _rewritten(options, telling, expand, plugin_v2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, overload
 
 from trtsmith.importers.problem import Problem
 
@@ -19,8 +20,14 @@ class TrtsmithError(Exception):
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
-        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+    @overload
+    def __init__(self, problems: Problem | Sequence[Problem], /) -> None: ...
+    @overload
+    def __init__(self, what: str, where: str, expected: str, fix: str, /) -> None: ...
+    def __init__(self, problems: Any, *parts: str) -> None:
+        """One problem or several, or the four parts of the only one."""
+        given = Problem(problems, *parts) if parts else problems
+        self.problems: tuple[Problem, ...] = (given,) if isinstance(given, Problem) else tuple(given)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -51,7 +51,6 @@ from trtsmith.converter.verify.verdict import (
     not_comparable,
     with_other_sizes,
 )
-from trtsmith.importers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -358,12 +357,10 @@ def prepare(
     gpu = find_gpu() if mode != "graph" else None
     if mode == "engine" and gpu is None:
         raise UsageError(
-            Problem(
-                "the engine cannot be run: there is no NVIDIA GPU here",
-                "--verify engine",
-                "a machine with an NVIDIA GPU and its driver",
-                "--verify graph, and later `trtsmith verify` where the GPU is",
-            )
+            "the engine cannot be run: there is no NVIDIA GPU here",
+            "--verify engine",
+            "a machine with an NVIDIA GPU and its driver",
+            "--verify graph, and later `trtsmith verify` where the GPU is",
         )
     outputs = [value.name for value in original.proto.graph.output]
     if tolerances is not None:

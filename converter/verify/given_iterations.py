@@ -15,7 +15,6 @@ from trtsmith.converter.model.shapes import InputSpec
 from trtsmith.converter.verify.given import fitting_inputs, fitting_outputs, load_expected
 from trtsmith.converter.verify.polygraphy_files import load_inputs_json, load_outputs_json, of_types
 from trtsmith.importers.dtypes import dtype_name
-from trtsmith.importers.problem import Problem
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -82,12 +81,10 @@ def given_outputs(
     count = len(inputs.arrays) if inputs is not None else 0
     if len(found) != count:
         raise UsageError(
-            Problem(
-                f"there are outputs of {len(found)} iterations, and inputs of {count}",
-                f"{where}; {'; '.join(inputs.where) if inputs is not None else 'no inputs'}",
-                "outputs for each iteration of the inputs",
-                "save both in one run: polygraphy run MODEL ... --save-inputs IN.json --save-outputs OUT.json",
-            )
+            f"there are outputs of {len(found)} iterations, and inputs of {count}",
+            f"{where}; {'; '.join(inputs.where) if inputs is not None else 'no inputs'}",
+            "outputs for each iteration of the inputs",
+            "save both in one run: polygraphy run MODEL ... --save-inputs IN.json --save-outputs OUT.json",
         )
     return found
 

@@ -83,16 +83,16 @@ class VerifyOptions:
         for kind, given in (("inputs", inputs), ("outputs", outputs)):
             if len(given) > 1:
                 what = f"{kind} are given twice"
-                raise UsageError(Problem(what, ", ".join(given), "one of the two", "remove one"))
+                raise UsageError(what, ", ".join(given), "one of the two", "remove one")
         if inputs and self.shapes:
             name, sizes = next(iter(self.shapes.items()))
             what = "--shapes and --inputs are both given"
             where = f"{inputs[0]}, --shapes {name}={sizes}"
-            raise UsageError(Problem(what, where, "one of the two", "remove --shapes"))
+            raise UsageError(what, where, "one of the two", "remove --shapes")
         if outputs and not inputs:
             fix = "add --inputs FILE.npz" if self.expected is not None else "add --load-inputs FILE.json"
             what = "outputs are given without their inputs"
-            raise UsageError(Problem(what, outputs[0], "the inputs too", fix))
+            raise UsageError(what, outputs[0], "the inputs too", fix)
         check_one_expectation(outputs[0] if outputs else "", self.references)
 
     def files(self) -> tuple[object, ...]:

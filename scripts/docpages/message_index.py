@@ -1,6 +1,7 @@
 """Reads every message that the sources can show, with `…` for what a model or a machine decides.
 
-A message is a call of Problem(what, where, expected, fix) or Refusal(reason, expected, fix). Arguments that are local names
+A message is a call of Problem(what, where, expected, fix), or of an error with these four, or of Refusal(reason, expected,
+fix). Arguments that are local names
 are followed to the assignments that reach the call; those of a helper that makes the message, to the helper's callers.
 """
 
@@ -12,7 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-MESSAGES = ("Problem", "Refusal")
+_ERRORS = ("UsageError", "UserFunctionError", "ConversionError", "InvalidModelError", "BuildRefused")
+MESSAGES = ("Problem", "Refusal", *_ERRORS)
 ANY = "…"
 _MOST = 6
 """Texts that one argument may take; one with more is `…`."""

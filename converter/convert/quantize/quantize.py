@@ -83,12 +83,10 @@ def quantize(
     result = infer_shapes(without_bodies(done, plugins))
     if not _marks(result):
         raise ConversionError(
-            Problem(
-                f"nvidia-modelopt found no layer that it computes in {mode}",
-                str(model.path),
-                "convolutions or matrix products of at least 16 channels",
-                f"use --precision {'int8, ' if mode == 'fp8' else ''}fp16 or bf16",
-            )
+            f"nvidia-modelopt found no layer that it computes in {mode}",
+            str(model.path),
+            "convolutions or matrix products of at least 16 channels",
+            f"use --precision {'int8, ' if mode == 'fp8' else ''}fp16 or bf16",
         )
     told = [Kept(node.name, node.op_type, kept[node.name]) for node in nodes if node.name in kept]
     told += [
@@ -126,21 +124,17 @@ def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
         inputs = graph_inputs(model.proto)
         shown = ", ".join(f"{i.name}: [{', '.join(str(d or 'N') for d in i.shape)}]" for i in inputs)
         raise UsageError(
-            Problem(
-                f"there is nothing to calibrate {mode} with, and the model has no QuantizeLinear",
-                f"--precision {mode}",
-                f"inputs as the network meets them, some hundred are usual ({shown})",
-                "--calibration samples.npz   (arrays by input name, samples along the first axis; may be repeated)",
-            )
+            f"there is nothing to calibrate {mode} with, and the model has no QuantizeLinear",
+            f"--precision {mode}",
+            f"inputs as the network meets them, some hundred are usual ({shown})",
+            "--calibration samples.npz   (arrays by input name, samples along the first axis; may be repeated)",
         )
     if importlib.util.find_spec("modelopt") is None:
         raise UsageError(
-            Problem(
-                "nvidia-modelopt, which calibrates, is not installed",
-                f"--precision {mode}",
-                "the package nvidia-modelopt, or a model that has QuantizeLinear and DequantizeLinear",
-                INSTALL,
-            )
+            "nvidia-modelopt, which calibrates, is not installed",
+            f"--precision {mode}",
+            "the package nvidia-modelopt, or a model that has QuantizeLinear and DequantizeLinear",
+            INSTALL,
         )
 
 

@@ -90,10 +90,10 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     Raises UsageError otherwise, and where there is no such engine.
     """
     if not engine.is_file():
-        raise UsageError(Problem("There is no such file.", str(engine), "an engine", "correct the path"))
+        raise UsageError("There is no such file.", str(engine), "an engine", "correct the path")
     if engine.suffix == ".onnx":
         fix = f"name its engine; without one: trtsmith convert {shlex.quote(str(engine))}"
-        raise UsageError(Problem("The file is a model, by its name.", str(engine), "an engine", fix))
+        raise UsageError("The file is a model, by its name.", str(engine), "an engine", fix)
     manifest = read_manifest(engine, _manifest)
     if manifest is None:
         return None
@@ -117,21 +117,17 @@ def _manifest(document: Mapping[str, Any]) -> Manifest:
 def _check_engine(manifest: Manifest, engine: Path, flavour: str) -> None:
     if manifest.digest not in manifest.files.values():
         raise UsageError(
-            Problem(
-                "The manifest beside the engine belongs to another engine.",
-                f"{engine}, {manifest_path(engine)}",
-                f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {manifest.digest}",
-                "convert the model again, or move the manifest away if the engine is not trtsmith's",
-            )
+            "The manifest beside the engine belongs to another engine.",
+            f"{engine}, {manifest_path(engine)}",
+            f"an engine with one of the hashes {', '.join(manifest.files.values())}; this one has {manifest.digest}",
+            "convert the model again, or move the manifest away if the engine is not trtsmith's",
         )
     if flavour not in ("auto", manifest.flavour):
         raise UsageError(
-            Problem(
-                f"The engine was built by {manifest.flavour} {manifest.version}: {flavour} cannot load it.",
-                f"{engine}, --flavour {flavour}",
-                f"--flavour {manifest.flavour}",
-                "leave the flag out, or convert the model again for the other flavour",
-            )
+            f"The engine was built by {manifest.flavour} {manifest.version}: {flavour} cannot load it.",
+            f"{engine}, --flavour {flavour}",
+            f"--flavour {manifest.flavour}",
+            "leave the flag out, or convert the model again for the other flavour",
         )
 
 

@@ -41,7 +41,6 @@ from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType, to_model
-from trtsmith.importers.problem import Problem
 
 __all__ = ["DeviceTensor", "EngineInfo", "Runner", "Session", "TensorSpec"]
 
@@ -77,7 +76,7 @@ class Runner:
         """See `open` and `load`, which choose device, flavour and log."""
         if specialization not in SPECIALIZATIONS:
             what = f"There is no specialization {specialization!r}."
-            raise UsageError(Problem(what, "specialization", ", ".join(SPECIALIZATIONS), "give one of these"))
+            raise UsageError(what, "specialization", ", ".join(SPECIALIZATIONS), "give one of these")
         self.warnings: list[str] = []
         data = engine if isinstance(engine, bytes) else read_engine(engine)
         major, minor = map(int, device.compute_capability.split("."))

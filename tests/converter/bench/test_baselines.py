@@ -11,16 +11,15 @@ import pytest
 
 from tests.converter.models import written
 from trtsmith.converter.bench import against, baseline_worker
-from trtsmith.converter.bench.against import check_baselines, time_baseline
-from trtsmith.converter.bench.baseline_worker import BaselineRequest
-from trtsmith.converter.bench.baselines import (
+from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, time_baseline
+from trtsmith.converter.bench.baseline_worker import (
     Baseline,
+    BaselineRequest,
     onnxruntime_baseline,
     repeat,
     torch_baseline,
 )
-from trtsmith.converter.bench.bench_request import TimingOptions
-from trtsmith.converter.bench.judging import ExpectedOutputs
+from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from tests.converter.bench.fakes import FakeDevice, FakeRunner
-from trtsmith.converter.bench.bench_request import BenchRequest, TimingOptions
-from trtsmith.converter.bench.bench_worker import measure
-from trtsmith.converter.bench.stream_timing import SessionLane
+from trtsmith.converter.bench.bench_worker import SessionLane, measure
+from trtsmith.converter.bench.timed_engine import BenchRequest, TimingOptions
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.rewrite.types import IoType

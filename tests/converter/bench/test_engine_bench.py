@@ -15,13 +15,12 @@ import pytest
 from tests.converter.models import inverse, written
 from trtsmith.converter.bench import engine_bench as stage
 from trtsmith.converter.bench import native_bench, subject
-from trtsmith.converter.bench.bench_request import TimingOptions
+from trtsmith.converter.bench.against import ExpectedOutputs
 from trtsmith.converter.bench.engine_bench import bench
-from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import BenchOptions, Subject, open_source
-from trtsmith.converter.bench.timed_engine import Timed
+from trtsmith.converter.bench.timed_engine import Timed, TimingOptions
+from trtsmith.converter.bench.timing import Summary
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import render
 from trtsmith.converter.engine.child.process import ChildDied

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.converter.models import parsed
-from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
+from trtsmith.converter.bench.against import ExpectedOutputs, judge_of
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.converter.models import parsed
-from trtsmith.converter.bench.node import MESSAGE, ratio_of, tried
-from trtsmith.converter.bench.nodes import node_cases
+from trtsmith.converter.bench.native_bench import node_cases
+from trtsmith.converter.bench.node_worker import MESSAGE, ratio_of, tried
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 
