@@ -9,7 +9,6 @@ from pathlib import Path
 import onnx
 
 from trtsmith.converter.convert.node_problems import kind_of, new_command
-from trtsmith.converter.engine.build.build import parser_imports
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import UsageError
@@ -64,7 +63,12 @@ class ForeignPlugins:
 
     def imports(self, op_type: str) -> bool:
         """Whether the parser of the TensorRT that builds says that it imports the operator, which our table lacks."""
-        return self.target is not None and parser_imports(self.target.flavour, op_type)
+        if self.target is None:
+            return False
+        # A check of a model without such operators starts no process, and does without what starts them.
+        from trtsmith.converter.engine.build.build import parser_imports
+
+        return parser_imports(self.target.flavour, op_type)
 
     def missing(self, node: onnx.NodeProto, model: Path) -> Problem | None:
         """Why no plugin takes the node, where that has to do with these plugins. model: its file."""
