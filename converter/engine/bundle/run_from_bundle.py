@@ -18,7 +18,7 @@ from trtsmith.converter.engine.bundle.manifest import (
     read_manifest,
     text,
 )
-from trtsmith.converter.engine.runtime.run_request import EAGER, RunRequest
+from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.problem import Problem
@@ -45,42 +45,31 @@ def request_for(
     plugins: Sequence[Path] = (),
     flavour: str = "auto",
     *,
-    runtime_cache: Path | None = None,
-    cuda_graph: bool = False,
-    specialization: str = EAGER,
-    profile: int = 0,
     embedded_plugins: bool = False,
-    verbose: bool = False,
-    timeout_s: float | None = None,
+    **settings: Any,
 ) -> RunRequest:
     """How to run ENGINE, by the manifest beside it: which TensorRT, which plugin libraries, which casts at the edges.
 
     plugins: libraries of the user's, in addition. One that has the name of a library of the manifest stands for it.
-    embedded_plugins: load the libraries inside the engine even if no manifest lists them.
+    embedded_plugins: load the libraries inside the engine even if no manifest lists them. settings: the other fields of
+    RunRequest, as they are.
     A library runs code of its own, so one is loaded only if it is named in the manifest, with its hash, or here.
     Without a manifest only `plugins` and `flavour` hold.
 
     Raises UsageError where the engine or a library is missing, or is not the one that the manifest is about.
     """
     manifest = checked_manifest(engine, flavour)
-    libraries: tuple[Path, ...] = tuple(plugins)
-    if manifest is not None:
-        flavour = manifest.flavour
-        libraries = _libraries(manifest, engine, libraries)
+    if manifest is None:
+        return RunRequest(engine, tuple(plugins), flavour, embedded_plugins=embedded_plugins, **settings)
     return RunRequest(
-        engine_path=engine,
-        plugin_libraries=libraries,
-        flavour=flavour,
-        io_types=manifest.io_types if manifest else (),
-        runtime_cache=runtime_cache,
-        cuda_graph=cuda_graph,
-        specialization=specialization,
-        verbose=verbose,
-        timeout_s=timeout_s,
-        profile=profile,
-        embedded_plugins=embedded_plugins or (manifest is not None and manifest.embedded),
-        built_version=manifest.version if manifest else "",
-        targets=manifest.targets if manifest else (),
+        engine,
+        _libraries(manifest, engine, tuple(plugins)),
+        manifest.flavour,
+        manifest.io_types,
+        embedded_plugins=embedded_plugins or manifest.embedded,
+        built_version=manifest.version,
+        targets=manifest.targets,
+        **settings,
     )
 
 
