@@ -12,7 +12,7 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.converter.verify.interface import check_interface
+from trtsmith.converter.verify.verify_bundle import check_interface
 from trtsmith.importers.problem import Problem
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
