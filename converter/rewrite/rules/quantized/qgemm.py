@@ -10,7 +10,7 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Writer
-from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
+from trtsmith.converter.rewrite.rules.quantized.matmul_integer import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float, requantized, with_bias
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import LOW_FLOATS
-from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
+from trtsmith.converter.rewrite.rules.quantized.matmul_integer import integer_matmul
 from trtsmith.converter.rewrite.rules.quantized.requantize import requantized
 
 
