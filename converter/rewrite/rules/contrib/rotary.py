@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old
+from trtsmith.converter.rewrite.rules.contrib.attention import counted, heads, length, too_old
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.importers.builder import TO_END
 

@@ -11,9 +11,7 @@ from trtsmith.converter.rewrite.rules.quantized.matmul_integer import (
     MATMUL_TO_FLOAT,
 )
 from trtsmith.converter.rewrite.rules.quantized.matmul_nbits import MATMUL_NBITS
-from trtsmith.converter.rewrite.rules.quantized.qattention import QATTENTION
-from trtsmith.converter.rewrite.rules.quantized.qgemm import QGEMM
-from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QLINEAR_MATMUL
+from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QATTENTION, QGEMM, QLINEAR_MATMUL
 from trtsmith.converter.rewrite.rules.quantized.qlinear_pointwise import QLINEAR_POINTWISE
 from trtsmith.converter.rewrite.rules.quantized.quantize_linear import QUANTIZE_LINEAR
 
