@@ -1,4 +1,13 @@
-"""Rewrites BatchNormalization in training mode, by the statistics of the batch, and that of opset 7 for each element.
+"""Rewrites reductions in forms that TensorRT does not import.
+
+Writes the axes of reductions as constants where they are constant only once constants are folded.
+
+Rewrites ReduceMax and ReduceMin of booleans (opset 20) as counts: TensorRT does not reduce booleans.
+
+The largest of booleans is true where there are some; the smallest where none is false. So nothing at all has the
+largest false and the smallest true, as ONNX says of empty sets.
+
+Rewrites BatchNormalization in training mode, by the statistics of the batch, and that of opset 7 for each element.
 
 Training mode is an attribute from opset 14 on. Before, a node has it that names more outputs than Y.
 """
@@ -9,7 +18,26 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_bool_reduce(node: NodeView) -> Replacement | Refusal | None:
+    if node.dtype(0) != "bool":
+        return None
+    w = Writer(node)
+    largest = node.op_type == "ReduceMax"
+    counted = w.Cast(w.x[0] if largest else w.Not(w.x[0]), to="int32")
+    given = {name: node.attributes[name] for name in ("keepdims", "noop_with_empty_axes")}
+    some = w.Greater(w.ReduceSum(counted, *w.x[1:], **given), w.number(0, "int32"))
+    return Replacement(w.finish(some if largest else w.Not(some)), f"{node.op_type} of booleans by counting")
+
+
+BOOL_REDUCE = NodeRule(
+    "bool-reduce",
+    "ReduceMax and ReduceMin of booleans by counting",
+    ("ReduceMax", "ReduceMin"),
+    _rewrite_bool_reduce,
+)
+
+
+def _rewrite_batch_statistics(node: NodeView) -> Replacement | Refusal | None:
     elementwise = node.version < 9 and node.attributes.get("spatial", 1) == 0
     training = bool(node.attributes.get("training_mode"))
     if node.version < 14:
@@ -75,5 +103,46 @@ BATCH_STATISTICS = NodeRule(
     "batch-statistics",
     "BatchNormalization in training mode, or for each element, is written out",
     ("BatchNormalization",),
-    _rewrite,
+    _rewrite_batch_statistics,
+)
+
+
+_REDUCTIONS = tuple(
+    f"Reduce{kind}"
+    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
+
+_SEEN_THROUGH = frozenset({"Identity", "Cast"})
+"""Operators that TensorRT-RTX 1.7.1 computes itself on the way to the axes of a reduction. It does so for no other, and
+takes empty axes as ONNX means them. For Squeeze and Unsqueeze it computes all, from fixed shapes too."""
+
+_ATTRIBUTES = ("keepdims", "noop_with_empty_axes")
+
+
+def _rewrite_axes(node: NodeView) -> Replacement | Refusal | None:
+    if not node.input(1):
+        return None
+    axes = node.constant(1)
+    if axes is not None and node.op_type in _REDUCTIONS and node.folded(1, beyond=_SEEN_THROUGH):
+        w = Writer(node)
+        nodes = w.finish(w.write(node.op_type, w.x[0], axes, **node.own(*_ATTRIBUTES)))
+        return Replacement(nodes, "the axes that the graph computes, as a constant")
+    if axes is not None:
+        return None
+    maker = node.producer(1)
+    if maker is not None and node.op_type not in _REDUCTIONS:
+        return None  # TensorRT may know more of shapes than ONNX's inference
+    how = "fed" if maker is None else f"computed by {maker.op_type}"
+    return Refusal(
+        f"the axes ({node.input(1)!r}) are {how} at run time",
+        "constant axes",
+        f"freeze what they come from: --freeze {node.input(1)}=VALUES",
+    )
+
+
+AXES = NodeRule(
+    "axes",
+    "reductions get the axes that the graph computes as constants",
+    (*_REDUCTIONS, "Squeeze", "Unsqueeze"),
+    _rewrite_axes,
 )

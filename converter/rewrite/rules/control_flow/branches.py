@@ -1,9 +1,22 @@
-"""Replaces an If that asks whether a tensor is empty by its other branch, where that gives the same for an empty tensor.
+"""Rewrites If whose condition is constant, whose branches differ in rank, or one of which is empty.
+
+Replaces an If that asks whether a tensor is empty by its other branch, where that gives the same for an empty tensor.
 
 torchvision writes `if boxes.numel() == 0: return empty` around its selection of boxes. A plugin that needs a workspace
 cannot be in a branch, and TensorRT computes both branches' shapes in any case. That the branches agree follows from the
 shapes that operators' own rules give the other branch when the tensor is empty: an output that has no elements there, of the
 shape and type of the first branch's, is that branch's output.
+
+Gives both branches of an If outputs of one rank, where they differ in dimensions of size 1 alone.
+
+A branch that Paddle or PyTorch traced gives a number as [] in one branch and as [1] in the other, and what reads it takes
+both. TensorRT builds no If of a condition that is computed at run time whose branches have outputs of different ranks.
+
+Replaces an If whose condition is constant only since folding by the branch that runs.
+
+TensorRT-RTX 1.7.1 imports only the live branch where the condition is a constant of the graph. Where the graph computes
+it (from fixed shapes, say), both branches are imported, and both have to be right: their operators known, their types
+equal, their shapes possible. A Squeeze of an axis that is not 1 in the branch that never runs fails the build.
 """
 
 from __future__ import annotations
@@ -12,11 +25,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
+from onnx import helper
 
+from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.infer import inferred_proto
+from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeRule,
     NodeView,
+    Refusal,
     Replacement,
     constant_node,
 )
@@ -24,14 +42,139 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.profile.range_analysis import RangeAnalysis
 from trtsmith.converter.rewrite.profile.size_algebra import SizeExpr
-from trtsmith.converter.rewrite.rules.control_flow.branch_ranks import (
-    BRANCHES,
-    Shape,
-    known_shape,
-    typed_branch,
-)
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import by_name
+
+BRANCHES = ("then_branch", "else_branch")
+
+Shape = tuple[int, ...]
+
+
+def _rewrite_branch_ranks(node: NodeView) -> Replacement | None:
+    if node.is_constant(0):
+        return None
+    graphs = [node.graph(name) for name in BRANCHES]
+    ranks = [_wanted_rank(*shapes) for shapes in zip(*(_output_shapes(node, g) for g in graphs), strict=True)]
+    if all(rank is None for rank in ranks):
+        return None
+    w = Writer(node)
+    branches = {name: _with_ranks(node, g, ranks) for name, g in zip(BRANCHES, graphs, strict=True)}
+    results = w.If(w.x[0], outputs=[bool(name) for name in node.outputs], **branches)
+    numbers = ", ".join(str(i) for i, rank in enumerate(ranks) if rank is not None)
+    return Replacement(w.finish(*results), f"If, output {numbers} of one rank in both branches")
+
+
+def _wanted_rank(one: Shape | None, other: Shape | None) -> int | None:
+    """The smaller rank of two shapes of one element each; None where they are of one rank, of more elements or unknown."""
+    if one is None or other is None or len(one) == len(other) or {*one, *other} - {1}:
+        return None
+    return min(len(one), len(other))
+
+
+def _with_ranks(node: NodeView, graph: onnx.GraphProto, ranks: Sequence[int | None]) -> onnx.GraphProto:
+    """The branch with outputs of one element reshaped to these ranks."""
+    changed = onnx.GraphProto()
+    changed.CopyFrom(graph)
+    for output, rank in zip(changed.output, ranks, strict=True):
+        if rank is None:
+            continue
+        given, ones = output.name, node.fresh("ones")
+        output.CopyFrom(
+            helper.make_tensor_value_info(
+                node.fresh("ranked"), output.type.tensor_type.elem_type, (1,) * rank
+            )
+        )
+        shape = helper.make_tensor(ones, onnx.TensorProto.INT64, [rank], [1] * rank)
+        changed.node.append(helper.make_node("Constant", [], [ones], value=shape))
+        changed.node.append(helper.make_node("Reshape", [given, ones], [output.name]))
+    return changed
+
+
+def _output_shapes(node: NodeView, graph: onnx.GraphProto) -> list[Shape | None]:
+    """What ONNX's inference finds for a branch's outputs; None for what is not known."""
+    inferred = typed_branch(node, graph)
+    if inferred is None:
+        return [None] * len(graph.output)
+    return [known_shape(output.type) for output in inferred.output]
+
+
+def typed_branch(
+    node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]] | None = None
+) -> onnx.GraphProto | None:
+    """The branch with the values that it reads as inputs and the types that ONNX's inference finds, whatever the branch says
+    of them; None where inference fails. shape_of: the sizes to infer with of what it reads, None where they are not known.
+    """
+    branch = onnx.GraphProto()
+    branch.CopyFrom(graph)
+    del branch.value_info[:]
+    for output in branch.output:
+        output.type.tensor_type.ClearField("shape")
+    made = {name for inner in branch.node for name in inner.output} | {t.name for t in branch.initializer}
+    for name in dict.fromkeys(name for inner in branch.node for name in values_read(inner)):
+        type_ = node.type_of(name) if name and name not in made else None
+        if type_ is not None:
+            branch.input.append(onnx.ValueInfoProto(name=name, type=type_))
+            dims = branch.input[-1].type.tensor_type.shape.dim
+            for dim, size in zip(dims, shape_of(name) if shape_of else (), strict=False):
+                if size is not None:
+                    dim.dim_value = size
+    model = helper.make_model(branch, opset_imports=[helper.make_opsetid("", node.opset)])
+    try:
+        return inferred_proto(model).graph
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        return None
+
+
+def known_shape(type_: onnx.TypeProto) -> Shape | None:
+    tensor = type_.tensor_type
+    if not type_.HasField("tensor_type") or not tensor.HasField("shape"):
+        return None
+    dims = tensor.shape.dim
+    return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
+
+
+BRANCH_RANKS = NodeRule(
+    "branch-ranks",
+    "an If whose branches give one element in shapes of different ranks",
+    ("If",),
+    _rewrite_branch_ranks,
+)
+
+
+_NEVER_FAIL = frozenset(
+    """Abs Acos Asin Atan Cast Ceil Constant Cos Elu Erf Exp Floor HardSigmoid Identity IsNaN LeakyRelu Log Neg Not
+    Reciprocal Relu Round Selu Shape Sigmoid Sign Sin Size Softplus Softsign Sqrt Tan Tanh""".split()  # noqa: SIM905
+)
+"""Operators that TensorRT imports and that no shape of their input makes impossible."""
+
+
+def _rewrite_constant_if(node: NodeView) -> Replacement | Refusal | None:
+    condition = node.constant(0)
+    if condition is None or not (node.made or (node.folded(0) and not _both_are_right(node.proto))):
+        return None
+    branch = branch_of(condition)
+    w = Writer(node)
+    return Replacement(
+        w.finish(*w.inline(node.graph(branch))),
+        f"the {branch.replace('_', ' ')}, as the condition is constant",
+    )
+
+
+def _both_are_right(proto: onnx.NodeProto) -> bool:
+    """Whether TensorRT takes both branches for certain."""
+    graphs = [a.g for a in proto.attribute if a.type == onnx.AttributeProto.GRAPH]
+    types = [[value.type.tensor_type.elem_type for value in graph.output] for graph in graphs]
+    known = all(inner.op_type in _NEVER_FAIL and not inner.domain for graph in graphs for inner in graph.node)
+    return known and types[0] == types[-1] and all(types[0])
+
+
+CONSTANT_IF = NodeRule(
+    "constant-if",
+    "an If whose condition the graph computes as a constant becomes the branch that runs",
+    ("If",),
+    _rewrite_constant_if,
+)
+
 
 _BROADCAST = frozenset(
     "Add And Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mul Or Sub Where".split()  # noqa: SIM905
@@ -43,7 +186,7 @@ _TOTAL = frozenset(
 """Operators that give a tensor of the shape that inference says whichever sizes are 0, in TensorRT and in onnxruntime."""
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+def _rewrite_empty_if(node: NodeView) -> Replacement | None:
     found = _emptiness(node)
     if found is None:
         return None
@@ -174,5 +317,5 @@ EMPTY_IF = NodeRule(
     "empty-if",
     "an If that asks whether a tensor is empty, and whose other branch gives the same for one that is",
     ("If",),
-    _rewrite,
+    _rewrite_empty_if,
 )
