@@ -13,7 +13,7 @@ import pytest
 from polygraphy.backend.onnxrt import OnnxrtRunner, SessionFromOnnx
 
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.pool import child_environment
 from trtsmith.converter.engine.libraries import plugin_library
 
 MODEL = """
