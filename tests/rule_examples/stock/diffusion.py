@@ -24,12 +24,9 @@ def _gated(inputs: Arrays) -> Arrays:
 
 
 def _spatial(inputs: Arrays) -> Arrays:
-    height, width = inputs["s"].shape[2:]
-    result = np.empty((inputs["x"].shape[0], inputs["x"].shape[2], height, width), np.float32)
-    for n, c, h, w in np.ndindex(*result.shape):
-        place = h * width + w
-        result[n, c, h, w] = inputs["x"][n, place, c] + inputs["b"].reshape(-1)[c] + inputs["r"][n, place, c]
-    return {"y": result}
+    sums = (inputs["x"] + inputs["b"]) + inputs["r"]
+    images, channels = sums.shape[0], sums.shape[2]
+    return {"y": sums.transpose(0, 2, 1).reshape(images, channels, *inputs["s"].shape[2:])}
 
 
 def _random(*shape: int) -> np.ndarray:
