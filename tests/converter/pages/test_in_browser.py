@@ -18,8 +18,8 @@ from pagecheck.sample_page import sample_document
 from tests.converter.models import save, value
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
-from trtsmith.converter.pages.conversion_page import conversion_page
 from trtsmith.converter.pages.network.node_values import pictured
+from trtsmith.converter.pages.writing import conversion_page
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
 

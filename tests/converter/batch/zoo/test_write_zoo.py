@@ -14,7 +14,7 @@ from onnx import helper as oh
 
 from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo import size_guesses
+from trtsmith.converter.batch.zoo import write_zoo as module
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
 from trtsmith.converter.model.errors import UsageError
@@ -237,7 +237,7 @@ def test_looking_for_sizes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     save(
         tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
     )
-    monkeypatch.setattr(size_guesses, "MOST_S", 0.0)
+    monkeypatch.setattr(module, "MOST_S", 0.0)
     _, text, (task,) = written(tmp_path)
     assert "1x3x320x320" in task.words[1]
     assert "refuses them" in text
