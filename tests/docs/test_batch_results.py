@@ -9,7 +9,7 @@ from typing import Any
 
 from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
 from trtsmith.converter.batch.results.document import SCHEMA_FILE
-from trtsmith.converter.batch.results.junit import KINDS
+from trtsmith.converter.batch.results.pages import KINDS
 from trtsmith.converter.batch.task import TaskStatus
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(

@@ -1,7 +1,6 @@
 """Times trtsmith's kernels against other implementations: `trtsmith plugin bench`.
 
-The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in bench_torch.py,
-behind the Bench protocol; the arithmetic is in bench_figures.py.
+The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in kernel_torch.py.
 """
 
 from __future__ import annotations
