@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import SITE, model_folder, with_bundle  # noqa: E402
+from harness.jobs import run_jobs  # noqa: E402
 from networkbench.graphs import NETWORKS  # noqa: E402
-from onnxcoverage.jobs import run_jobs  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
 from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402

@@ -92,7 +92,7 @@ def row(plugin: Plugin, boxes: np.ndarray, scores: np.ndarray, classes: np.ndarr
         "kept": len(ours),
         "kept_by_torchvision": len(kept),
         "kept_by_both": alike,
-        "ours_us": time_plugin(plugin, inputs, warmup=5, count=RUNS).median * 1e3,
+        "ours_us": statistics.median(time_plugin(plugin, inputs, warmup=5, count=RUNS)) * 1e3,
         "torchvision_us": timed(theirs),
     }
 

@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import SITE, model_folder, with_bundle  # noqa: E402
-from gpucheck.processes import Clock, run_boxed  # noqa: E402
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record  # noqa: E402
+from harness.processes import Clock, run_boxed  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.plugin.machine import describe, slug, visible_gpus  # noqa: E402

@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def cover(options: argparse.Namespace) -> int:
+    from harness.jobs import run_jobs
     from onnxcoverage.cases import choose, load_cases, write_cases
-    from onnxcoverage.jobs import run_jobs
     from onnxcoverage.record import CaseOutcome, render, to_json
 
     started = time.monotonic()

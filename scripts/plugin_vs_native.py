@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import SITE, with_bundle  # noqa: E402
-from onnxcoverage.jobs import RETIRE, Finding, run_jobs  # noqa: E402
+from harness.jobs import RETIRE, Finding, run_jobs  # noqa: E402
 from trtsmith.converter.bench.node import measure_node, ratio_of  # noqa: E402
 from trtsmith.converter.engine.build.gpu import find_gpu  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
@@ -134,7 +134,7 @@ def work(job: str, folder: Path, count: int) -> dict[str, Any]:
     import numpy as np
 
     from trtsmith.converter.engine.build.flavour import load_flavour
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     del folder
     name, case_name, dtype = job.split(":")

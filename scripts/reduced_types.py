@@ -23,9 +23,9 @@ import onnx
 from onnx import TensorProto as T
 from onnx import numpy_helper
 
+from harness.jobs import Finding, run_jobs
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
-from onnxcoverage.jobs import Finding, run_jobs
 from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.native_operators import native_operators

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.plugin.bench.kernel_bench import requirements
-from trtsmith.converter.plugin.bench.kernel_figures import digits, measured_json, rotation_sets
+from trtsmith.converter.plugin.bench.kernel_bench import digits, measured_json, requirements, rotation_sets
 from trtsmith.importers.opdef import Arrays, Case, OpDef
 
 if TYPE_CHECKING:
     from trtsmith.converter.bench.expansion_engine import EngineFigures
     from trtsmith.converter.engine.build.flavour import Flavour
-    from trtsmith.converter.plugin.bench.kernel_machine import TorchBench
+    from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
 
 MESSAGE = 200
 """Characters of another program's error that go into the record."""

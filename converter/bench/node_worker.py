@@ -36,7 +36,7 @@ def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]
                 "pip install torch, a build with CUDA",
             )
         )
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench  # imports torch
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch
 
     op = by_name()[request["op"]]
     fields = {k: tuple(v) if isinstance(v, list) else v for k, v in request["fields"].items()}

@@ -19,10 +19,10 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction, calling, function_for
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin.calls import own_outputs
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
 from trtsmith.converter.plugin.creators import held_plugins
 from trtsmith.converter.plugin.host.plugin_values import EncodedField, Shape, TensorDesc, Value
-from trtsmith.converter.plugin.own_outputs import own_outputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_known

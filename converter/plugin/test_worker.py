@@ -13,25 +13,27 @@ from typing import Any
 
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.plugin.calls import KernelCall, run_call
+from trtsmith.converter.plugin.calls import OUTPUTS, KernelCall, answer_outputs, run_call
 from trtsmith.converter.plugin.checks.checks import (
     CREATOR_CHECKS,
+    LIBRARY_CHECKS,
     CheckFailedError,
     ContractCheck,
     CreatorUnderTest,
     NotTestableError,
 )
-from trtsmith.converter.plugin.checks.checks_fields import FIELD_CHECKS
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, kernel
 from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
-from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
-from trtsmith.converter.plugin.checks.checks_life import LIFE_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
-from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
-from trtsmith.converter.plugin.checks.checks_threads import THREAD_CHECKS
-from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
+from trtsmith.converter.plugin.checks.checks_state import (
+    FIELD_CHECKS,
+    LIFE_CHECKS,
+    STATE_CHECKS,
+    THREAD_CHECKS,
+)
+from trtsmith.converter.plugin.host.host import Host, PluginLibrary
+from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.host_worker import read_request
-from trtsmith.converter.plugin.own_outputs import OUTPUTS, answer_outputs
 
 CHECKS: tuple[ContractCheck, ...] = (
     *LIBRARY_CHECKS,
@@ -53,7 +55,7 @@ def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
         creators.append(
             {
                 "kind": info.kind,
-                "kind_version": list(info.kind_version),
+                "kind_version": [info.major, info.minor],
                 "family": info.family,
                 "name": info.name,
                 "version": info.version,

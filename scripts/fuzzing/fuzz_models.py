@@ -109,7 +109,9 @@ def replay(models: Sequence[Path]) -> int:
 def table(campaign: Campaign) -> str:
     """What was run and what it found, most frequent first."""
     codes = ", ".join(f"{count} x {code}" for code, count in sorted(campaign.codes.items(), key=str))
-    lines = [f"{campaign.models} models, {campaign.kept} of them changed further; exit codes: {codes}"]
+    lines = [
+        f"{campaign.models} models, {len(campaign.further)} of them changed further; exit codes: {codes}"
+    ]
     for found in sorted(campaign.found.values(), key=lambda found: -found.count):
         finding = found.finding
         lines.append(

@@ -24,8 +24,8 @@ from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
 from gpucheck.networks import in_form
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model

@@ -25,8 +25,8 @@ import numpy as np
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.errors import TrtsmithError

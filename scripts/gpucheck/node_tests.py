@@ -17,9 +17,9 @@ import onnx
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.record import Notes
+from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
-from onnxcoverage.jobs import RETIRE, run_jobs
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model

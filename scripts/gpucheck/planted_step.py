@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gpubundle.unpack import BROKEN_LIBRARY, LIBRARY_FOLDER, MODEL_FOLDER
-from gpucheck.processes import run_boxed
 from gpucheck.record import Notes
+from harness.processes import run_boxed
 
 ROOT = Path(__file__).resolve().parents[2]
 

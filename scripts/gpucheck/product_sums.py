@@ -21,8 +21,8 @@ from onnx.reference import ReferenceEvaluator
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.target import RTX

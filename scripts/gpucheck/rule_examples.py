@@ -13,8 +13,8 @@ from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import open_engine
 from gpucheck.node_tests import CASE_S, FORMS, judge_form
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.examples import example_case
-from onnxcoverage.jobs import run_jobs
 from tests.rule_examples import examples_of
 from trtsmith.converter.rewrite.rules import RULES
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucheck.kernels import RAN, chosen
-from gpucheck.processes import Ended, run_boxed
 from gpucheck.record import Notes
+from harness.processes import Ended, run_boxed
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
 

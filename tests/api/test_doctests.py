@@ -13,7 +13,6 @@ import trtsmith
 from tests.converter.models import inverse
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
-OF_MANY = ("batch",)
 OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
 NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "run", "verify"}
 TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
@@ -30,28 +29,19 @@ def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest
     Path("zoo.toml").write_text('[[model]]\npath = "model.onnx"\nshapes = { x = "2x4x4" }\n')
     runner = doctest.DocTestRunner()
     said = io.StringIO()
-    for name in (
-        *FUNCTIONS,
-        *OF_MANY,
-        "operators",
-    ):  # in this order: the manifest that is read is that of the engine that was converted
+    # in this order: the manifest that is read is that of the engine that was converted
+    for name in (*FUNCTIONS, "batch", "operators"):
         for test in examples(name):
             runner.run(test, out=said.write)
     assert runner.summarize(verbose=False).failed == 0, said.getvalue()
     assert {path.name for path in tmp_path.iterdir()} >= {"rewritten.onnx", "model.plan"}
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_MANY, *OF_ENGINES, "Runner", "Engine"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "batch", *OF_ENGINES, "Runner", "Engine"])
 def test_each_has_an_example_and_there_is_a_reason_to_skip_it(name: str) -> None:
     functions = {one for one in trtsmith.__all__ if inspect.isfunction(getattr(trtsmith, one))} - {"load"}
-    assert functions == {*FUNCTIONS, *OF_MANY, *OF_ENGINES}
+    assert functions == {*FUNCTIONS, "batch", *OF_ENGINES}
     (test,) = examples(name)
     skipped = [doctest.SKIP in example.options for example in test.examples]
     assert any(skipped) == (name in NEED_A_GPU | TAKE_MORE)
     assert not skipped[0]  # the import
-
-
-@pytest.mark.parametrize("name", trtsmith.__all__)
-def test_everything_public_says_what_it_is(name: str) -> None:
-    if name != "__version__":
-        assert (getattr(trtsmith, name).__doc__ or "").strip().splitlines()[0].endswith(".")

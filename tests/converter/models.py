@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 
@@ -43,6 +44,29 @@ def save(
 
 def load(path: Path, *arguments: Any, **options: Any) -> Model:
     return load_model(save(path, *arguments, **options))
+
+
+def written(
+    path: Path, graph: str, weights: Mapping[str, np.ndarray] | None = None, *, opset: int = 17
+) -> Path:
+    """A model of ONNX text in a file: "(float[2] x) => (float[2] y) { y = Relu (x) }", functions behind the graph.
+
+    Every domain that a node names is imported at version 1. weights: further initializers.
+    """
+    proto = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g {graph}')
+    proto.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()
+    )
+    named = {node.domain: None for inner in all_graphs(proto.graph) for node in inner.node if node.domain}
+    proto.opset_import.extend(oh.make_opsetid(domain, 1) for domain in named)
+    onnx.save(proto, path)
+    return path
+
+
+def parsed(
+    path: Path, graph: str, weights: Mapping[str, np.ndarray] | None = None, *, opset: int = 17
+) -> Model:
+    return load_model(written(path, graph, weights, opset=opset))
 
 
 def relu(path: Path, shape: Dims = (1, 3)) -> Path:

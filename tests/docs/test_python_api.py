@@ -11,7 +11,7 @@ import pytest
 
 import trtsmith
 from docpages import python_api
-from docpages.python_api import PAGES, markdown_of, others, page_of
+from docpages.python_api import PAGES, markdown_of, page_of
 
 SOURCE = '''
 from __future__ import annotations
@@ -94,12 +94,6 @@ def test_a_result_has_its_fields_and_public_methods(toy: ModuleType) -> None:
     assert "hidden" not in page
 
 
-def test_names_without_a_page_are_on_one_page(toy: ModuleType) -> None:
-    page = others(toy, ["Done", "with_so_many_options"])
-    assert [line for line in page.splitlines() if line.startswith("## ")] == ["## Wrong", "## do"]
-    assert "class Wrong(ValueError): ...\n```\n\nIt went wrong." in page
-
-
 def test_every_public_name_of_trtsmith_is_documented() -> None:
     listed = python_api.pages()["docs/reference/python/results.md"]["python results"]()
     for name in trtsmith.__all__:
@@ -110,7 +104,3 @@ def test_every_public_name_of_trtsmith_is_documented() -> None:
 def test_code_in_a_docstring_is_one_block_and_instructions_to_doctest_are_no_text() -> None:
     shown = markdown_of("It does.\n\n    a = 1\n\n    b = 2\n\n>>> f()  # doctest: +SKIP\n3")
     assert shown == "It does.\n\n```python\na = 1\n\nb = 2\n```\n\n```pycon\n>>> f()\n3\n```"
-
-
-def test_no_docstring_is_no_text() -> None:
-    assert markdown_of("") == ""

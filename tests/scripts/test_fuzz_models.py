@@ -40,7 +40,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FuzzProcess]:
     ("name", "kind", "place"),
     [
         ("raise", "internal error", "KeyError"),
-        ("die", "process dies: SIGSEGV", "Fatal Python error: Segmentation fault"),
+        ("die", "process crashes: SIGSEGV", "Fatal Python error: Segmentation fault"),
         ("hang", "hang", ""),
         ("leave", "left over", "half-written"),
         ("temporary", "left over", "tmp"),

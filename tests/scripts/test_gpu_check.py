@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gpucheck import kernels, metrics, planted_step, references, sanitizer
-from gpucheck.processes import Clock, Ended, run_boxed
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
+from harness.processes import Clock, Ended, run_boxed
 from tests.processes import has_ended
 from trtsmith.converter.plugin import cases as plugin_cases
 from trtsmith.converter.plugin import machine

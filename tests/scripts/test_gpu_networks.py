@@ -11,7 +11,7 @@ import pytest
 
 from gpucheck.engines import NOT_BUILT, EngineError, OpenEngine
 from gpucheck.record import Notes, read_notes
-from onnxcoverage.jobs import Finding
+from harness.jobs import Finding
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run

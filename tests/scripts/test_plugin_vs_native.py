@@ -8,7 +8,7 @@ import pytest
 
 import plugin_vs_native as script
 from docpages.native_times import native_tables
-from onnxcoverage.jobs import Finding
+from harness.jobs import Finding
 
 FIGURES = {"median_us": 12.34, "error": 1.23e-7, "workspace": 1 << 20}
 NATIVE = {"median_us": 1234.5, "error": 1.23e-7, "device_memory": 3 << 20, "layers": 9}

@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 from docpages.real_networks import render_real_networks
-from gpucheck.processes import Ended
+from harness.processes import Ended
 from real_models import main
 from realmodels import model_trial
 from realmodels.drawn_inputs import write_inputs

@@ -11,7 +11,12 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope, all_scopes
 from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES
-from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES, TYPE_ATTRIBUTES
+from trtsmith.converter.rewrite.types.operators import (
+    IN_ONNX_TYPES,
+    MOVES,
+    QUANTIZING_DOMAINS,
+    TYPE_ATTRIBUTES,
+)
 
 INSIDE = "(a graph inside)"
 """Among the readers of a value: a node or output of a subgraph."""
@@ -51,7 +56,7 @@ def wanted_in_onnx_types(scope: Scope) -> set[str]:
         name
         for part in all_scopes(scope)
         for node in part.nodes
-        if node.op_type in IN_ONNX_TYPES and not node.domain
+        if node.op_type in IN_ONNX_TYPES and node.domain in QUANTIZING_DOMAINS
         for name in node.inputs
     }
     for node in reversed(scope.nodes):

@@ -14,8 +14,8 @@ from gpucheck.drawn.graph_draw import Draw, draw
 from gpucheck.drawn.graph_kinds import KINDS
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.record import Notes
+from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import sizes_of
-from onnxcoverage.jobs import RETIRE, run_jobs
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from onnx import helper as oh
 
-from tests.converter.models import load, value
+from tests.converter.models import save, value, written
 from tests.converter.plugin.fixtures import library
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
@@ -30,8 +29,7 @@ def repeated(
         oh.make_node(op, ["a"], ["b"], name="rep", domain=domain, **fields),
         oh.make_node("Neg", ["b"], ["y"], name="neg"),
     ]
-    load(folder / "m.onnx", nodes, [value("x", (2, 3, 4))], [value("y", output)])
-    return folder / "m.onnx"
+    return save(folder / "m.onnx", nodes, [value("x", (2, 3, 4))], [value("y", output)])
 
 
 def checked(path: Path, *libraries: str, target: Target = RTX) -> Analysis:
@@ -87,35 +85,31 @@ def test_a_library_that_registers_by_itself_and_is_linked_with_no_tensorrt(
     assert f"will not load into {target.title}" in problem.what and "linked with no TensorRT" in problem.what
 
 
-def test_outputs_that_contradict_the_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("output", "built"), [((6, 3, 4), True), ((None, 3, 4), True), ((5, 3, 4), False), ((6, 12), False)]
+)
+def test_outputs_that_contradict_the_model(output: Any, built: bool, tmp_path: Path) -> None:
     """The library says what its outputs are, and nobody else: a wrong attribute shows in their shapes."""
-    for output, built in (((6, 3, 4), True), ((None, 3, 4), True), ((5, 3, 4), False), ((6, 12), False)):
-        engine = tmp_path / "m.plan"
-        options = ConvertOptions(
-            model=repeated(tmp_path, output=output, **FIELDS),
-            output=engine,
-            flavour="tensorrt_rtx",
-            plugins=(library("good_v3"),),
-            verify=None,
-        )
-        if built:
-            assert convert(options, lambda text: None).bundle.engine.is_file()
-            engine.unlink()
-            (tmp_path / "m.manifest.json").unlink()
-            continue
-        with pytest.raises(ConversionError, match=r"output 'y' of the engine has the shape \[6, 3, 4\]"):
-            convert(options, lambda text: None)
-        assert not engine.exists() and not (tmp_path / "m.manifest.json").exists()
+    model, engine = repeated(tmp_path, output=output, **FIELDS), tmp_path / "m.plan"
+    options = ConvertOptions(
+        model, engine, flavour="tensorrt_rtx", plugins=(library("good_v3"),), verify=None
+    )
+    if built:
+        assert convert(options, lambda text: None).bundle.engine.is_file()
+        return
+    with pytest.raises(ConversionError, match=r"output 'y' of the engine has the shape \[6, 3, 4\]"):
+        convert(options, lambda text: None)
+    assert not engine.exists() and not (tmp_path / "m.manifest.json").exists()
 
 
-def stock(folder: Path, op: str, **fields: Any) -> Path:
-    nodes = [oh.make_node(op, ["x"], ["y"], name="n", **fields)]
-    load(folder / "m.onnx", nodes, [value("x", (2, 8, 4, 4))], [value("y", (None,) * 4)])
-    return folder / "m.onnx"
+def stock(folder: Path, node: str) -> Path:
+    return written(
+        folder / "m.onnx", f"(float[2, 8, 4, 4] x) => (float[?, ?, ?, ?] y) {{ [n] y = {node} (x) }}"
+    )
 
 
 def test_plugins_that_tensorrt_brings(tmp_path: Path) -> None:
-    path = stock(tmp_path, "DisentangledAttention_TRT", span=512, factor=np.float32(1.0).item())
+    path = stock(tmp_path, "DisentangledAttention_TRT <span = 512, factor = 1.0>")
     plan = checked(path, target=Target("tensorrt", (10, 16))).plan
     (node,) = plan.nodes
     assert plan.convertible and node.route is Route.STOCK and node.foreign
@@ -136,6 +130,6 @@ def test_what_tensorrt_or_tensorrt_rtx_does_not_bring(tmp_path: Path) -> None:
 
 
 def test_an_attribute_that_a_stock_plugin_has_not(tmp_path: Path) -> None:
-    path = stock(tmp_path, "DecodeBbox3DPlugin", num_dir_bin=2)
+    path = stock(tmp_path, "DecodeBbox3DPlugin <num_dir_bin = 2>")
     (problem,) = checked(path, target=Target("tensorrt", (10, 16))).problems
     assert "unknown attribute 'num_dir_bin'" in problem.what and "'num_dir_bins'" in problem.fix

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper as oh
 
-from tests.converter.models import load, value
+from tests.converter.models import written
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import target_of
@@ -20,21 +18,15 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.target import Target
 from trtsmith.converter.verify.graphs import verify_graphs
 
-FIELDS: dict[str, Any] = {
-    "score_threshold": 0.1, "iou_threshold": 0.5, "max_output_boxes": 4, "background_class": -1,
-    "score_activation": 0, "class_agnostic": 0, "box_coding": 0,
-}  # fmt: skip
 STOCK = frozenset({"EfficientNMS_TRT", "GroupNormalizationPlugin"})
 
 
 def detections(folder: Path) -> Path:
     """A detector's end as exporters for TensorRT write it."""
-    made = ["num", "kept", "best", "classes"]
-    nodes = [oh.make_node("EfficientNMS_TRT", ["boxes", "scores"], made, name="nms", **FIELDS)]
-    outputs = [value(name, None) for name in ("kept", "best")]
-    outputs += [oh.make_tensor_value_info(name, 6, None) for name in ("num", "classes")]
-    load(folder / "m.onnx", nodes, [value("boxes", (1, 6, 4)), value("scores", (1, 6, 3))], outputs)
-    return folder / "m.onnx"
+    text = """(float[1, 6, 4] boxes, float[1, 6, 3] scores) => (float[] kept, float[] best, int32[] num, int32[] classes) {
+        [nms] num, kept, best, classes = EfficientNMS_TRT <score_threshold = 0.1, iou_threshold = 0.5, max_output_boxes = 4,
+            background_class = -1, score_activation = 0, class_agnostic = 0, box_coding = 0> (boxes, scores) }"""
+    return written(folder / "m.onnx", text)
 
 
 def analysed(path: Path, target: Target) -> Analysis:
@@ -52,11 +44,9 @@ def test_ours_takes_the_place_of_a_stock_plugin_unless_it_is_preferred(tmp_path:
 
 
 def test_rules_leave_nodes_to_a_stock_plugin_that_is_preferred(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("GroupNormalizationPlugin", ["x", "s", "b"], ["y"], name="g", eps=1e-5, num_groups=2)
-    ]
-    inputs = [value("x", (1, 4, 8)), value("s", (4,)), value("b", (4,))]
-    load(tmp_path / "g.onnx", nodes, inputs, [value("y", (1, 4, 8))])
+    text = """(float[1, 4, 8] x, float[4] s, float[4] b) => (float[1, 4, 8] y) {
+        [g] y = GroupNormalizationPlugin <eps = 0.00001, num_groups = 2> (x, s, b) }"""
+    written(tmp_path / "g.onnx", text)
     ours = analysed(tmp_path / "g.onnx", Target("tensorrt", (10, 16))).plan
     assert Route.STOCK.value not in ours.routes() and ours.convertible
     stock = analysed(tmp_path / "g.onnx", Target("tensorrt", (10, 16), stock=STOCK)).plan

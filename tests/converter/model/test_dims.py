@@ -2,28 +2,25 @@
 
 from pathlib import Path
 
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
+from tests.converter.models import save, value
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 
 
 def saved(folder: Path, dims: list[int | str]) -> Path:
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
-    path = folder / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    ends = [value("x", dims)], [value("y", dims)]
+    return save(folder / "model.onnx", [helper.make_node("Relu", ["x"], ["y"])], *ends)
 
 
 @pytest.mark.parametrize("name", ["?", "-1", "None", "*", -1])
 def test_a_name_that_says_nothing_makes_no_sizes_equal(name: int | str, tmp_path: Path) -> None:
     proto = load_model(saved(tmp_path, [1, 3, name, name])).proto
-    for value in (*proto.graph.input, *proto.graph.output):
-        dims = value.type.tensor_type.shape.dim
+    for edge in (*proto.graph.input, *proto.graph.output):
+        dims = edge.type.tensor_type.shape.dim
         assert [d.dim_value for d in dims[:2]] == [1, 3]
         assert [d.WhichOneof("value") for d in dims] == ["dim_value", "dim_value", None, None]
     wide = ShapeRange(*[(1, 3, 32, 64)] * 3)

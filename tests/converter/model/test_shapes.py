@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from tests.converter.models import load, value
+from tests.converter.models import load, parsed, value
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.shapes import (
     InputSpec,
@@ -173,12 +174,8 @@ def test_the_suggested_flag_is_accepted(spec: InputSpec) -> None:
 
 
 def test_graph_inputs(tmp_path: Path) -> None:
-    import numpy as np
-
-    node = oh.make_node("Add", ["x", "w"], ["y"])
-    inputs = [value("x", ("n", 3, None), TensorProto.FLOAT16), value("w", (3, 1), TensorProto.FLOAT16)]
-    weights = {"w": np.ones((3, 1), np.float16)}
-    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", None, TensorProto.FLOAT16)], weights)
+    text = "(float16[n, 3, ?] x, float16[3, 1] w) => (float16[] y) { y = Add (x, w) }"
+    model = parsed(tmp_path / "m.onnx", text, {"w": np.ones((3, 1), np.float16)})
     assert graph_inputs(model.proto) == (InputSpec("x", "float16", (None, 3, None), ("n", "", "")),)
 
 

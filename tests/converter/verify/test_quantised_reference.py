@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 
+from tests.converter.models import parsed, written
 from tests.converter.rewrite.precision.networks import network
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
@@ -23,41 +24,16 @@ from trtsmith.converter.verify.verdict import Verdict
 
 def quantised(folder: Path, layers: int = 4) -> Path:
     """Convolutions between QuantizeLinear and DequantizeLinear, which onnxruntime fuses into QLinearConv."""
-    random = np.random.default_rng(0)
-    nodes, tensors, value = [], [], "x"
-
-    def tensor(name: str, array: np.ndarray) -> str:
-        tensors.append(onnx.numpy_helper.from_array(array, name))
-        return name
-
-    step, zero = tensor("step", np.array(0.02, np.float32)), tensor("zero", np.array(0, np.int8))
-    small = tensor("small", np.array(0.004, np.float32))
-    for layer in range(layers):
-        weights = tensor(f"w{layer}", random.integers(-127, 128, (8, 8, 3, 3)).astype(np.int8))
-        nodes += [
-            onnx.helper.make_node("QuantizeLinear", [value, step, zero], [f"q{layer}"]),
-            onnx.helper.make_node("DequantizeLinear", [f"q{layer}", step, zero], [f"d{layer}"]),
-            onnx.helper.make_node("DequantizeLinear", [weights, small, zero], [f"f{layer}"]),
-            onnx.helper.make_node("Conv", [f"d{layer}", f"f{layer}"], [f"c{layer}"], pads=[1, 1, 1, 1]),
-        ]
-        value = f"c{layer}"
-    nodes += [
-        onnx.helper.make_node("QuantizeLinear", [value, step, zero], ["last"]),
-        onnx.helper.make_node("DequantizeLinear", ["last", step, zero], ["y"]),
-    ]
-    shape = [1, 8, 12, 12]
-    graph = onnx.helper.make_graph(
-        nodes,
-        "g",
-        [onnx.helper.make_tensor_value_info("x", 1, shape)],
-        [onnx.helper.make_tensor_value_info("y", 1, shape)],
-        tensors,
-    )
-    path = folder / "m.onnx"
-    onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path
-    )
-    return path
+    random, body, value = np.random.default_rng(0), "", "x"
+    weights = {f"w{i}": random.integers(-127, 128, (8, 8, 3, 3)).astype(np.int8) for i in range(layers)}
+    for i in range(layers):
+        body += f"""q{i} = QuantizeLinear ({value}, step, zero) d{i} = DequantizeLinear (q{i}, step, zero)
+            f{i} = DequantizeLinear (w{i}, small, zero) c{i} = Conv <pads = [1, 1, 1, 1]> (d{i}, f{i}) """
+        value = f"c{i}"
+    text = f"""(float[1, 8, 12, 12] x) => (float[1, 8, 12, 12] y)
+        <float step = {{0.02}}, float small = {{0.004}}, int8 zero = {{0}}> {{
+        {body} last = QuantizeLinear ({value}, step, zero) y = DequantizeLinear (last, step, zero) }}"""
+    return written(folder / "m.onnx", text, weights)
 
 
 FEEDS = {"x": np.random.default_rng(1).standard_normal((1, 8, 12, 12)).astype(np.float32) / 9}
@@ -65,20 +41,9 @@ FEEDS = {"x": np.random.default_rng(1).standard_normal((1, 8, 12, 12)).astype(np
 
 def with_relu(folder: Path) -> Model:
     """A Relu before a QuantizeLinear to float8, a signed type."""
-    nodes = [
-        onnx.helper.make_node("Relu", ["x"], ["r"]),
-        onnx.helper.make_node("QuantizeLinear", ["r", "step", "zero"], ["q"]),
-        onnx.helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["y"]),
-    ]
-    value = onnx.helper.make_tensor_value_info
-    zero = onnx.helper.make_tensor("zero", onnx.TensorProto.FLOAT8E4M3FN, [], [0.0])
-    tensors = [onnx.numpy_helper.from_array(np.array(0.5, np.float32), "step"), zero]
-    graph = onnx.helper.make_graph(nodes, "g", [value("x", 1, [4])], [value("y", 1, [4])], tensors)
-    onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)], ir_version=9),
-        folder / "m.onnx",
-    )
-    return load_model(folder / "m.onnx")
+    text = """(float[4] x) => (float[4] y) <float step = {0.5}> {
+        r = Relu (x) q = QuantizeLinear (r, step, zero) y = DequantizeLinear (q, step, zero) }"""
+    return parsed(folder / "m.onnx", text, {"zero": np.zeros((), ml_dtypes.float8_e4m3fn)}, opset=19)
 
 
 def test_no_relu_is_lost_before_a_quantised_value(tmp_path: Path) -> None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
-from trtsmith.converter.model.load import load_model
+from tests.converter.models import parsed
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.randomness import random_outputs
 
-DRAWN = '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y, float[3] z, float[3] w)'
 
-
-def model_of(folder: Path, body: str) -> Path:
-    onnx.save(onnx.parser.parse_model(f"{DRAWN} {{ {body} }}"), folder / "m.onnx")
-    return folder / "m.onnx"
+def model_of(folder: Path, body: str) -> Model:
+    return parsed(folder / "m.onnx", f"(float[3] x) => (float[3] y, float[3] z, float[3] w) {{ {body} }}")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +30,7 @@ def model_of(folder: Path, body: str) -> Path:
     ],
 )
 def test_what_follows_from_random_numbers(body: str, tmp_path: Path) -> None:
-    found = random_outputs(load_model(model_of(tmp_path, body)))
+    found = random_outputs(model_of(tmp_path, body))
     assert list(found) == ["y", "z"]
     assert "'noise'" in found["y"] and found["z"].startswith("output 'z' is not comparable: ")
 
@@ -41,17 +38,17 @@ def test_what_follows_from_random_numbers(body: str, tmp_path: Path) -> None:
 def test_dropout_in_inference_is_not_random(tmp_path: Path) -> None:
     constants = "t = Constant <value = bool {0}> () h = Constant <value = float {0.5}> ()"
     body = f"{constants} y = Dropout (x, h, t) z = Neg (y) w = Neg (x)"
-    assert random_outputs(load_model(model_of(tmp_path, body))) == {}
+    assert random_outputs(model_of(tmp_path, body)) == {}
 
 
 def test_the_other_outputs_are_compared(tmp_path: Path) -> None:
-    model = load_model(model_of(tmp_path, "r = RandomNormalLike (x) y = Add (x, r) z = Neg (y) w = Neg (x)"))
-    feeds = {"x": np.array([1, 2, 3], np.float32)}
-    verdict = verify_graphs(model, rewrite(model).model, feeds, "mine")
+    feeds, drawn = (
+        {"x": np.array([1, 2, 3], np.float32)},
+        "r = RandomNormalLike (x) y = Add (x, r) z = Neg (y)",
+    )
+    some, all_random = (model_of(tmp_path, f"{drawn} w = Neg ({last})") for last in "xz")
+    verdict = verify_graphs(some, rewrite(some).model, feeds, "mine")
     assert verdict.status == "agrees in part" and [c.output for c in verdict.comparisons] == ["w"]
     assert verdict.outputs == {"w": "agree", "y": "not comparable", "z": "not comparable"}
-    all_random = load_model(
-        model_of(tmp_path, "r = RandomNormalLike (x) y = Add (x, r) z = Neg (y) w = Neg (z)")
-    )
     verdict = verify_graphs(all_random, rewrite(all_random).model, feeds, "mine")
     assert verdict.status == "not comparable" and "draws random numbers" in verdict.reason

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
 import pytest
 
+from tests.converter.models import parsed
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs
 from trtsmith.converter.verify.sets import InputSet, generation_of_engine
 
-TEXT = """<ir_version: 8, opset_import: ["" : 17]>
-    g (float[N, 3] x, int64[2] s, float[3] w) => (float[A, B] y) { m = Mul (x, w) y = Tile (m, s) }"""
+TEXT = """(float[N, 3] x, int64[2] s, float[3] w) => (float[A, B] y) { m = Mul (x, w) y = Tile (m, s) }"""
 
 
 VALUES = Profile((1, 1), (2, 1), (4, 2), values=True)
@@ -24,8 +22,7 @@ VALUES = Profile((1, 1), (2, 1), (4, 2), values=True)
 def sets(
     folder: Path, *profiles: Profile, values: Profile = VALUES, **given: ShapeRange
 ) -> tuple[InputSet, ...]:
-    onnx.save(onnx.parser.parse_model(TEXT), folder / "m.onnx")
-    model = load_model(folder / "m.onnx")
+    model = parsed(folder / "m.onnx", TEXT)
     inputs = (
         TensorSpec("x", "float32", (-1, 3), True, False, profiles),
         TensorSpec("s", "int64", (2,), True, True, (values,) * len(profiles)),
@@ -58,11 +55,8 @@ def test_equal_ends_are_one_set(tmp_path: Path) -> None:
 
 
 def test_a_single_size(tmp_path: Path) -> None:
-    onnx.save(
-        onnx.parser.parse_model(TEXT.replace("int64[2] s, ", "").replace("y = Tile (m, s)", "y = Neg (m)")),
-        tmp_path / "m.onnx",
-    )
-    model = load_model(tmp_path / "m.onnx")
+    text = TEXT.replace("int64[2] s, ", "").replace("y = Tile (m, s)", "y = Neg (m)")
+    model = parsed(tmp_path / "m.onnx", text)
     x = TensorSpec("x", "float32", (-1, 3), True, False, (Profile((2, 3), (2, 3), (2, 3)),))
     info = EngineInfo("tensorrt", "10", "gpu", "9.0", (x,), (), 1, 0)
     found, _ = generation_of_engine(model, graph_inputs(model.proto), info, 0, {}, {}).sets()

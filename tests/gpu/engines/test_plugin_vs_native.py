@@ -23,7 +23,7 @@ def machine() -> Iterator[Any]:
         pytest.skip("PyTorch without CUDA")
     if not installed_flavours():
         pytest.skip("no TensorRT")
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened

@@ -10,6 +10,7 @@ from trtsmith.converter.rewrite.rules.stock.group_norm import STOCK_GROUP_NORM
 from trtsmith.converter.rewrite.rules.stock.instance_norm import STOCK_INSTANCE_NORM
 from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_LEGACY_LAYERS
 from trtsmith.converter.rewrite.rules.stock.masks import STOCK_MASKS
+from trtsmith.converter.rewrite.rules.stock.quantizers import MICROSCALED, STOCK_QUANTIZERS
 from trtsmith.converter.rewrite.rules.stock.resizes import STOCK_RESIZES
 from trtsmith.converter.rewrite.rules.stock.rotate import STOCK_ROTATE
 from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
@@ -28,4 +29,8 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_FUSED_ATTENTION,
     STOCK_DIFFUSION,
     STOCK_LEGACY_LAYERS,
+    STOCK_QUANTIZERS,
 )
+
+FOR_ONNXRUNTIME: tuple[NodeRule, ...] = (MICROSCALED,)
+"""For operators that TensorRT imports, and onnxruntime lacks."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
+from tests.converter.models import parsed
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
 from trtsmith.converter.convert.workarounds.mitigations import (
     MITIGATIONS,
@@ -21,18 +21,14 @@ from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER
 from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-
-HEAD = '<ir_version: 9, opset_import: ["" : 17]>\n'
+from trtsmith.importers.registry import by_name
 
 
 def graph(
     folder: Path, text: str, made: set[str], profiles: tuple[dict[str, Profile], ...] = ()
 ) -> RefusedGraph:
-    model = onnx.parser.parse_model(HEAD + text)
-    onnx.save(model, folder / "m.onnx")
-    return RefusedGraph(load_model(folder / "m.onnx"), frozenset(made), profiles)
+    return RefusedGraph(parsed(folder / "m.onnx", text.removeprefix("g ")), frozenset(made), profiles)
 
 
 def run(model: Model, **feeds: np.ndarray) -> list[np.ndarray]:
@@ -197,20 +193,10 @@ def test_identities_stand_before_what_nodes_made(tmp_path: Path) -> None:
 
 
 def test_plugins_that_are_concerned_are_expanded(tmp_path: Path) -> None:
-    text = """g (float[2, 3, 3] x) => (float[2, 3, 3] y, float[2, 3, 3] z) {
-      y = com.microsoft.Inverse(x)
-      z = com.microsoft.Inverse(y)
-    }""".replace("com.microsoft.", "")
-    model = onnx.parser.parse_model(HEAD.replace("]>", ', "trtsmith" : 1]>') + text)
-    for node in model.graph.node:
-        node.op_type, node.domain = "MatrixInverse", "trtsmith"
-    onnx.save(model, tmp_path / "m.onnx")
-    given = RefusedGraph(load_model(tmp_path / "m.onnx"), frozenset({"y"}))
-    from trtsmith.importers.registry import by_name
-
     op = next(name for name in by_name() if "Inverse" in name)
-    for node in given.model.proto.graph.node:
-        node.op_type = op
+    text = f"""(float[2, 3, 3] x) => (float[2, 3, 3] y, float[2, 3, 3] z) {{
+        y = trtsmith.{op} (x) z = trtsmith.{op} (y) }}"""
+    given = graph(tmp_path, text, {"y"})
     mended = with_expanded_plugins(given)
     assert mended is not None
     assert [node.op_type for node in mended.proto.graph.node if node.domain == "trtsmith"] == [op]

@@ -8,6 +8,7 @@ import pytest
 
 from tests.builds import FLAVOUR, build_in_pool
 from tests.converter.rewrite.profile.profile_cases import CASES, ProfileCase
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
@@ -103,8 +104,7 @@ def test_data_decides_nothing(tmp_path: Path) -> None:
             else_branch = e () => (float[a, b] s) { s = Exp (x) }
         >
     }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-    model = load_model(tmp_path / "model.onnx")
+    model = loaded(text, tmp_path)
     result = rewrite(model, profile=ranges_of([parse_shapes(["x=1x4"])]))
     assert "If" in left(result)
     for x in (np.zeros((1, 4), np.float32), np.ones((1, 4), np.float32)):
@@ -119,8 +119,7 @@ def test_what_holds_in_one_profile_alone_is_not_known() -> None:
 
 def test_static_models_come_back_node_for_node(tmp_path: Path) -> None:
     text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }'
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-    result = rewrite(load_model(tmp_path / "model.onnx"), profile=ranges_of([parse_shapes(["x=2x4"])]))
+    result = rewrite(loaded(text, tmp_path), profile=ranges_of([parse_shapes(["x=2x4"])]))
     (value,) = result.model.proto.graph.input
     assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [2, 4]
     (made,) = result.model.proto.graph.output
@@ -130,8 +129,7 @@ def test_static_models_come_back_node_for_node(tmp_path: Path) -> None:
 
 def test_wrong_shapes_are_left_to_who_reads_the_profile(tmp_path: Path) -> None:
     text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }'
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
     for shapes in ("x=2x5", "x=2", "z=2x4"):
-        result = rewrite(load_model(tmp_path / "model.onnx"), profile=ranges_of([parse_shapes([shapes])]))
+        result = rewrite(loaded(text, tmp_path), profile=ranges_of([parse_shapes([shapes])]))
         (value,) = result.model.proto.graph.input
         assert value.type.tensor_type.shape.dim[0].dim_param == "N"

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
@@ -56,6 +57,5 @@ def test_data_is_made_longer_where_sizes_are_open(
 
 def test_ranks_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     text = f'<ir_version: 9, opset_import: ["" : 16]> g (float[5] x, int64 i, float[4] u) => (float[5] y) {{ {ELEMENTS} }}'
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    (refused,) = rewrite(load_model(tmp_path / "m.onnx"), RTX).declined
+    (refused,) = rewrite(loaded(text, tmp_path), RTX).declined
     assert "ranks 1, 0 and 1" in refused.refusal.reason

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
-from trtsmith.converter.model.load import load_model
+from tests.converter.models import parsed
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.verify.inputs import Generated, generate_inputs
@@ -18,14 +17,9 @@ Array = np.ndarray
 Holds = Callable[[Array], bool]
 
 
-def made(
-    folder: Path, inputs: str, outputs: str, body: str, opset: int = 17, **shapes: tuple[int, ...]
-) -> Generated:
+def made(folder: Path, inputs: str, outputs: str, body: str, **shapes: tuple[int, ...]) -> Generated:
     """Inputs for the model, which onnxruntime then runs to finite outputs."""
-    domains = f'"" : {opset}, "com.microsoft" : 1'
-    text = f"<ir_version: 8, opset_import: [{domains}]> g ({inputs}) => ({outputs}) {{ {body} }}"
-    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
-    model = load_model(folder / "m.onnx")
+    model = parsed(folder / "m.onnx", f"({inputs}) => ({outputs}) {{ {body} }}")
     generated = generate_inputs(model, graph_inputs(model.proto), shapes)
     for value in run(model, generated.arrays).values():
         assert value.dtype.kind != "f" or np.isfinite(value).all()
@@ -200,11 +194,8 @@ def test_an_index_is_narrower_than_a_mask(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "body", "limits"),
     [
-        (
-            "float[3, 4] x, int64[3] i",
-            "a = Constant <value = int64[1] {1}> () j = Unsqueeze (i, a) y = GatherND (x, j)",
-            {"i": 2},
-        ),
+        ("float[3, 4] x, int64[3] i",
+            "a = Constant <value = int64[1] {1}> () j = Unsqueeze (i, a) y = GatherND (x, j)", {"i": 2}),
         (
             "float[4, 3] x, int64[2] i",
             "a = Constant <value = int64[1] {1}> () z = Constant <value = int64[2, 1] {0, 1}> () j = Unsqueeze (i, a)"

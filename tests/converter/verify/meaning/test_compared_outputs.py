@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
+from tests.converter.verify.fake_engine import at
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -171,48 +171,16 @@ def test_a_detection_at_the_threshold_may_go(tmp_path: Path, detector: Judged) -
     assert found.agrees and "unmatched: 1 of the reference, 0 of the result" in found.meaning
 
 
-def _shifted(dets: np.ndarray) -> np.ndarray:
-    dets[0, 3, :4] += 6
-    return dets
-
-
-def _far(dets: np.ndarray) -> np.ndarray:
-    dets[0, 3, :4] += 300
-    return dets
-
-
-def _other_class(dets: np.ndarray) -> np.ndarray:
-    dets[0, 3, 5] = (dets[0, 3, 5] + 1) % 3
-    return dets
-
-
-def _dropped(dets: np.ndarray) -> np.ndarray:
-    return np.delete(dets, int(dets[0, :, 4].argmax()), axis=1)
-
-
-def _added(dets: np.ndarray) -> np.ndarray:
-    return np.concatenate([dets, dets[:, :1]], axis=1)
-
-
-def _zero(dets: np.ndarray) -> np.ndarray:
-    return np.zeros_like(dets)
-
-
-def _nan(dets: np.ndarray) -> np.ndarray:
-    dets[0, 2, 1] = np.nan
-    return dets
-
-
 @pytest.mark.parametrize(
     ("plant", "words"),
     [
-        (_shifted, "further off than rounding explains"),
-        (_far, "is lost (score"),
-        (_other_class, "is lost (score"),
-        (_dropped, "is lost (score 0.95"),
-        (_added, "has no counterpart (score"),
-        (_zero, "is lost"),
-        (_nan, "is lost"),
+        (at(np.s_[0, 3, :4], lambda box: box + 6), "further off than rounding explains"),
+        (at(np.s_[0, 3, :4], lambda box: box + 300), "is lost (score"),
+        (at((0, 3, 5), lambda label: (label + 1) % 3), "is lost (score"),
+        (lambda dets: np.delete(dets, int(dets[0, :, 4].argmax()), axis=1), "is lost (score 0.95"),
+        (lambda dets: np.concatenate([dets, dets[:, :1]], axis=1), "has no counterpart (score"),
+        (np.zeros_like, "is lost"),
+        (at((0, 2, 1), lambda old: np.nan), "is lost"),
     ],
 )
 def test_an_error_in_detections_is_found(
@@ -336,16 +304,7 @@ def test_an_output_far_from_a_selection_keeps_its_places(tmp_path: Path) -> None
     assert not judged.by({"y": judged.plain["y"][::-1].copy()}).agrees
 
 
-def _kinds(folder: Path, text: str) -> dict[str, Any]:
-    return {name: one.kind for name, one in find_selections(a_model(folder, text)).items()}
-
-
 def test_selections_are_recognised(tmp_path: Path) -> None:
-    kinds = [_kinds(tmp_path, text) for text in (NMS, TOP, CLASSES, RANKING, PLACES)]
-    assert kinds == [
-        {"dets": "rows"},
-        {"queries": "rows"},
-        {"best": "classes"},
-        {"places": "ranking"},
-        {"places": "set"},
-    ]
+    texts = {NMS: "rows", TOP: "rows", CLASSES: "classes", RANKING: "ranking", PLACES: "set"}
+    kinds = {text: [one.kind for one in find_selections(a_model(tmp_path, text)).values()] for text in texts}
+    assert kinds == {text: [kind] for text, kind in texts.items()}
