@@ -21,10 +21,9 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, expand, lowered, refer
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import Allowance, allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
-from trtsmith.converter.verify.constant_outputs import constant_outputs
+from trtsmith.converter.verify.constant_outputs import constant_outputs, random_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.references import References
 from trtsmith.converter.verify.rounding import GRIDS, rounded
 from trtsmith.converter.verify.sets import Generation

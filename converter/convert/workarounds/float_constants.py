@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.outer_values import read_by

@@ -6,28 +6,17 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import Mitigation, RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify.constant_outputs import RANDOM
 from trtsmith.importers.expansion import ExpansionError, expand_model
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import normalise_domain
-
-_NOT_TWICE = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
-"""Operators that give something else each time."""
 
 
 def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
@@ -70,7 +59,7 @@ def _inlined(
 ) -> list[onnx.NodeProto] | None:
     branches = {a.name: a.g for a in node.attribute}
     then, other = branches["then_branch"], branches["else_branch"]
-    if any(n.op_type in _NOT_TWICE for g in (then, other) for part in all_graphs(g) for n in part.node):
+    if any(n.op_type in RANDOM for g in (then, other) for part in all_graphs(g) for n in part.node):
         return None
     made: list[onnx.NodeProto] = []
     results = []

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.convert.workarounds.refused_graph import Profiles, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import Profiles, RefusedGraph
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import value_sizes
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes

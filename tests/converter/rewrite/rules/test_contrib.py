@@ -25,7 +25,7 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import expand, reference, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.graphs import verify_graphs
-from trtsmith.converter.verify.own_definitions import with_own_definitions
+from trtsmith.converter.verify.sensitivity import with_own_definitions
 
 needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 RNG = np.random.default_rng(0)
