@@ -115,8 +115,7 @@ def _conditions(model: Model, names: Collection[str], feeds: Arrays) -> dict[str
     wanted = sorted(set(names) - known.keys())
     if not wanted:
         return known
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     del proto.graph.output[:]
     proto.graph.output.extend(
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, None) for name in wanted

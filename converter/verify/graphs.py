@@ -230,8 +230,7 @@ def _failure(which: str, error: TrtsmithError) -> str:
 def _bytes(generation: Generation, end: str) -> int:
     """Of all values at this end, in float32, as far as their sizes can be inferred."""
     fixed = ranges_of([{n: ShapeRange(*(getattr(r, end),) * 3) for n, r in generation.sizes.items()}])
-    proto = onnx.ModelProto()
-    proto.CopyFrom(generation.model.proto)
+    proto = generation.model.copied()
     proto.graph.ClearField("value_info")  # an exporter's may be those of its example
     graph = infer_shapes(with_fixed_sizes(lowered(generation.model.with_proto(proto)), fixed)).proto
     constants = {tensor.name for tensor in graph.graph.initializer}

@@ -179,8 +179,7 @@ def without_bodies(model: Model, nodes: Mapping[str, onnx.NodeProto]) -> Model:
     """
     if not nodes:
         return model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     for node in proto.graph.node:
         plugin = nodes.get(node.name)
         if plugin is None:

@@ -35,7 +35,7 @@ _MOVES = frozenset(
 
 def with_float_constants(graph: RefusedGraph) -> Model | None:
     """None unless all that becomes of the constants is written in float32 with the same numbers."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in proto.graph.node:
         for name in read_by(node):

@@ -21,7 +21,7 @@ from trtsmith.importers.registry import normalise_domain
 
 def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
     """The If nodes that are concerned, both of whose branches give tensors of one known shape; None without any."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     inferred = infer_shapes(graph.model).proto
     fresh = FreshNames.of(proto)
     nodes: list[onnx.NodeProto] = []
@@ -92,7 +92,7 @@ def _own_names(graph: onnx.GraphProto) -> list[str]:
 
 def with_identities(graph: RefusedGraph) -> Model | None:
     """Before inputs that nodes make; None where there is no such input."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     made = {name for node in proto.graph.node if node.op_type != "Constant" for name in node.output if name}
     fresh = FreshNames.of(proto)
     nodes: list[onnx.NodeProto] = []
@@ -108,21 +108,14 @@ def with_identities(graph: RefusedGraph) -> Model | None:
         nodes.append(node)
     if not done:
         return None
-    nodes = [_copied(node) for node in nodes]
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     return infer_shapes(graph.model.with_proto(proto))
 
 
-def _copied(node: onnx.NodeProto) -> onnx.NodeProto:
-    copied = onnx.NodeProto()
-    copied.CopyFrom(node)
-    return copied
-
-
 def with_expanded_plugins(graph: RefusedGraph) -> Model | None:
     """The plugin nodes that are concerned; None without any, or where they cannot be written."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     others = {}
     found = False
     for number, node in enumerate(proto.graph.node):

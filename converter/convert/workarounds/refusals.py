@@ -86,12 +86,6 @@ class RefusedGraph:
     made: frozenset[str]
     profiles: Profiles = ()
 
-    def copy(self) -> onnx.ModelProto:
-        """To be changed; its weights are in the files of `model`."""
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self.model.proto)
-        return proto
-
     def concerns(self, node: onnx.NodeProto) -> bool:
         """Whether the node of the main graph is one of those that it fails on."""
         return not self.made.isdisjoint(node.output)

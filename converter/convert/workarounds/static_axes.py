@@ -23,7 +23,7 @@ _AXES_INPUT_OPSET = 13
 
 def with_static_axes(graph: RefusedGraph) -> Model | None:
     """The whole graph for its profile only; None where the profile leaves every size open, or the graph knows all."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     if not _fix_inputs(proto, graph.profiles):
         return None
     for part in all_graphs(proto.graph):
