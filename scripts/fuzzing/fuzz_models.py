@@ -19,7 +19,6 @@ seconds, memory above 1 GiB, and files that are left behind.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -33,12 +32,11 @@ from fuzzing.campaign import Campaign, FuzzOptions, run_campaign  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, OUTPUT, run_trial  # noqa: E402
 from fuzzing.starting_models import ALL, starting_models  # noqa: E402
+from harness.record import script_parser  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--seed", type=int, default=0, help="another seed, other models (default %(default)s)"
     )
@@ -71,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return replay(options.replay)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as passing:
-        starting = starting_models(tuple(options.source or ALL), options.cache or Path(passing), ROOT)
+        starting = starting_models(tuple(options.source or ALL), options.cache or Path(passing))
     print(f"{len(starting)} models to change", file=sys.stderr, flush=True)
     campaign = run_campaign(
         FuzzOptions(

@@ -244,13 +244,9 @@ def measure(job: str, folder: Path, opener: Opener) -> dict[str, Any]:
     reduced = in_form(rewrite(model, RTX), form, feeds)
     save_model(reduced.model, path)
     try:
-        engine = opener(
-            path, {name: Sizes((array.shape,) * 3) for name, array in feeds.items()}, reduced.io_types
-        )
-        try:
+        sizes = {name: Sizes((array.shape,) * 3) for name, array in feeds.items()}
+        with opener(path, sizes, reduced.io_types) as engine:
             found = engine.run(feeds)
-        finally:
-            engine.close()
     except EngineError as problem:
         return {"problem": f"{problem.verdict}: {problem}"}
     outputs = zip(names, wanted.items(), strict=True)

@@ -26,6 +26,11 @@ class Finding:
     found: dict[str, Any]
     died: str = ""
 
+    def verdict(self, **row: str) -> dict[str, Any]:
+        """What was found; of a worker that died, a row with that as its verdict and reason."""
+        verdict, _, reason = self.died.partition(": ")
+        return self.found or {"verdict": verdict, **row, "reason": reason}
+
 
 def run_jobs(
     module: str,

@@ -174,7 +174,7 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(network_list, "network", make)
     monkeypatch.setattr(networks, "run_jobs", jobs)
-    networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"), kept=tmp_path / "kept")
+    networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"), None, tmp_path / "kept")
     told = read_notes(tmp_path / "notes", "networks", None)
     good, bad, part, *lost = network_list.NAMES
     assert sorted(told.failures) == sorted([f"{bad} {FORM}: far", *(f"{name}: hangs" for name in lost)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,18 +45,29 @@ def program_of(source: TorchModule) -> Program:
     kwargs = dict(source.kwargs)
     told: list[str] = []
     with _evaluating(module, told), torch.no_grad(), quiet():
-        try:
-            exported = torch.export.export(
-                module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False
-            )
-        except Exception as error:  # PyTorch's, or of the module's own code
-            raise ConversionError(export_problem(error, str(source))) from error
+        exported = _exported(module, args, kwargs, source, told)
 
     def run(*given: Any, **named: Any) -> Any:
         with _evaluating(module, []), _unchanged(module):
             return module(*given, **named)
 
     return Program(exported, args, kwargs, run, _parameters(module), str(source), tuple(told))
+
+
+def _exported(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], source: TorchModule, told: list[str]
+) -> Any:
+    """torch.export's program; traced through its bytecode where running it does not do, as torch.onnx.export tries it."""
+    try:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False)
+    except Exception as error:  # PyTorch's, or of the module's own code
+        with suppress(Exception):
+            found = torch.export.export(
+                module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=True
+            )
+            told.append("torch.export takes the module with strict=True alone")
+            return found
+        raise ConversionError(export_problem(error, str(source))) from error
 
 
 def saved_program(exported: Any, source: TorchModule, name: str) -> Program:

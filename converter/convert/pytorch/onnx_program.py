@@ -8,10 +8,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import torch
 from torch.utils._pytree import tree_leaves, tree_structure
 from torch.utils._sympy.value_ranges import bound_sympy
 
+from trtsmith.converter.convert.pytorch.aten_rules import RULES
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import Program, computed
@@ -78,28 +80,42 @@ def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
 
 def _write(program: Program, edges: Edges, table: Translations, path: Path) -> list[str]:
     """Writes the ONNX file; the buffers that the module writes, which are constants there."""
-    decompositions = {
-        operator: rule for operator, rule in torch_ops.decompositions().items() if operator not in table
-    }
+    rules = {**RULES, **torch_ops.decompositions()}
+    decompositions = {operator: rule for operator, rule in rules.items() if operator not in table}
     with torch.no_grad(), torch_ops.quiet():
         try:
             lowered = program.exported.run_decompositions(decompositions)
             _drop_constants(lowered)
-            torch.onnx.export(
-                lowered,
-                f=str(path),
-                dynamo=True,
-                input_names=list(edges.inputs),
-                output_names=list(edges.outputs),
-                external_data=True,
-                verbose=False,
-                optimize=True,
-                custom_translation_table=dict(table),
-            )
+            for optimize in (
+                True,
+                False,
+            ):  # its optimizer breaks some graphs, such as Clips of Deformable DETR
+                torch.onnx.export(
+                    lowered,
+                    f=str(path),
+                    dynamo=True,
+                    input_names=list(edges.inputs),
+                    output_names=list(edges.outputs),
+                    external_data=True,
+                    verbose=False,
+                    optimize=optimize,
+                    custom_translation_table=dict(table),
+                )
+                if _valid(path):
+                    break
         except Exception as error:  # whatever an exporter finds wrong
             where = places(program.exported, program.name)
             raise ConversionError(translation_problem(error, program.name, where)) from error
     return sorted(set(lowered.graph_signature.buffers_to_mutate.values()))
+
+
+def _valid(path: Path) -> bool:
+    """Whether onnx's checker finds nothing wrong; with operators that it does not know it checks the others."""
+    try:
+        onnx.checker.check_model(str(path))
+    except onnx.checker.ValidationError:
+        return False
+    return True
 
 
 def _drop_constants(exported: Any) -> None:

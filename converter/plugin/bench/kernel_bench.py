@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Shapes, Work
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name, operators
+
+if TYPE_CHECKING:
+    from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
 
 FLUSHES = 3
 """How many times the L2 cache is overwritten between two runs on the same memory."""
@@ -227,33 +230,6 @@ class TimingPlan:
     warm: bool = False
 
 
-class KernelSubject(Protocol):
-    """One case in one dtype, with its tensors on the GPU."""
-
-    def ours(self, count: int) -> Measured: ...
-
-    def close(self) -> None: ...
-
-
-SubjectT = TypeVar("SubjectT", bound=KernelSubject)
-
-
-class Bench(Protocol[SubjectT]):
-    """A machine to measure on. memory: bytes that may be used for tensors."""
-
-    l2_bytes: int
-    memory: int
-
-    def ceilings(self) -> Ceilings: ...
-
-    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> SubjectT: ...
-
-    def baselines(
-        self, subject: SubjectT, names: Sequence[str], count: int
-    ) -> Mapping[str, Measured | Unavailable]:
-        """What others take for the same, by name."""
-
-
 def select(
     ops: Sequence[str],
     cases: Sequence[str],
@@ -313,7 +289,7 @@ def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
 
 def measure(
     plan: TimingPlan,
-    bench: Bench[SubjectT],
+    bench: TorchBench,
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
@@ -346,7 +322,7 @@ def measure(
 
 def _row(
     plan: TimingPlan,
-    bench: Bench[SubjectT],
+    bench: TorchBench,
     ceilings: Ceilings,
     op: OpDef,
     case: Case,

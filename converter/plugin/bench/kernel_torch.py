@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,20 +49,11 @@ class Constant:
         return self._values[index]
 
 
-class Setting(Protocol):
-    """What subjects are measured with: the plugins' creators by name, and the stream that everything runs on."""
-
-    stream: Any
-    compile_s: float
-
-    def creator(self, plugin: str) -> Creator: ...
-
-
 class TorchSubject:
     """One case in one dtype. sets: tensors by port name, on the GPU; they differ only in their addresses."""
 
     def __init__(
-        self, bench: Setting, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
+        self, bench: TorchBench, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
     ) -> None:
         self.bench, self.op, self.fields, self.dtype = bench, op, case.fields, dtype
         types = {variable: getattr(torch, name) for variable, name in op.dtypes(dtype).items()}

@@ -16,7 +16,8 @@ from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.plugin_values import Shape
 
 Arrays = Sequence[np.ndarray]
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 ROUNDS = 5
 
 

@@ -310,8 +310,8 @@ def bound(
         )
         stack.callback(workspace.free)
         stream = stack.enter_context(_stream(context))
-        addresses = ([item.pointer.value for item in items] for items in (ins, outs))
-        buffers = _c_buffers(*addresses, workspace.pointer.value, stream)
+        in_pointers, out_pointers = ([item.pointer.value for item in items] for items in (ins, outs))
+        buffers = _c_buffers(in_pointers, out_pointers, workspace.pointer.value, stream)
         io = context.io(call.inputs, as_enqueued(call.outputs, call.rules))
         yield BoundPlugin(context, call, io, buffers, tuple(ins), outs, workspace)
 

@@ -68,7 +68,7 @@ def reduce_precision(
     graph:      what TensorRT gets, types inferred, before and afterwards. It is changed in place.
     keep:       --keep-fp32: names of nodes, patterns, operators.
     rewrites:   what nodes of the original became, whose names `keep` may use.
-    seen:       largest magnitude of values in a float32 run, by name (converter/rewrite/precision/observe.py).
+    seen:       largest magnitude of values in a float32 run, by name (converter/rewrite/precision/widen.py).
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.

@@ -53,23 +53,6 @@ def test_of_many_nodes_the_ends_are_told() -> None:
     assert "9 of 20 nodes" in said and "from 'n2' (Conv) to 'n10' (Conv)" in said and "'n5'" not in said
 
 
-def test_where_float32_is_not_enough_no_node_is_named() -> None:
-    assert "does not help" in advice("bf16", (), reduction("Mul"), ())[0]
-
-
-def test_the_other_type_is_told_with_what_it_costs() -> None:
-    of16, of_bf16 = (advice(p, (), reduction("Mul"), ("n0",))[-1] for p in ("fp16", "bf16"))
-    assert of16 == "--precision bf16 where values are beyond 65504: it rounds 8 times coarser"
-    assert of_bf16 == "--precision fp16 where no value is beyond 65504: it rounds 8 times finer"
-
-
-def test_the_model_s_own_types_can_be_widened_only() -> None:
-    assert advice("fp16", (), None, ()) == (
-        "--precision fp32 computes in float32 what the model has in float16",
-    )
-    assert advice("tf32", (), None, ()) == ()
-
-
 def test_the_tolerance_that_is_named_allows_what_was_seen() -> None:
     seen = off()
     (said,) = advice("tf32", (seen,), None, ())
@@ -83,3 +66,20 @@ def test_the_tolerance_that_is_named_allows_what_was_seen() -> None:
 @pytest.mark.parametrize("seen", [off("int64"), replace(off(), max=0.0)])
 def test_what_no_tolerance_allows_gets_none(seen: Comparison) -> None:
     assert advice("tf32", (seen,), None, ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("precision", "graph", "wide", "first", "last"),
+    [
+        ("bf16", reduction("Mul"), (), "does not help", ""),
+        ("fp16", reduction("Mul"), ("n0",), "", "--precision bf16 where values are beyond 65504: it rounds 8 times coarser"),
+        ("bf16", reduction("Mul"), ("n0",), "", "--precision fp16 where no value is beyond 65504: it rounds 8 times finer"),
+        ("fp16", None, (), "--precision fp32 computes in float32 what the model has in float16", ""),
+    ],
+)  # fmt: skip
+def test_what_to_try_follows_from_the_precision(
+    precision: str, graph: ReducedNodes | None, wide: tuple[str, ...], first: str, last: str
+) -> None:
+    said = advice(precision, (), graph, wide)
+    assert first in said[0] and last in ("", said[-1]) and (graph is not None or len(said) == 1)
+    assert advice("tf32", (), None, ()) == ()

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from tests.converter.models import load, value
+from tests.converter.models import load, parsed, value
 from trtsmith.converter.locate.executors.executor import Onnxruntime, plain_edges
 
 
@@ -19,13 +19,8 @@ from trtsmith.converter.locate.executors.executor import Onnxruntime, plain_edge
 def test_odd_types_cross_as_float32(dtype: type, tmp_path: Path) -> None:
     elem_type = oh.np_dtype_to_tensor_dtype(np.dtype(dtype))
     nodes = [oh.make_node("Identity", ["x"], ["h"]), oh.make_node("Cast", ["h"], ["z"], to=TensorProto.FLOAT)]
-    model = load(
-        tmp_path / "m.onnx",
-        nodes,
-        [value("x", [3], elem_type)],
-        [value("h", [3], elem_type), value("z", [3])],
-        opset=19,
-    )
+    outputs = [value("h", [3], elem_type), value("z", [3])]
+    model = load(tmp_path / "m.onnx", nodes, [value("x", [3], elem_type)], outputs, opset=19)
     edges = plain_edges(model)
     onnx.checker.check_model(edges.model.proto, full_check=True)
     types = {
@@ -43,7 +38,5 @@ def test_odd_types_cross_as_float32(dtype: type, tmp_path: Path) -> None:
 
 
 def test_plain_models_are_left_alone(tmp_path: Path) -> None:
-    model = load(
-        tmp_path / "m.onnx", [oh.make_node("Neg", ["x"], ["y"])], [value("x", [1])], [value("y", [1])]
-    )
+    model = parsed(tmp_path / "m.onnx", "(float[1] x) => (float[1] y) { y = Neg (x) }")
     assert plain_edges(model).model is model

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import helper as oh
+import pytest
 
-from tests.converter.locate.sabotage import searched
-from tests.converter.models import load, value
+from tests.converter.locate.sabotage import located, searched
+from tests.converter.models import parsed
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.executors.executor import Onnxruntime, probe
 from trtsmith.converter.locate.executors.kernels import OnKernels
-from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.calls import KernelCall
@@ -40,19 +38,12 @@ class References:
         return [np.ascontiguousarray(a.swapaxes(-1, -2)) for a in arrays] if wrong else arrays
 
 
+TWICE = """(float[2, 3, 3] x) => (float[2, 3, 3] y) { [neg] n = Neg (x) [one] i = com.microsoft.Inverse (n)
+    [sum] s = Sum (i, c, n) [two] j = com.microsoft.Inverse (s) [mul] y = Mul (j, i) }"""
+
+
 def twice(path: Path) -> Model:
-    """Neg, inverse, Add of a constant and of the result of Neg, inverse, Mul."""
-    nodes = [
-        oh.make_node("Neg", ["x"], ["n"], name="neg"),
-        oh.make_node("Inverse", ["n"], ["i"], name="one", domain="com.microsoft"),
-        oh.make_node("Sum", ["i", "c", "n"], ["s"], name="sum"),
-        oh.make_node("Inverse", ["s"], ["j"], name="two", domain="com.microsoft"),
-        oh.make_node("Mul", ["j", "i"], ["y"], name="mul"),
-    ]
-    shape = (2, 3, 3)
-    return load(
-        path, nodes, [value("x", shape)], [value("y", shape)], {"c": np.diag([1, 2, 4]).astype(np.float32)}
-    )
+    return parsed(path, TWICE, {"c": np.diag([1, 2, 4]).astype(np.float32)})
 
 
 def test_the_graph_is_computed_in_turns(tmp_path: Path) -> None:
@@ -70,20 +61,13 @@ def test_the_graph_is_computed_in_turns(tmp_path: Path) -> None:
 
 
 def test_fields_and_constant_inputs_reach_the_kernel(tmp_path: Path) -> None:
-    attributes = {"stride": [1, 1], "padding": [1, 1], "dilation": [1, 1], "groups": 1, "deform_groups": 1}
-    node = oh.make_node(
-        "MMCVModulatedDeformConv2d", ["x", "o", "m", "w"], ["y"], name="dcn", domain="mmcv", **attributes
-    )
+    text = """(float[1, 2, 6, 5] x, float[1, 18, 6, 5] o, float[1, 9, 6, 5] m) => (float[1, 4, 6, 5] y) {
+        [dcn] y = mmcv.MMCVModulatedDeformConv2d <stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 1,
+            deform_groups = 1> (x, o, m, w) }"""
     rng = np.random.default_rng(4)
     weights = rng.standard_normal((4, 2, 3, 3)).astype(np.float32)
     shapes = {"x": (1, 2, 6, 5), "o": (1, 18, 6, 5), "m": (1, 9, 6, 5)}
-    model = load(
-        tmp_path / "m.onnx",
-        [node],
-        [value(n, s) for n, s in shapes.items()],
-        [value("y", (1, 4, 6, 5))],
-        {"w": weights},
-    )
+    model = parsed(tmp_path / "m.onnx", text, {"w": weights})
     feeds = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
     kernels = References()
     rewritten = rewrite(model).model
@@ -93,28 +77,14 @@ def test_fields_and_constant_inputs_reach_the_kernel(tmp_path: Path) -> None:
     assert call.fields["padding"] == (1, 1, 1, 1) and any(np.array_equal(a, weights) for a in call.inputs)
 
 
-def test_a_broken_kernel_is_named_where_it_stands(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wrong", "name"), [(1, "one"), (2, "two"), (0, "")])
+def test_a_broken_kernel_is_named_where_it_stands(wrong: int, name: str, tmp_path: Path) -> None:
     model = twice(tmp_path / "m.onnx")
-    for wrong, name in ((1, "one"), (2, "two")):
-        found = locate(
-            model,
-            rewrite(model),
-            {"x": X},
-            OnKernels(References(wrong)),
-            SearchOptions(),
-            "given",
-            lambda text: None,
-        )
-        assert (found.status, found.nodes[0].name) == ("node", f"{name}/MatrixInverse")
-    right = locate(
-        model, rewrite(model), {"x": X}, OnKernels(References()), SearchOptions(), "given", lambda text: None
-    )
-    assert right.status == "agree"
+    found = located(model, OnKernels(References(wrong)), {"x": X}, SearchOptions())
+    assert found.status == ("node" if name else "agree")
+    assert [node.name for node in found.nodes[:1]] == ([f"{name}/MatrixInverse"] if name else [])
 
 
 def test_a_graph_without_plugin_nodes_is_onnxruntimes(tmp_path: Path) -> None:
-    model = load(
-        tmp_path / "m.onnx", [oh.make_node("Neg", ["x"], ["y"])], [value("x", [3])], [value("y", [3])]
-    )
-    onnx.checker.check_model(model.proto)
+    model = parsed(tmp_path / "m.onnx", "(float[3] x) => (float[3] y) { y = Neg (x) }")
     assert OnKernels(References()).execute(model, {"x": X[0, 0]})["y"].tolist() == (-X[0, 0]).tolist()

@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper as oh
 
 from tests.converter.locate.graphs import network
-from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing, to_tf32
-from tests.converter.models import inverse, load, value
+from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, located, nothing, to_tf32
+from tests.converter.models import inverse, parsed, written
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.locate.reduced_precision import reduction_of
 from trtsmith.converter.locate.searched_graph import Rounding, SearchOptions
@@ -39,16 +37,13 @@ OFFSET = 500.0
 FLAGS = {"fp16": "float16", "bf16": "bfloat16"}
 
 
+CANCELLING = """(float[4, 8] x) => (float[4, 8] y) { [first] h = MatMul (x, w1) [large] large = Add (h, offset)
+    [small] small = Sub (large, offset) [last] y = MatMul (small, w2) }"""
+
+
 def cancelling(path: Path) -> Model:
     """MatMul, plus OFFSET, minus OFFSET, MatMul: float16 and bfloat16 hold few digits of what is between."""
-    nodes = [
-        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
-        oh.make_node("Add", ["h", "offset"], ["large"], name="large"),
-        oh.make_node("Sub", ["large", "offset"], ["small"], name="small"),
-        oh.make_node("MatMul", ["small", "w2"], ["y"], name="last"),
-    ]
-    constants = {"w1": W1, "w2": W2, "offset": np.array(OFFSET, np.float32)}
-    return load(path, nodes, [value("x", [4, 8])], [value("y", [4, 8])], constants)
+    return parsed(path, CANCELLING, {"w1": W1, "w2": W2, "offset": np.array(OFFSET, np.float32)})
 
 
 def searched(
@@ -65,8 +60,7 @@ def searched(
         tolerances = parse_tolerances([], [f"y:{2 * allowed * y}"])
     options = SearchOptions(tolerances=tolerances)
     how = reduction_of(rewritten, reduced, request)
-    runs, say = executor or Sabotaged(), (lambda text: None)
-    return locate(model, rewritten, {"x": X}, runs, options, "given", say, None, reduced, how)
+    return located(model, executor or Sabotaged(), {"x": X}, options, None, reduced, how)
 
 
 def error_of(flag: str, *, wide: bool = False) -> float:
@@ -145,7 +139,7 @@ def test_tf32_is_named_where_an_engine_computes_in_it(tmp_path: Path) -> None:
 
     def found(tf32: bool) -> Located:
         executor = Sabotaged(in_tf32, tf32=tf32)
-        return locate(model, rewrite(model), {"x": X}, executor, SearchOptions(), "given", lambda text: None)
+        return located(model, executor, {"x": X}, SearchOptions())
 
     told = found(True)
     assert (told.status, told.precision, told.wide) == ("rounding", "tf32", ())
@@ -156,29 +150,20 @@ def test_tf32_is_named_where_an_engine_computes_in_it(tmp_path: Path) -> None:
 
 
 def test_random_outputs_are_not_blamed_on_a_precision(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
-        oh.make_node("RandomNormalLike", ["h"], ["noise"], name="noise"),
-        oh.make_node("Relu", ["h"], ["y"], name="relu"),
-    ]
-    outputs = [value("y", [4, 8]), value("noise", [4, 8])]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], outputs, {"w1": W1})
+    text = """(float[4, 8] x) => (float[4, 8] y, float[4, 8] noise) {
+        h = MatMul (x, w1) noise = RandomNormalLike (h) y = Relu (h) }"""
+    model = parsed(tmp_path / "m.onnx", text, {"w1": W1})
     assert searched(model, "fp16", 1e-2).status == "agree"
     assert searched(model, "fp16", 1e-9).outputs[0].output == "y"
 
 
 def test_nothing_is_tried_where_the_types_are_the_model_s(tmp_path: Path) -> None:
-    model = cancelling(tmp_path / "m.onnx")
+    model, request = cancelling(tmp_path / "m.onnx"), PrecisionRequest("fp32")
     rewritten = rewrite(model)
-    assert (
-        reduction_of(rewritten, in_precision(rewritten, PrecisionRequest("fp32")), PrecisionRequest("fp32"))
-        is None
-    )
+    assert reduction_of(rewritten, in_precision(rewritten, request), request) is None
     executor = Sabotaged(nothing)
-    located = locate(model, rewritten, {"x": X}, executor, SearchOptions(), "given", lambda text: None)
-    assert (
-        located.status == "agree" and len(executor.asked) == 2
-    )  # the model once, and with its values as outputs
+    assert located(model, executor, {"x": X}, SearchOptions()).status == "agree"
+    assert len(executor.asked) == 2  # the model once, and with its values as outputs
 
 
 def test_what_is_in_float32_already_stays_there(tmp_path: Path) -> None:
@@ -200,14 +185,9 @@ def test_a_graph_in_reduced_precision_may_differ_by_what_that_costs(tmp_path: Pa
 
 @pytest.mark.parametrize("native", [False, True])
 def test_graphs_that_are_tried_have_plugins_where_the_searched_has(tmp_path: Path, native: bool) -> None:
-    nodes = [
-        oh.make_node("Inverse", ["x"], ["i"], name="inv", domain="com.microsoft"),
-        oh.make_node("MatMul", ["i", "x"], ["y"], name="product"),
-    ]
-    load(tmp_path / "m.onnx", nodes, [value("x", [1, 8, 8])], [value("y", [1, 8, 8])])
-    asked = LocateOptions(
-        tmp_path / "m.onnx", on="tensorrt", native=native, precision=PrecisionRequest("fp16")
-    )
+    body = "[inv] i = com.microsoft.Inverse (x) [product] y = MatMul (i, x)"
+    model = written(tmp_path / "m.onnx", f"(float[1, 8, 8] x) => (float[1, 8, 8] y) {{ {body} }}")
+    asked = LocateOptions(model, on="tensorrt", native=native, precision=PrecisionRequest("fp16"))
     with prepared(asked, FakeTensorRT().run) as ready:
         assert ready.reduction is not None
         for graph in (ready.reduced, ready.reduction.again([])):
@@ -216,13 +196,9 @@ def test_graphs_that_are_tried_have_plugins_where_the_searched_has(tmp_path: Pat
 
 def test_rows_that_swap_where_their_scores_tie_are_no_disagreement(tmp_path: Path) -> None:
     """As `verify` has it: the order of equal scores is not the engine's to keep."""
-    nodes = [
-        oh.make_node("Mul", ["x", "one"], ["scores"], name="mul"),
-        oh.make_node("TopK", ["scores", "k"], ["values", "places"], name="top"),
-    ]
-    ends = [value("x", [4, 50])], [value("values", [4, 8]), value("places", [4, 8], onnx.TensorProto.INT64)]
-    constants = {"one": np.ones(50, np.float32), "k": np.array([8])}
-    model = load(tmp_path / "m.onnx", nodes, *ends, constants)
+    text = """(float[4, 50] x) => (float[4, 8] values, int64[4, 8] places) <int64[1] k = {8}> {
+        [mul] scores = Mul (x, one) [top] values, places = TopK (scores, k) }"""
+    model = parsed(tmp_path / "m.onnx", text, {"one": np.ones(50, np.float32)})
     feeds = {"x": np.repeat(np.random.default_rng(3).random((4, 25)).astype(np.float32), 2, axis=1)}
     feeds["x"][:, 1::2] -= np.float32(1e-6)
 
@@ -237,6 +213,5 @@ def test_rows_that_swap_where_their_scores_tie_are_no_disagreement(tmp_path: Pat
     executor = Sabotaged(nearly_one, tf32=True, fuses=True)
     assert not np.array_equal(executor.execute(model, feeds)["places"], plain["places"])
     for rounding, status in ((Rounding(plain, narrow[0], "tf32"), "agree"), (None, "rounding")):
-        options = SearchOptions(rounding=rounding)
-        found = locate(model, rewrite(model), feeds, executor, options, "given", lambda text: None)
+        found = located(model, executor, feeds, SearchOptions(rounding=rounding))
         assert found.status == status, render(found)

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper as oh
 
 from tests.converter.locate.graphs import network, x
-from tests.converter.locate.sabotage import INFO, FakeTensorRT, searched
-from tests.converter.models import inverse, load, value
+from tests.converter.locate.sabotage import INFO, FakeTensorRT, located, searched
+from tests.converter.models import inverse, parsed
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.libraries import plugin_library
@@ -20,7 +19,6 @@ from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.locate.executors.executor import Arrays, probe
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT
-from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
@@ -45,12 +43,8 @@ def test_the_profile_holds_the_inputs_that_are_fed(tmp_path: Path) -> None:
 
 
 def test_inputs_that_decide_shapes_have_their_values_in_the_profile(tmp_path: Path) -> None:
-    model = load(
-        tmp_path / "m.onnx",
-        [oh.make_node("Reshape", ["a", "sizes"], ["y"])],
-        [value("a", [2, 6]), value("sizes", [2], onnx.TensorProto.INT64)],
-        [value("y", ["n", "m"])],
-    )
+    text = "(float[2, 6] a, int64[2] sizes) => (float[n, m] y) { y = Reshape (a, sizes) }"
+    model = parsed(tmp_path / "m.onnx", text)
     fake = FakeTensorRT()
     feeds = {"a": np.arange(12, dtype=np.float32).reshape(2, 6), "sizes": np.array([3, 4])}
     executor(fake).execute(model, feeds)
@@ -76,7 +70,7 @@ def test_the_node_is_named_through_engines(tmp_path: Path) -> None:
 
     model = network(tmp_path / "m.onnx")
     fake = FakeTensorRT(change)
-    found = locate(model, rewrite(model), x(), executor(fake), SearchOptions(), "given", lambda text: None)
+    found = located(model, executor(fake), x(), SearchOptions())
     assert (found.status, found.nodes[0].name, found.nodes[0].alone) == ("node", "softmax", True)
     assert found.against == "TensorRT"
 
@@ -107,12 +101,7 @@ def test_tensorrt_builds_with_every_value_as_an_output(native: bool, tmp_path: P
 
 
 def test_a_graph_that_tensorrt_refuses_is_a_conversion_error(tmp_path: Path) -> None:
-    model = load(
-        tmp_path / "m.onnx",
-        [oh.make_node("Cast", ["a"], ["y"], to=onnx.TensorProto.DOUBLE)],
-        [value("a", [2])],
-        [value("y", [2], onnx.TensorProto.DOUBLE)],
-    )
+    model = parsed(tmp_path / "m.onnx", "(float[2] a) => (double[2] y) { y = Cast <to = 11> (a) }")
     with pytest.raises(ConversionError):
         OnTensorRT(build, FakeTensorRT().run, flavour="tensorrt_rtx").execute(
             model, {"a": np.ones(2, np.float32)}

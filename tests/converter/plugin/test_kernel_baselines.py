@@ -23,6 +23,8 @@ torch = pytest.importorskip("torch")
 
 from trtsmith.converter.plugin.bench import kernel_torch  # noqa: E402
 
+TIME_RUNS = kernel_torch.time_runs
+
 
 @pytest.fixture(autouse=True)
 def _on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +153,7 @@ def test_runs_take_the_sets_in_turn_between_two_events(monkeypatch: pytest.Monke
         kernel_torch.torch.cuda, "_sleep", lambda cycles: log.append("busy" if cycles > 0 else "")
     )
     monkeypatch.setattr(kernel_torch.torch.cuda, "Event", Event)
-    times = kernel_torch.time_runs(lambda i: log.append(f"run {i}"), 3, 4)
+    times = TIME_RUNS(lambda i: log.append(f"run {i}"), 3, 4)
     assert times == Times(250.0, 250.0, 250.0, 250.0, 4)
     assert log[: kernel_torch.WARMUP] == [f"run {i % 3}" for i in range(kernel_torch.WARMUP)]
     expected = [["busy", "event", f"run {(i + kernel_torch.WARMUP) % 3}", "event"] for i in range(4)]

@@ -63,18 +63,13 @@ def test_graphs_in_graphs_are_counted_by_their_depth(monkeypatch: pytest.MonkeyP
 
 def nested(depth: int) -> onnx.ModelProto:
     """A branch in a branch, so deep: one node in each."""
-    node = helper.make_node("Identity", ["x"], ["y0"])
-    for level in range(depth):
-        branches = [helper.make_graph([node], "b", [], [onnx.ValueInfoProto(name=node.output[0])])]
-        branches += [helper.make_graph([], "e", [], [onnx.ValueInfoProto(name="x")])]
-        then, other = branches
-        node = helper.make_node("If", ["c"], [f"y{level + 1}"], then_branch=then, else_branch=other)
-    values = [
-        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1]),
-        helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, []),
-    ]
-    graph = helper.make_graph([node], "g", values, [onnx.ValueInfoProto(name=f"y{depth}")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    node = "y0 = Identity (x)"
+    for i in range(depth):
+        node = (
+            f"y{i + 1} = If (c) <then_branch = b () => (y{i}) {{ {node} }}, else_branch = e () => (x) {{}}>"
+        )
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    return onnx.parser.parse_model(f"{head} g (float[1] x, bool c) => (y{depth}) {{ {node} }}")
 
 
 def test_too_many_nodes_are_refused_before_any_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

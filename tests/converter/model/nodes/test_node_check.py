@@ -14,9 +14,10 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 A = onnx.AttributeProto
+Change = Callable[[onnx.ModelProto], object]
 
 
-def model(text: str, change: Callable[[onnx.ModelProto], object] = lambda proto: None) -> onnx.ModelProto:
+def model(text: str, change: Change = lambda proto: None) -> onnx.ModelProto:
     """A model of opset 18 whose graph takes x, float[1,2,8,8]."""
     head = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1, "own" : 1]>'
     proto = onnx.parser.parse_model(f"{head} g (float[1,2,8,8] x, bool c) => (y) {text}")
@@ -39,20 +40,32 @@ def first(proto: onnx.ModelProto) -> onnx.NodeProto:
     return proto.graph.node[0]
 
 
-def retyped(proto: onnx.ModelProto) -> None:
-    first(proto).attribute[0].type = A.FLOAT
+def with_function(domain: str, name: str, body: str, *attributes: str) -> Change:
+    """A function of a and b, whose body is one node."""
+
+    def change(proto: onnx.ModelProto) -> None:
+        node = onnx.parser.parse_node(body)
+        node.attribute.extend(A(name=one, ref_attr_name=one, type=A.INT) for one in attributes)
+        parts = domain, name, ["a"], ["b"], [node], proto.opset_import, attributes
+        proto.functions.append(helper.make_function(*parts))
+
+    return change
+
+
+def attribute(name: str, value: object) -> Change:
+    """A part of the first node's first attribute that is something else, or gone."""
+
+    def change(proto: onnx.ModelProto) -> None:
+        held = first(proto).attribute[0]
+        held.ClearField(name)
+        if value is not None:
+            setattr(held, name, value)
+
+    return change
 
 
 def repeated(proto: onnx.ModelProto) -> None:
     first(proto).attribute.append(first(proto).attribute[0])
-
-
-def referring(proto: onnx.ModelProto) -> None:
-    first(proto).attribute[0].ref_attr_name = "axis"
-
-
-def untyped(proto: onnx.ModelProto) -> None:
-    first(proto).attribute[0].ClearField("type")
 
 
 def no_input_type(proto: onnx.ModelProto) -> None:
@@ -63,24 +76,6 @@ def far_opset(proto: onnx.ModelProto) -> None:
     proto.opset_import[1].version = 1 << 40
 
 
-def calling_itself(proto: onnx.ModelProto) -> None:
-    call = helper.make_node("Turn", ["a"], ["b"], domain="own")
-    proto.functions.append(helper.make_function("own", "Turn", ["a"], ["b"], [call], proto.opset_import))
-
-
-def shadowing(proto: onnx.ModelProto) -> None:
-    call = helper.make_node("Identity", ["a"], ["b"])
-    proto.functions.append(helper.make_function("", "Constant", ["a"], ["b"], [call], proto.opset_import))
-
-
-def without_value(proto: onnx.ModelProto) -> None:
-    first(proto).attribute[0].ClearField("t")
-
-
-def without_text(proto: onnx.ModelProto) -> None:
-    first(proto).attribute[0].s = b"\xff"
-
-
 THEN = "then_branch = t () => (v) { v = Relu (x) }"
 
 
@@ -88,13 +83,13 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
     ("text", "change", "said"),
     [
         ("{ y = Concat (x, x) }", None, "The attribute 'axis', which Concat needs, is missing."),
-        ("{ y = Concat <axis = 1> (x, x) }", retyped, "is of type FLOAT, and its value is in i"),
+        ("{ y = Concat <axis = 1> (x, x) }", attribute("type", A.FLOAT), "is of type FLOAT, and its value is in i"),
         ("{ y = Concat <axis = 1.0> (x, x) }", None, "The attribute 'axis' is of type FLOAT."),
         ("{ y = Concat <axis = 1> (x, x) }", repeated, "The attribute 'axis' is given twice."),
-        ("{ y = Concat <axis = 1> (x, x) }", referring, "takes the value of 'axis'"),
-        ("{ y = Concat <axis = 1> (x, x) }", untyped, "The attribute 'axis' has no type."),
+        ("{ y = Concat <axis = 1> (x, x) }", attribute("ref_attr_name", "axis"), "takes the value of 'axis'"),
+        ("{ y = Concat <axis = 1> (x, x) }", attribute("type", None), "The attribute 'axis' has no type."),
         ("{ y = Constant () }", None, "The Constant has no attribute."),
-        ("{ y = Constant <value = float {1}> () }", without_value, "is of type TENSOR, and its value is in none"),
+        ("{ y = Constant <value = float {1}> () }", attribute("t", None), "is of type TENSOR, and its value is in none"),
         ("{ y = Relu (x, x) }", None, "the node has 2 inputs"),
         ("{ y = Add ( , x) }", None, "The input 'A' (number 0), which Add needs, is left out."),
         ("{ y, z = Relu (x) }", None, "the node has 2 outputs"),
@@ -105,17 +100,17 @@ THEN = "then_branch = t () => (v) { v = Relu (x) }"
         ("{ y = MaxPool <kernel_shape = [2, 2], strides = [2]> (x) }", None, "The attribute 'strides' is [2]."),
         ("{ y, z = Split <num_outputs = 1> (x) }", None, "The attribute 'num_outputs' is 1, and the node has 2"),
         ("{ y = MaxPool <kernel_shape = [2, 0]> (x) }", None, "The attribute 'kernel_shape' is [2, 0]."),
-        ('{ y = Cast <round_mode = "up", to = 1> (x) }', without_text, "'round_mode' is not text in UTF-8."),
+        ('{ y = Cast <round_mode = "up", to = 1> (x) }', attribute("s", b"\xff"), "'round_mode' is not text in UTF-8."),
         ("{ y = Cast <to = -1> (x) }", None, "The attribute 'to' is -1."),
         ("{ y = EyeLike <dtype = 99> (x) }", None, "The attribute 'dtype' is 99."),
         ("{ y = Relu (x) }", no_input_type, "The input has no data type."),
         ("{ y = Relu (x) }", far_opset, "is imported as opset 1099511627776."),
-        ("{ y = own.Turn (x) }", calling_itself, "The function own::Turn calls itself."),
-        ("{ y = Relu (x) }", shadowing, "A function is called 'Constant'"),
+        ("{ y = own.Turn (x) }", with_function("own", "Turn", "b = own.Turn (a)"), "The function own::Turn calls itself."),
+        ("{ y = Relu (x) }", with_function("", "Constant", "b = Identity (a)"), "A function is called 'Constant'"),
     ],
 )  # fmt: skip
 def test_what_no_rule_should_meet_is_refused_on_loading(
-    text: str, change: Callable[[onnx.ModelProto], object] | None, said: str, tmp_path: Path
+    text: str, change: Change | None, said: str, tmp_path: Path
 ) -> None:
     assert said in problem(model(text, change or (lambda proto: None)), tmp_path)
 
@@ -124,13 +119,9 @@ def test_the_place_is_told_in_bodies_and_functions(tmp_path: Path) -> None:
     inner = "{ y = If (c) <then_branch = t () => (v) { v = Concat (x) }, else_branch = e () => (w) { w = Relu (x) }> }"
     assert "node 'y' (If): node 'v' (Concat)" in problem(model(inner), tmp_path)
 
-    def wrong_body(proto: onnx.ModelProto) -> None:
-        body = helper.make_node("Concat", ["a"], ["b"])
-        proto.functions.append(helper.make_function("own", "Turn", ["a"], ["b"], [body], proto.opset_import))
-
-    assert "function own.Turn: node 'b' (Concat)" in problem(
-        model("{ y = own.Turn (x) }", wrong_body), tmp_path
-    )
+    wrong_body = with_function("own", "Turn", "b = Concat (a)")
+    said = problem(model("{ y = own.Turn (x) }", wrong_body), tmp_path)
+    assert "function own.Turn: node 'b' (Concat)" in said
 
 
 @pytest.mark.parametrize(
@@ -148,18 +139,12 @@ def test_what_others_may_know_is_let_through(text: str, tmp_path: Path) -> None:
 
 
 def test_a_body_may_refer_to_an_attribute_of_its_function(tmp_path: Path) -> None:
-    def with_axis(proto: onnx.ModelProto) -> None:
-        body = helper.make_node("Concat", ["a"], ["b"])
-        body.attribute.append(A(name="axis", ref_attr_name="axis", type=A.INT))
-        made = helper.make_function("own", "Join", ["a"], ["b"], [body], proto.opset_import, ["axis"])
-        proto.functions.append(made)
-
+    with_axis = with_function("own", "Join", "b = Concat (a)", "axis")
     path = tmp_path / "m.onnx"
     onnx.save(model("{ y = own.Join <axis = 1> (x) }", with_axis), path)
     assert load_model(path).proto.functions
-    assert "The attribute 'axis', which Join needs" in problem(
-        model("{ y = own.Join (x) }", with_axis), tmp_path
-    )
+    said = problem(model("{ y = own.Join (x) }", with_axis), tmp_path)
+    assert "The attribute 'axis', which Join needs" in said
 
 
 def test_shapes_that_an_operator_does_not_take_are_refused_in_onnxs_words(tmp_path: Path) -> None:

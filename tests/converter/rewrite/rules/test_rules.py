@@ -19,7 +19,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.rewrite.rules.selection.non_zero_plugin import NON_ZERO_PLUGIN
+from trtsmith.converter.rewrite.rules.selection.non_zero import NON_ZERO_PLUGIN
 from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
