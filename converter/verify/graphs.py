@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import onnx
 
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
