@@ -213,7 +213,9 @@ def test_report_of_a_failure(cli: Cli, folder: Path) -> None:
 
 def test_dynamic_model_with_options(cli: Cli, folder: Path) -> None:
     inverse(Path("d.onnx"), ("n", 4, 4))
-    ran = cli("convert d.onnx -o e.plan -q --minShapes x:1x4x4 --optShapes x:2x4x4 --maxShapes x:8x4x4 --target sm86,sm89 --workspace 64 --optimization-level 1 --timing-cache cache --timeout 300 --embed-plugins")  # fmt: skip
+    sizes = "--minShapes x:1x4x4 --optShapes x:2x4x4 --maxShapes x:8x4x4"
+    building = "--target sm86,sm89 --workspace 64 --optimization-level 1 --timing-cache cache --timeout 300"
+    ran = cli(f"convert d.onnx -o e.plan -q {sizes} {building} --embed-plugins")
     assert ran.code == 0 and ", sm86, sm89)" in ran.out, ran
     assert json.loads((folder / "e.manifest.json").read_text())["inputs"][0]["shape"] == [-1, 4, 4]
     assert (folder / "cache").stat().st_size > 0

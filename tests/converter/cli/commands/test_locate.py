@@ -54,7 +54,8 @@ def test_a_wrong_node_is_named_saved_and_written_as_json(engines: Any, tmp_path:
     engines(FakeTensorRT(wrong_softmax))
     network(tmp_path / "m.onnx")
     report, saved = tmp_path / "r.json", tmp_path / "found"
-    ran = cli("locate", tmp_path / "m.onnx", "--shapes", "x=1x8:6x8:9x8", "-o", saved, "--json", report, "--on", "tensorrt")  # fmt: skip
+    asked = f"locate {tmp_path}/m.onnx --shapes x=1x8:6x8:9x8 -o {saved} --json {report} --on tensorrt"
+    ran = cli(asked)
     assert ran.code == 3, ran
     assert "node: softmax (Softmax)" in ran.out and f"saved: {saved}" in ran.out and "6x8" in ran.out
     document = json.loads(report.read_text())
