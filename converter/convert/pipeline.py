@@ -24,8 +24,7 @@ from trtsmith.converter.convert.facts import (
     unchecked_values,
 )
 from trtsmith.converter.convert.opening import OpenedModel, open_model
-from trtsmith.converter.convert.plan import Plan
-from trtsmith.converter.convert.plugin_libraries import needed_libraries
+from trtsmith.converter.convert.plan import Plan, needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource

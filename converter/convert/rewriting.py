@@ -72,8 +72,7 @@ def _silent(text: str) -> None:
 
 def for_plugin_v2(model: Model) -> Model:
     """Index inputs of plugin nodes cast to 32 bits. ConversionError for plugin nodes that V2 does not have, and bfloat16."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     dtypes = value_dtypes(proto)
     problems: list[Problem] = []
     _cast_graph(proto.graph, dtypes, problems)
@@ -92,9 +91,8 @@ def _cast_graph(graph: onnx.GraphProto, dtypes: dict[str, str], problems: list[P
         if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
             nodes.extend(_casts(node, dtypes, problems))
         nodes.append(node)
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(nodes)
 
 
 def _casts(node: onnx.NodeProto, dtypes: dict[str, str], problems: list[Problem]) -> list[onnx.NodeProto]:

@@ -35,10 +35,10 @@ from trtsmith.converter.verify.graphs import (
     verify_graphs,
 )
 from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
+from trtsmith.converter.verify.sensitivity import with_own_definitions
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
+from trtsmith.converter.convert.quantize.quantize_worker import QuantizeRequest
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
@@ -179,8 +179,7 @@ def without_bodies(model: Model, nodes: Mapping[str, onnx.NodeProto]) -> Model:
     """
     if not nodes:
         return model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     for node in proto.graph.node:
         plugin = nodes.get(node.name)
         if plugin is None:

@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import Mitigation, RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
@@ -17,26 +17,15 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Repl
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.phases import run_rules
 from trtsmith.converter.rewrite.rules.stock.stock_forms import narrow, wide
+from trtsmith.converter.verify.constant_outputs import RANDOM
 from trtsmith.importers.expansion import ExpansionError, expand_model
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import normalise_domain
 
-_NOT_TWICE = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
-"""Operators that give something else each time."""
-
 
 def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
     """The If nodes that are concerned, both of whose branches give tensors of one known shape; None without any."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     inferred = infer_shapes(graph.model).proto
     fresh = FreshNames.of(proto)
     nodes: list[onnx.NodeProto] = []
@@ -74,7 +63,7 @@ def _inlined(
 ) -> list[onnx.NodeProto] | None:
     branches = {a.name: a.g for a in node.attribute}
     then, other = branches["then_branch"], branches["else_branch"]
-    if any(n.op_type in _NOT_TWICE for g in (then, other) for part in all_graphs(g) for n in part.node):
+    if any(n.op_type in RANDOM for g in (then, other) for part in all_graphs(g) for n in part.node):
         return None
     made: list[onnx.NodeProto] = []
     results = []
@@ -107,7 +96,7 @@ def _own_names(graph: onnx.GraphProto) -> list[str]:
 
 def with_identities(graph: RefusedGraph) -> Model | None:
     """Before inputs that nodes make; None where there is no such input."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     made = {name for node in proto.graph.node if node.op_type != "Constant" for name in node.output if name}
     fresh = FreshNames.of(proto)
     nodes: list[onnx.NodeProto] = []
@@ -123,21 +112,14 @@ def with_identities(graph: RefusedGraph) -> Model | None:
         nodes.append(node)
     if not done:
         return None
-    nodes = [_copied(node) for node in nodes]
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     return infer_shapes(graph.model.with_proto(proto))
 
 
-def _copied(node: onnx.NodeProto) -> onnx.NodeProto:
-    copied = onnx.NodeProto()
-    copied.CopyFrom(node)
-    return copied
-
-
 def with_expanded_plugins(graph: RefusedGraph) -> Model | None:
     """The plugin nodes that are concerned; None without any, or where they cannot be written."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     others = {}
     found = False
     for number, node in enumerate(proto.graph.node):

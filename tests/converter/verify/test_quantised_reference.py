@@ -17,7 +17,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.verify import engine
 from trtsmith.converter.verify.graphs import verify_graphs
-from trtsmith.converter.verify.own_definitions import with_own_definitions
+from trtsmith.converter.verify.sensitivity import with_own_definitions
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import Verdict
 

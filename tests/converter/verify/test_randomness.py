@@ -10,8 +10,8 @@ import pytest
 from tests.converter.models import parsed
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.verify.constant_outputs import random_outputs
 from trtsmith.converter.verify.graphs import verify_graphs
-from trtsmith.converter.verify.randomness import random_outputs
 
 
 def model_of(folder: Path, body: str) -> Model:

@@ -12,8 +12,7 @@ import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.convert.quantize.quantize import quantize, with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
-from trtsmith.converter.convert.quantize.quantize_worker import Samples
+from trtsmith.converter.convert.quantize.quantize_worker import QuantizeRequest, Samples
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.ort import run

@@ -18,8 +18,7 @@ from trtsmith.converter.convert.workarounds.mitigations import (
     with_inlined_ifs,
     with_written_elus,
 )
-from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER
-from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.model import Model

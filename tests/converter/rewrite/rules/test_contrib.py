@@ -24,7 +24,7 @@ from trtsmith.converter.model.ort_kernels import without_kernel
 from trtsmith.converter.rewrite.rewrite import expand, reference, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.graphs import verify_graphs
-from trtsmith.converter.verify.own_definitions import with_own_definitions
+from trtsmith.converter.verify.sensitivity import with_own_definitions
 
 RNG = np.random.default_rng(0)
 
