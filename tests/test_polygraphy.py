@@ -13,7 +13,7 @@ from polygraphy.backend.onnxrt import OnnxrtRunner, SessionFromOnnx
 
 from tests.converter.models import written
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.pool import child_environment
 from trtsmith.converter.engine.libraries import plugin_library
 
 MODEL = """(float[N, 4, 4] pose, float[N, 4, 5] points) => (float[N, 4, 5] moved) {

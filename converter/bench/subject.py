@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from trtsmith.converter.bench.bench_request import TimingOptions
 from trtsmith.converter.bench.layers import LayerNode, nodes_of
 from trtsmith.converter.bench.points import Point, given_point, points_of
+from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.pipeline import convert

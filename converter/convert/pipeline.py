@@ -14,8 +14,8 @@ import numpy as np
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
-from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import (
+    contradictions,
     coverage,
     engine_facts,
     pinned_values,

@@ -98,7 +98,7 @@ _NO_OTHERS = ForeignPlugins()
 
 
 def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
-    """The plan of a rewritten model. Static: neither TensorRT nor a GPU is asked.
+    """The plan of a rewritten model. Neither TensorRT nor a GPU is asked, but for an operator that nobody else has.
 
     foreign: the plugins of others; nodes of their op_types that are neither ours nor TensorRT's own are theirs.
     """
@@ -157,6 +157,8 @@ def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
             problems.extend(held.problems)
             warnings.extend(held.notes)
             others += [held.use] if held.use is not None else []
+        elif foreign.imports(op_type):
+            nodes.append(PlannedNode(name, kind, Route.NATIVE, "imported by TensorRT's ONNX parser"))
         else:
             path = rewritten.model.path
             problem = foreign.missing(node, path) or unknown_operator(node, kind, path)

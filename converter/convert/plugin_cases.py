@@ -19,17 +19,16 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction, calling, function_for
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin.calls import own_outputs
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
 from trtsmith.converter.plugin.creators import held_plugins
 from trtsmith.converter.plugin.host.plugin_values import EncodedField, Shape, TensorDesc, Value
-from trtsmith.converter.plugin.own_outputs import own_outputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_known
 from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.declared.declared_fields import OF_PARSER, SHAPE_INPUTS
 from trtsmith.importers.dtypes import NUMBERS
-from trtsmith.importers.problem import Problem
 
 A = onnx.AttributeProto
 
@@ -66,7 +65,7 @@ def cases_from_model(
     if not nodes:
         names = ", ".join(sorted(plugins.names)) or "none"
         what = f"no node of {path} is one of the library's plugins"
-        raise UsageError(Problem(what, f"--model {path}", f"a node of one of: {names}", "give another model"))
+        raise UsageError(what, f"--model {path}", f"a node of one of: {names}", "give another model")
     problems = [problem for _, found in nodes for problem in found.problems]
     if problems:
         raise ConversionError(problems)

@@ -66,14 +66,25 @@ def verify_graphs(
         actual = to_model(run(runnable(rewritten), left), io_types)
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
-    random = random_outputs(original)
     known, found = compared_graphs(original, feeds, expected, actual, tolerances, plain=plain)
-    unproven = {**known.excluded(tolerances), **random}
+    return judged_graphs(original, known, found, inputs, tolerances, doubtful)
+
+
+def judged_graphs(
+    original: Model,
+    known: Allowance,
+    found: Sequence[Comparison],
+    inputs: str,
+    tolerances: Tolerances | None,
+    doubtful: Mapping[str, str] | None,
+) -> Verdict:
+    """The verdict on comparisons of a graph with the original, without outputs that rounding or random numbers decide."""
+    excluded = {**known.excluded(tolerances), **random_outputs(original)}
     return judge(
-        tuple(c for c in found if c.output not in unproven),
+        tuple(c for c in found if c.output not in excluded),
         inputs,
         engine_run=False,
-        excluded=unproven,
+        excluded=excluded,
         doubtful={**(doubtful or {}), **known.unproven(tolerances)},
         tolerances=tolerances,
         constant=constant_outputs(original),

@@ -51,7 +51,7 @@ class Findings:
         self.rows.append(values)
 
 
-def measure(references: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
+def check(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
     """Every case in a process of AT_ONCE, large ones first."""
     tolerant = [op for op in ops if op.tolerance]
     jobs = sorted(
@@ -60,7 +60,7 @@ def measure(references: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
     )
     found: dict[str, list[dict[str, Any]]] = {op.name: [] for op in tolerant}
     with ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
-        futures = [pool.submit(_measure_case, references, *job) for job in jobs]
+        futures = [pool.submit(_measure_case, folder, *job) for job in jobs]
         for (name, _), future in zip(jobs, futures, strict=True):
             findings = future.result()
             found[name] += findings.rows

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trtsmith.converter.plugin.host.device_tensors import run_raw
+from trtsmith.converter.plugin.host.enqueue import run_raw, written_shape
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.host_library import Native
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype, describe_arrays
-from trtsmith.converter.plugin.host.size_tensors import written_shape
 
 
 @dataclass

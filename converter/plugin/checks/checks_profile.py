@@ -18,7 +18,8 @@ from trtsmith.converter.plugin.checks.checks import (
 )
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.host import Plugin, PluginError
+from trtsmith.converter.plugin.host.host import Plugin
+from trtsmith.converter.plugin.host.host_library import PluginError, PluginRefusedError
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc
 
 Descs = tuple[TensorDesc, ...]
@@ -103,9 +104,7 @@ def _profile(plugin: Plugin, case: ContractCase, least: int) -> _BatchProfile:
 def _configure(plugin: Plugin, inputs: Descs, outputs: Descs, what: str, *, may_refuse: bool = False) -> bool:
     try:
         plugin.configure(inputs, outputs)
-    except PluginError as error:
-        if error.status is not abi.Status.REFUSED:
-            raise
+    except PluginRefusedError as error:
         if may_refuse:
             return False
         raise CheckFailedError(
@@ -169,9 +168,7 @@ def _takes(plugin: Plugin, point: _ProfilePoint) -> bool:
             with fixed.attach() as context:
                 context.on_shape_change(point.inputs, point.outputs)
             fixed.terminate()
-        except PluginError as error:
-            if error.status is not abi.Status.REFUSED:
-                raise
+        except PluginRefusedError:
             return False
     return True
 
@@ -238,9 +235,7 @@ def shapes_change(session: CreatorUnderTest, case: ContractCase | None) -> str |
             for point in (high, low, typical, none, high, low):
                 try:
                     context.on_shape_change(point.inputs, point.outputs)
-                except PluginError as error:
-                    if error.status is not abi.Status.REFUSED:
-                        raise
+                except PluginRefusedError as error:
                     if point.batch == 0:
                         refused = True
                         continue

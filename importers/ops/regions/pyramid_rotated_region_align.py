@@ -10,7 +10,7 @@ import numpy as np
 
 from trtsmith.importers.opdef import AliasedNode, Arrays, Attr, Body, Expansion, Fields, Kind, OpDef, Port
 from trtsmith.importers.ops.regions import _pyramid as pyramid
-from trtsmith.importers.ops.regions._pyramid_cases import benchmarks, cases
+from trtsmith.importers.ops.regions._pyramid import benchmarks, cases
 from trtsmith.importers.ops.regions._region_geometry import CLOCKWISE, Geometry, sampling_work
 from trtsmith.importers.ops.regions._region_onnx import expand_regions
 from trtsmith.importers.ops.regions._region_reference import pool_regions

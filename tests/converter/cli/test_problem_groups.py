@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.importers.problem import Problem
 
@@ -102,7 +102,7 @@ def test_the_parsers_numbers_do_not_keep_nodes_apart() -> None:
 
 
 def test_a_command_tells_once_and_writes_down_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     nodes = [
@@ -116,11 +116,11 @@ def test_a_command_tells_once_and_writes_down_all(
     onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=10), "m.onnx")
     told = "100 nodes: no importer for operator acme::Gate (/b0/act, /b1/act, /b2/act, ... 97 more)"
     for command in (["check", "m.onnx"], ["convert", "m.onnx", "-o", "m.plan"]):
-        ran = trtsmith(capsys, *command, "--report", "r.json")
+        ran = cli(*command, "--report", "r.json")
         refused(ran, 1, told)
         assert ran.err.count("error:") == 1
         assert len(json.loads(Path("r.json").read_text())["problems"]) == 100, command
-    listed = json.loads(trtsmith(capsys, "check", "m.onnx", "--json").out)
+    listed = json.loads(cli("check m.onnx --json").out)
     assert len(listed["problems"]) == 100
-    ran = trtsmith(capsys, "rewrite", "m.onnx", "-o", "o.onnx")
+    ran = cli("rewrite m.onnx -o o.onnx")
     assert ran.err.count("TensorRT will refuse the graph") == 1 and told in ran.err

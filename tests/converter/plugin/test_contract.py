@@ -16,11 +16,15 @@ from trtsmith.converter.cli.reports import plugin_creators
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
-from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
-from trtsmith.converter.plugin.checks.checks_fields import any_order, fields_copied
+from trtsmith.converter.plugin.checks.checks import (
+    LIBRARY_CHECKS,
+    CheckFailedError,
+    CreatorUnderTest,
+    NotTestableError,
+)
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, compare
-from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
+from trtsmith.converter.plugin.checks.checks_state import any_order, fields_copied
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase, LibraryReport
 from trtsmith.converter.plugin.test_worker import CHECKS
 

@@ -16,7 +16,8 @@ from tests.converter.plugin import fixtures as plugin_fixtures
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.plugin.host.abi import Family, Status
 from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin
-from trtsmith.converter.plugin.host.host import Creator, Host, PluginError, PluginLibrary
+from trtsmith.converter.plugin.host.host import Creator, Host, PluginLibrary
+from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.plugin_values import EncodedField, TensorDesc, field_value, field_values
 
 FIELDS = {"repeats": 3, "weights": (1.0, 2.0)}
@@ -270,8 +271,8 @@ def test_runs_and_times_on_a_gpu(creator: Creator, library: str, name: str, fami
             (again,) = run_plugin(plugin, case.inputs, executor=restored)
         np.testing.assert_array_equal(again, y)
         timing = time_plugin(plugin, case.inputs, warmup=2, count=5, flush_bytes=1 << 20)
-    assert len(timing.milliseconds) == 5
-    assert timing.median > 0
+    assert len(timing) == 5
+    assert min(timing) > 0
 
 
 @pytest.mark.gpu

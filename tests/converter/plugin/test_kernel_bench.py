@@ -20,10 +20,10 @@ from trtsmith.converter.cli.commands import plugin_bench
 from trtsmith.converter.cli.parsing.overview import COMMANDS
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.plugin.bench import kernel_bench, kernel_figures
-from trtsmith.converter.plugin.bench.kernel_figures import Ceilings, Measured, Times, Unavailable
+from trtsmith.converter.plugin.bench import kernel_bench
+from trtsmith.converter.plugin.bench.kernel_bench import Ceilings, Measured, Times, Unavailable
 from trtsmith.importers.opdef import Case, OpDef, Work
-from trtsmith.importers.ops._multiscale_deformable_attention_sizes import DETECTOR, pixels
+from trtsmith.importers.ops._multiscale_deformable_attention import DETECTOR, pixels
 from trtsmith.importers.registry import OPS, by_name
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -130,19 +130,19 @@ def test_times_are_percentiles() -> None:
     ],
 )
 def test_others_flush_the_cache_between_two_runs_on_one_set(set_bytes: int, memory: int, sets: int) -> None:
-    assert kernel_figures.rotation_sets(set_bytes, 100, memory) == sets
-    assert kernel_figures.rotation_sets(1, 10**6, 10**9) == kernel_figures.MOST_SETS
+    assert kernel_bench.rotation_sets(set_bytes, 100, memory) == sets
+    assert kernel_bench.rotation_sets(1, 10**6, 10**9) == kernel_bench.MOST_SETS
 
 
 def test_the_longer_time_binds() -> None:
-    by_bytes = kernel_figures.limit(4_000_000, Work(1), "float32", RATES)
+    by_bytes = kernel_bench.limit(4_000_000, Work(1), "float32", RATES)
     assert (by_bytes.binding, by_bytes.floor) == ("bytes", pytest.approx(1.0))
     products = Work(flops=1, matrix_flops=8_000_000_000)
-    assert kernel_figures.limit(1, products, "float16", RATES).floor == pytest.approx(10.0)
-    assert kernel_figures.limit(1, products, "tf32", RATES).floor == pytest.approx(20.0)
-    assert kernel_figures.limit(1, products, "float32", RATES).binding == "arithmetic"
+    assert kernel_bench.limit(1, products, "float16", RATES).floor == pytest.approx(10.0)
+    assert kernel_bench.limit(1, products, "tf32", RATES).floor == pytest.approx(20.0)
+    assert kernel_bench.limit(1, products, "float32", RATES).binding == "arithmetic"
     # What is no product runs in float32, whatever the dtype.
-    assert kernel_figures.limit(1, Work(50_000_000), "float16", RATES).floor == pytest.approx(1.0)
+    assert kernel_bench.limit(1, Work(50_000_000), "float16", RATES).floor == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_the_longer_time_binds() -> None:
     ],
 )
 def test_the_error_tells_tf32(dtype: str, work: Work, error: float, precision: str) -> None:
-    assert kernel_figures.precision_of(dtype, work, error) == precision
+    assert kernel_bench.precision_of(dtype, work, error) == precision
 
 
 class Subject:

@@ -63,9 +63,9 @@ def test_an_encoder_gets_words_segments_and_a_mask(tmp_path: Path) -> None:
     assert set(kinds.reshape(-1)) == {0, 1}
     assert set(mask.reshape(-1)) == {0, 1} and np.all(mask[:, 0] == 1) and np.all(np.diff(mask, axis=1) <= 0)
     assert made.meanings == (
-        "ids: whole numbers from 0 to 29, because Gather 'n2' reads indices",
-        "kinds: whole numbers from 0 to 1, because Gather 'n4' reads indices",
-        "mask: 1 for the first elements of each row, 0 for the rest, because Mul 'n36' reads a mask",
+        "ids: whole numbers from 0 to 29, because Gather 'Gather_2' reads indices",
+        "kinds: whole numbers from 0 to 1, because Gather 'Gather_4' reads indices",
+        "mask: 1 for the first elements of each row, 0 for the rest, because Mul 'Mul_35' reads a mask",
     )
 
 

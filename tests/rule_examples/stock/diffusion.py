@@ -85,9 +85,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-diffusion": _EXAMPLES,
-}
+EXAMPLES = {"stock-diffusion": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-diffusion": (

@@ -87,9 +87,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-fused-attention": _EXAMPLES,
-}
+EXAMPLES = {"stock-fused-attention": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-fused-attention": (

@@ -73,9 +73,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-group-norm": _EXAMPLES,
-}
+EXAMPLES = {"stock-group-norm": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-group-norm": (

@@ -93,9 +93,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-instance-norm": _EXAMPLES,
-}
+EXAMPLES = {"stock-instance-norm": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-instance-norm": (

@@ -90,9 +90,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-resizes": _EXAMPLES,
-}
+EXAMPLES = {"stock-resizes": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-resizes": (

@@ -72,9 +72,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-rotate": _EXAMPLES,
-}
+EXAMPLES = {"stock-rotate": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-rotate": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +30,11 @@ def trtsmith(capsys: pytest.CaptureFixture[str], *arguments: object) -> Ran:
     return Ran(code, *capsys.readouterr())
 
 
-def snapshot(folder: Path) -> dict[str, bytes | None]:
+Cli = Callable[..., Ran]
+"""The fixture `cli`: runs a command; its words in one string, further arguments as they are."""
+
+
+def snapshot(folder: Path = Path()) -> dict[str, bytes | None]:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -48,3 +53,10 @@ def refused(ran: Ran, code: int, *words: str) -> None:
         assert text.split("\n")[0].strip()
     for word in words:
         assert word in ran.err, (word, ran.err)
+
+
+def refuses(cli: Cli, code: int, words: str, *said: str) -> None:
+    """The command refuses, and every file in the working folder stays as it was."""
+    before = snapshot()
+    refused(cli(words), code, *said)
+    assert snapshot() == before

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.cli.commands.running import Cli, refused, snapshot
 from tests.converter.models import convolution, inverse, relu, save, value
 
 EVIL = "evil\x1b]0;title\x07\nerror: fake\x9b2J\r\u202e"
@@ -113,14 +113,14 @@ MODELS: dict[str, tuple[Callable[[], object], int, str]] = {
 
 @pytest.mark.parametrize("command", ["check", "convert", "rewrite"])
 @pytest.mark.parametrize("case", MODELS)
-def test_models(case: str, command: str, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_models(case: str, command: str, cli: Cli, folder: Path) -> None:
     make, code, words = MODELS[case]
     model = make()
     before = snapshot(folder)
     arguments = [] if command == "check" else ["-o", "o.plan"]
     if command == "rewrite" and code == 1:
         return  # it writes a graph with what nobody has, and warns
-    refused(trtsmith(capsys, command, model, *arguments), code, words)
+    refused(cli(command, model, *arguments), code, words)
     assert snapshot(folder) == before
 
 
@@ -172,10 +172,10 @@ FLAGS: dict[str, tuple[list[str], int, str]] = {
 
 
 @pytest.mark.parametrize("case", FLAGS)
-def test_flags_of_convert(case: str, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_flags_of_convert(case: str, cli: Cli, folder: Path) -> None:
     arguments, code, words = FLAGS[case]
     before = snapshot(folder)
-    refused(trtsmith(capsys, "convert", *arguments), code, words)
+    refused(cli("convert", *arguments), code, words)
     assert snapshot(folder) == before
 
 
@@ -199,15 +199,13 @@ def test_flags_of_convert(case: str, capsys: pytest.CaptureFixture[str], folder:
         (["ops", "-q", "-v"], "not allowed with"),
     ],
 )
-def test_other_commands(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
+def test_other_commands(arguments: list[str], words: str, cli: Cli, folder: Path) -> None:
     before = snapshot(folder)
-    refused(trtsmith(capsys, *arguments), 2, words)
+    refused(cli(*arguments), 2, words)
     assert snapshot(folder) == before
 
 
-def test_all_problems_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_at_once(cli: Cli) -> None:
     nodes = [
         oh.make_node("Inverze", ["x"], ["a"], name="n1", domain="com.microsoft"),
         oh.make_node("Foo", ["a"], ["b"], domain="bar"),
@@ -221,31 +219,25 @@ def test_all_problems_at_once(capsys: pytest.CaptureFixture[str]) -> None:
         [value("y", None), value("c", None)],
     )
     for command in (["check", "m.onnx"], ["convert", "m.onnx", "-o", "o.plan"]):
-        ran = trtsmith(capsys, *command)
+        ran = cli(*command)
         refused(ran, 1, "'n1'", "bar::Foo", "'MMCVDeformConv2d_2'", "'n4'", "input 's' has strings")
         assert ran.err.count("error: ") == 5
 
 
-def test_a_library_that_is_not_there(
-    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_that_is_not_there(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(folder / "folder"))
     before = snapshot(folder)
-    refused(
-        trtsmith(capsys, "convert", "inverse.onnx", "-o", "o.plan"), 2, "libtrtsmith_plugins.so is not there"
-    )
-    refused(trtsmith(capsys, "plugin", "path"), 2, "pip install .")
+    refused(cli("convert inverse.onnx -o o.plan"), 2, "libtrtsmith_plugins.so is not there")
+    refused(cli("plugin path"), 2, "pip install .")
     assert snapshot(folder) == before
-    ran = trtsmith(capsys, "doctor")
+    ran = cli("doctor")
     assert ran.code == 2 and "missing  trtsmith_host" in ran.out and "absent   trtsmith_plugins_v2" in ran.out
 
 
-def test_what_tensorrt_refuses_is_said_of_the_users_file(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
+def test_what_tensorrt_refuses_is_said_of_the_users_file(cli: Cli, folder: Path) -> None:
     save(Path("m.onnx"), [oh.make_node("Relu", ["x"], ["y"], name="r", alpha="a")], [value("x", (2**20, 2**20, 2**20))],
          [value("y", None)])  # fmt: skip
-    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "o.plan", "--no-verify", "-q")
+    ran = cli("convert m.onnx -o o.plan --no-verify -q")
     refused(ran, 2, "m.onnx")
     assert "/trtsmith-" not in ran.err
     assert snapshot(folder)["o.plan"] == b"older engine"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from tests.converter.cli.reports.test_engine_times import document
 from trtsmith.converter.cli.commands import bench as command
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, EXIT_USAGE
@@ -39,10 +39,10 @@ def agreeing() -> dict[str, Any]:
 
 
 def test_the_table_on_stdout_warnings_on_stderr_and_everything_as_json(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.setattr(command, "bench", Stage(agreeing()))
-    ran = trtsmith(capsys, "bench", "m.plan", "--json", "times.json", "--layers", "1")
+    ran = cli("bench m.plan --json times.json --layers 1")
     assert ran.code == EXIT_OK
     assert "GPU compute" in ran.out and "; 2 more are not shown" in ran.out
     assert ran.err == "warning: output 'y' is NaN throughout\n"
@@ -51,16 +51,14 @@ def test_the_table_on_stdout_warnings_on_stderr_and_everything_as_json(
     assert written["runs"] == document()["runs"]
 
 
-def test_outputs_that_disagree_are_exit_code_3(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_that_disagree_are_exit_code_3(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "bench", Stage(document()))
-    assert trtsmith(capsys, "bench", "m.plan").code == EXIT_DISAGREE
+    assert cli("bench m.plan").code == EXIT_DISAGREE
 
 
 @pytest.mark.parametrize(("plugin", "code"), [(True, EXIT_OK), (None, EXIT_OK), (False, EXIT_DISAGREE)])
 def test_so_is_an_engine_with_plugins_that_disagrees(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, plugin: bool | None, code: int
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, plugin: bool | None, code: int
 ) -> None:
     times = {"median": 1.0}
     side = {"compute_ms": times, "response_ms": times, "engine_bytes": 1, "device_memory": 1, "error": 0.5}
@@ -71,11 +69,11 @@ def test_so_is_an_engine_with_plugins_that_disagrees(
     stage = Stage(agreeing())
     stage.found["plugin_vs_native"] = {**sides, "ratio": None, "nodes": None, "nodes_unavailable": None}
     monkeypatch.setattr(command, "bench", stage)
-    ran = trtsmith(capsys, "bench", "m.plan")
+    ran = cli("bench m.plan")
     assert ran.code == code and "not available: no reason" in ran.out
 
 
-def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_the_stage(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(agreeing())
     monkeypatch.setattr(command, "bench", stage)
     words = [
@@ -91,7 +89,7 @@ def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch
         "2",
         "--no-transfers",
     ]
-    trtsmith(capsys, "bench", "m.plan", *words, "--cuda-graph", "on", "--shapes", "x=2x3", "--torch", "a:b")
+    cli("bench m.plan", *words, "--cuda-graph", "on", "--shapes", "x=2x3", "--torch", "a:b")
     options = stage.options
     assert options.at == ("min", "max") and options.torch == "a:b" and options.shapes["x"].opt == (2, 3)
     timing = options.timing
@@ -100,14 +98,14 @@ def test_options_reach_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 def test_files_and_names_reach_the_stage_and_the_command_that_is_kept(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     stage = Stage(agreeing())
     monkeypatch.setattr(command, "bench", stage)
     measured = ["--freeze", "k=3", "--plugins", "a.so", "--plugins", "b.so", "--at", "min,max"]
     measured += ["--inputs", "in.npz", "--against", "onnxruntime,torch", "--torch", "m:f"]
     others = ["--flavour", "tensorrt", "--timeout", "7.5", "--layers", "-3", "-v", "--json", "times.json"]
-    assert trtsmith(capsys, "bench", "m.plan", *measured, *others).code == EXIT_OK
+    assert cli("bench m.plan", *measured, *others).code == EXIT_OK
     options = stage.options
     assert (options.freeze, options.plugins) == (("k=3",), (Path("a.so"), Path("b.so")))
     assert (options.inputs, options.against) == (Path("in.npz"), ("onnxruntime", "torch"))
@@ -120,11 +118,11 @@ def test_files_and_names_reach_the_stage_and_the_command_that_is_kept(
 
 @pytest.mark.parametrize("other", ["in.npz", "a.so"])
 def test_the_record_replaces_no_file_that_is_read(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, other: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
     monkeypatch.setattr(command, "bench", Stage(agreeing()))
     words = ("--inputs", "in.npz", "--plugins", "a.so", "--json", other)
-    refused(trtsmith(capsys, "bench", "m.plan", *words), EXIT_USAGE, f"would replace {other}")
+    refused(cli("bench m.plan", *words), EXIT_USAGE, f"would replace {other}")
 
 
 @pytest.mark.parametrize(
@@ -145,21 +143,19 @@ def test_the_record_replaces_no_file_that_is_read(
         (["m.plan", "--cuda-graph", "maybe"], "invalid choice"),
     ],
 )
-def test_refusals(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
-    ran = trtsmith(capsys, "bench", *words)
+def test_refusals(cli: Cli, words: list[str], says: str) -> None:
+    ran = cli("bench", *words)
     refused(ran, EXIT_USAGE)
     assert says.lower() in ran.err.lower()
 
 
-def test_without_a_gpu_it_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_gpu_it_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trtsmith.converter.engine.runtime.run_in_child.find_gpu", lambda: None)
-    refused(trtsmith(capsys, "bench", "m.plan"), EXIT_USAGE, "GPU")
+    refused(cli("bench m.plan"), EXIT_USAGE, "GPU")
 
 
-def test_help_says_what_the_figures_mean(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "bench", "--help")
+def test_help_says_what_the_figures_mean(cli: Cli) -> None:
+    ran = cli("bench --help")
     assert ran.code == EXIT_OK
     for word in ("throughput", "latency", "enqueue", "H2D, D2H", "GPU compute", "response"):
         assert f"\n  {word} " in ran.out

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.commands.completion import SHELLS
 from trtsmith.converter.cli.main import build_parser
@@ -144,6 +144,6 @@ def test_tab_completes_in_a_real_bash(scripts: dict[str, Path], tmp_path: Path) 
         os.close(leader)
 
 
-def test_a_shell_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
-    refused(trtsmith(capsys, "completion", "tcsh"), 2, "one of bash, zsh, fish")
-    refused(trtsmith(capsys, "completion"), 2, "required: SHELL")
+def test_a_shell_that_is_not_known(cli: Cli) -> None:
+    refused(cli("completion tcsh"), 2, "one of bash, zsh, fish")
+    refused(cli("completion"), 2, "required: SHELL")

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.cli.commands.running import Cli, refused, snapshot
 
 AXES = """<ir_version: 8, opset_import: ["" : 18]> g (float[2,3] x, int64[1] axes) => (float[a,b] y)
     { y = ReduceMax (x, axes) }"""
@@ -44,27 +44,25 @@ warning: input 'axes' is frozen to [1]: the engine holds for this value only
 
 
 @pytest.mark.parametrize("flags", [["--freeze", "axes=[1]"], ["--inputs", "axes.npz"]])
-def test_check_says_what_is_frozen(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "check", "axes.onnx", *flags)
+def test_check_says_what_is_frozen(flags: list[str], cli: Cli) -> None:
+    ran = cli("check axes.onnx", *flags)
     assert (ran.code, ran.out, ran.err) == (0, CHECKED, "")
-    document = json.loads(trtsmith(capsys, "check", "axes.onnx", *flags, "--json").out)
+    document = json.loads(cli("check axes.onnx", *flags, "--json").out)
     assert document["frozen"] == [{"input": "axes", "dtype": "int64", "shape": [1], "value": "[1]"}]
 
 
 @pytest.mark.parametrize(("model", "flag"), [("axes", "'axes=[0]'"), ("via", "k=0")])
 @pytest.mark.parametrize("command", ["check", "convert", "rewrite"])
-def test_without_a_value_the_flag_is_ready_made(
-    command: str, model: str, flag: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_value_the_flag_is_ready_made(command: str, model: str, flag: str, cli: Cli) -> None:
     output = [] if command == "check" else ["-o", "o.onnx"]
-    ran = trtsmith(capsys, command, f"{model}.onnx", *output)
+    ran = cli(command, f"{model}.onnx", *output)
     refused(ran, 1, f"--freeze {flag}", "at run time")
-    done = trtsmith(capsys, "check", f"{model}.onnx", "--freeze", flag.strip("'"))
+    done = cli(f"check {model}.onnx --freeze", flag.strip("'"))
     assert done.code == 0 and "every node has a route" in done.out
 
 
-def test_rewrite_writes_a_graph_without_the_input(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "rewrite", "via.onnx", "-o", "o.onnx", "-q", "--freeze", "k=1")
+def test_rewrite_writes_a_graph_without_the_input(cli: Cli) -> None:
+    ran = cli("rewrite via.onnx -o o.onnx -q --freeze k=1")
     assert (ran.code, ran.out) == (0, "o.onnx: 1 node rewritten\n")
     assert ran.err == "warning: input 'k' is frozen to 1: the engine holds for this value only\n"
     assert [value.name for value in onnx.load("o.onnx").graph.input] == ["x"]
@@ -79,9 +77,9 @@ def test_rewrite_writes_a_graph_without_the_input(capsys: pytest.CaptureFixture[
     ],
 )
 def test_convert_compares_with_the_original_fed_the_frozen_values(
-    flags: list[str], value: str, capsys: pytest.CaptureFixture[str]
+    flags: list[str], value: str, cli: Cli
 ) -> None:
-    ran = trtsmith(capsys, "convert", "axes.onnx", "-o", "e.plan", "-q", *flags)
+    ran = cli("convert axes.onnx -o e.plan -q", *flags)
     assert ran.code == 0 and "verdict: agree" in ran.out
     assert f"input 'axes' is frozen to {value}: " in ran.err
     manifest = json.loads(Path("e.manifest.json").read_text())
@@ -89,19 +87,19 @@ def test_convert_compares_with_the_original_fed_the_frozen_values(
     assert any("frozen" in warning for warning in manifest["warnings"])
 
 
-def test_example_inputs_reach_into_functions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_inputs_reach_into_functions(cli: Cli) -> None:
     text = """<ir_version: 8, opset_import: ["" : 18, "mine" : 1]> g (float[2,3] x, int64[1] axes) => (float[a,b] y)
         { y = mine.most (x, axes) }
         <domain: "mine", opset_import: ["" : 18]> most (data, over) => (result) { result = ReduceMax (data, over) }"""
     onnx.save(onnx.parser.parse_model(text), "function.onnx")
-    refused(trtsmith(capsys, "check", "function.onnx"), 1, "--freeze 'axes=[0]'")
-    ran = trtsmith(capsys, "check", "function.onnx", "--inputs", "axes.npz")
+    refused(cli("check function.onnx"), 1, "--freeze 'axes=[0]'")
+    ran = cli("check function.onnx --inputs axes.npz")
     assert ran.code == 0 and "input 'axes' is frozen to [1]" in ran.out
 
 
-def test_values_of_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_of_every_kind(cli: Cli) -> None:
     flags = ["b=true", "h=-0.5", "u=[0,255]", f"f={list(range(20))}"]
-    ran = trtsmith(capsys, "check", "kinds.onnx", *(part for flag in flags for part in ("--freeze", flag)))
+    ran = cli("check kinds.onnx", *(part for flag in flags for part in ("--freeze", flag)))
     assert ran.code == 0
     for said in (
         "'b' is frozen to True",
@@ -112,18 +110,18 @@ def test_values_of_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
         assert said in ran.out
 
 
-def test_shape_tensors_get_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shape_tensors_get_a_profile(cli: Cli) -> None:
     flags = ["convert", "reshape.onnx", "-o", "e.plan", "-q"]
-    refused(trtsmith(capsys, *flags), 2, "--values 's=[1,1]:[1,1]:[8,8]'", "--freeze s=VALUE")
-    ran = trtsmith(capsys, *flags, "--values", "s=[4,1]:[4,6]:[24,6]")
+    refused(cli(*flags), 2, "--values 's=[1,1]:[1,1]:[8,8]'", "--freeze s=VALUE")
+    ran = cli(*flags, "--values", "s=[4,1]:[4,6]:[24,6]")
     assert ran.code == 3 and "y       4x6 " in ran.out, "x has 24 elements"
     assert "at the smallest size, s=[4,1], the original fails at node (Reshape)" in ran.out
     (_, tensor) = json.loads(Path("e.manifest.json").read_text())["inputs"]
     assert tensor["name"] == "s" and tensor["is_shape_tensor"]
-    ran = trtsmith(capsys, *flags, "--inputs", "reshape.npz")
+    ran = cli(*flags, "--inputs", "reshape.npz")
     assert ran.code == 0 and "y       3x8 " in ran.out
     assert "input 's' has the values [3, 8] of --inputs in the profile" in ran.err
-    ran = trtsmith(capsys, *flags, "--freeze", "s=[2,12]")
+    ran = cli(*flags, "--freeze", "s=[2,12]")
     assert ran.code == 0 and "y       2x12 " in ran.out
 
 
@@ -156,11 +154,11 @@ BAD: dict[str, tuple[list[str], str]] = {
 
 @pytest.mark.parametrize("command", ["check", "rewrite", "convert"])
 @pytest.mark.parametrize("case", BAD)
-def test_bad_values(case: str, command: str, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_bad_values(case: str, command: str, cli: Cli, folder: Path) -> None:
     flags, words = BAD[case]
     output = [] if command == "check" else ["-o", "o"]
     before = snapshot(folder)
-    refused(trtsmith(capsys, command, "axes.onnx", *output, *flags), 2, words)
+    refused(cli(command, "axes.onnx", *output, *flags), 2, words)
     assert snapshot(folder) == before
 
 
@@ -179,13 +177,13 @@ def test_bad_values(case: str, command: str, capsys: pytest.CaptureFixture[str],
         (["x=[4,6]"], "input 'x' is float32"),
     ],
 )
-def test_bad_profile_values(flags: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_profile_values(flags: list[str], words: str, cli: Cli) -> None:
     given = (part for flag in flags for part in ("--values", flag))
-    refused(trtsmith(capsys, "convert", "reshape.onnx", "-o", "o.plan", *given), 2, words)
+    refused(cli("convert reshape.onnx -o o.plan", *given), 2, words)
 
 
-def test_values_of_an_input_that_decides_no_shape(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_of_an_input_that_decides_no_shape(cli: Cli) -> None:
     text = '<ir_version: 8, opset_import: ["" : 18]> g (int64[2] s) => (int64[2] y) { y = Add (s, s) }'
     onnx.save(onnx.parser.parse_model(text), "add.onnx")
-    ran = trtsmith(capsys, "convert", "add.onnx", "-o", "o.plan", "--values", "s=[1,1]", "-q")
+    ran = cli("convert add.onnx -o o.plan --values s=[1,1] -q")
     refused(ran, ran.code, "decide no shape")

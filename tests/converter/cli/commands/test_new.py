@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.cli.commands.running import Cli, refused, snapshot
 from tests.processes import checkout_environment
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
@@ -74,8 +74,8 @@ def own_tests(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_package_is_written_and_nothing_else(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "new", "VoxelMaxPool", "--domain", "mycompany")
+def test_a_package_is_written_and_nothing_else(here: Path, cli: Cli) -> None:
+    ran = cli("new VoxelMaxPool --domain mycompany")
     assert (ran.code, ran.out) == (0, "voxel_max_pool\n")
     assert "trtsmith build-plugins voxel_max_pool" in ran.err
     files = {name for name, content in snapshot(here / "voxel_max_pool").items() if content is not None}
@@ -96,47 +96,43 @@ def test_a_package_is_written_and_nothing_else(here: Path, capsys: pytest.Captur
     onnx.checker.check_model("voxel_max_pool/example.onnx")
 
 
-def test_its_tests_ask_for_the_library_and_pass_otherwise(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trtsmith(capsys, "new", "VoxelMaxPool", "--domain", "mycompany", "-o", "package")
+def test_its_tests_ask_for_the_library_and_pass_otherwise(here: Path, cli: Cli) -> None:
+    cli("new VoxelMaxPool --domain mycompany -o package")
     ran = own_tests(here / "package")
     assert "run trtsmith build-plugins" in ran.stdout
     assert "2 failed, 22 passed" in ran.stdout, ran.stdout
 
 
-def test_from_a_node_with_a_body(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(
-        capsys, "new", "GatedHalf", "--from-model", "model.onnx", "--node", "gate", "-o", "package"
-    )
+def test_from_a_node_with_a_body(here: Path, cli: Cli) -> None:
+    ran = cli("new GatedHalf --from-model model.onnx --node gate -o package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "gated_half" / "definition.py").read_text()
     assert 'data[1] // fields["groups"]' in definition
     assert 'EQUAL = ((("data", 1), ("weight", 0)),)' in definition
     assert 'Attr("alpha", Kind.FLOAT, 0.1)' in definition
-    built = trtsmith(capsys, "build-plugins", "package")
+    built = cli("build-plugins package")
     assert built.code == 0 and "nothing to compile" in built.out
     assert own_tests(here / "package").returncode == 0
-    checked = trtsmith(capsys, "check", "model.onnx", "--ops", "package")
+    checked = cli("check model.onnx --ops package")
     assert checked.code == 0 and "by its expansion, as it has no kernel" in checked.out
 
 
-def test_from_a_node_that_the_model_says_nothing_of(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> None:
     model = onnx.load("model.onnx")
     del model.functions[:]
     onnx.save(model, "model.onnx")
-    ran = trtsmith(capsys, "new", "GatedHalf", "--from-model", "model.onnx", "--node", "y", "-o", "package")
+    ran = cli("new GatedHalf --from-model model.onnx --node y -o package")
     assert ran.code == 0 and "to be written: _reference and _expand" in ran.err
     tests = own_tests(here / "package")
     assert tests.returncode == 1
     assert "NotImplementedError: write _reference in gated_half/definition.py" in tests.stdout
     assert "write _expand in gated_half/definition.py" in tests.stdout
-    refused(trtsmith(capsys, "check", "model.onnx", "--ops", "package"), 2, "NotImplementedError: write _")
+    refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
 
 
-def test_from_a_function_of_tensors(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     words = ["--from-torch", "pools:window_pool", "--example", "features=12x8", "--example", "weights=12"]
-    ran = trtsmith(capsys, "new", "WindowPool", "--domain", "mycompany", *words, "-o", "package")
+    ran = cli("new WindowPool --domain mycompany", *words, "-o", "package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "window_pool" / "definition.py").read_text()
     assert 'features[0] // fields["window"], features[1]' in definition
@@ -174,10 +170,10 @@ def half_fold(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
 '''
 
 
-def test_from_an_operator_of_torch_library(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
     (here / "folding.py").write_text(OPERATOR)
     words = ["--from-torch", "folding:half_fold", "--example", "x=2x4"]
-    ran = trtsmith(capsys, "new", "HalfFold", "--domain", "mycompany", *words, "-o", "package")
+    ran = cli("new HalfFold --domain mycompany", *words, "-o", "package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "half_fold" / "definition.py").read_text()
     assert "The sum of both halves." in definition
@@ -232,24 +228,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_leaves_nothing_behind(
-    here: Path, capsys: pytest.CaptureFixture[str], case: str
-) -> None:
+def test_what_is_refused_leaves_nothing_behind(here: Path, cli: Cli, case: str) -> None:
     arguments, words = REFUSED[case]
     before = set(snapshot(here))
-    refused(trtsmith(capsys, "new", *arguments), 2, words)
+    refused(cli("new", *arguments), 2, words)
     left = {name for name in set(snapshot(here)) - before if "__pycache__" not in name}
     assert left == set()
 
 
-def test_a_file_that_needs_what_lies_beside_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_needs_what_lies_beside_it(here: Path, cli: Cli) -> None:
     (here / "helpers.py").write_text("")
     (here / "user.py").write_text("import torch\nimport helpers\ndef f(x: torch.Tensor):\n    return x\n")
     sys.path.insert(0, str(here))
     try:
-        ran = trtsmith(
-            capsys, "new", "VoxelPool", "--domain", "m", "--from-torch", "user:f", "--example", "x=3"
-        )
+        ran = cli("new VoxelPool --domain m --from-torch user:f --example x=3")
     finally:
         sys.path.remove(str(here))
     refused(ran, 2, "imports helpers, which lies beside it", "line 2")

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import trtsmith
+from tests.converter.cli.commands.running import Cli
 from tests.converter.rewrite.profile.profile_cases import CASES
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.model.shapes import ShapeRange
@@ -26,26 +26,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_check(capsys: pytest.CaptureFixture[str]) -> None:
-    alone, ran = trtsmith(capsys, "check", "width.onnx"), trtsmith(capsys, "check", "width.onnx", *SHAPES)
+def test_check(cli: Cli) -> None:
+    alone, ran = cli("check width.onnx"), cli("check width.onnx", *SHAPES)
     assert ran.code == 0 and "(profile)" in ran.out and "(profile)" not in alone.out
-    document = json.loads(trtsmith(capsys, "check", "width.onnx", *SHAPES, "--json").out)
+    document = json.loads(cli("check width.onnx", *SHAPES, "--json").out)
     (record,) = document["rewrites"]
     assert (record["op_type"], record["pass_name"]) == ("If", "profile")
     assert record["what"] == "the then branch, as sizes decide the condition"
 
 
-def test_shapes_of_no_input_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shapes_of_no_input_are_refused(cli: Cli) -> None:
     for command in (["check", "width.onnx"], ["rewrite", "width.onnx", "-o", "out.onnx"]):
-        ran = trtsmith(capsys, *command, "--shapes", "z=1x2")
+        ran = cli(*command, "--shapes", "z=1x2")
         assert ran.code == 2 and "the model has no input 'z'" in ran.err
-        ran = trtsmith(capsys, *command, "--shapes", "x=1x3x4")
+        ran = cli(*command, "--shapes", "x=1x3x4")
         assert ran.code == 2 and "rank 3, but the input has rank 4" in ran.err
     assert not Path("out.onnx").exists()
 
 
-def test_rewrite(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "rewrite", "width.onnx", "-o", "out.onnx", *SHAPES)
+def test_rewrite(cli: Cli) -> None:
+    ran = cli("rewrite width.onnx -o out.onnx", *SHAPES)
     assert ran.code == 0 and WARNING in ran.err
     graph = onnx.load("out.onnx").graph
     assert "If" not in [node.op_type for node in graph.node]
@@ -53,9 +53,9 @@ def test_rewrite(capsys: pytest.CaptureFixture[str]) -> None:
     assert [dim.dim_value or dim.dim_param for dim in dims] == ["N", 3, 4, 3]
 
 
-def test_convert_keeps_what_was_decided(capsys: pytest.CaptureFixture[str]) -> None:
+def test_convert_keeps_what_was_decided(cli: Cli) -> None:
     flags = ["--flavour", "tensorrt_rtx", "--report", "report.json", *SHAPES]
-    ran = trtsmith(capsys, "convert", "width.onnx", "-o", "width.plan", *flags)
+    ran = cli("convert width.onnx -o width.plan", *flags)
     assert ran.code == 0 and "warning" not in ran.err  # an engine holds for its profile anyway
     for file in ("width.manifest.json", "report.json"):
         document = json.loads(Path(file).read_text())
@@ -70,9 +70,9 @@ def test_convert_keeps_what_was_decided(capsys: pytest.CaptureFixture[str]) -> N
     assert origin.profiles == ({"x": ShapeRange((1, 3, 4, 3), (2, 3, 4, 3), (4, 3, 4, 3))},)
 
 
-def test_values_that_nothing_checks_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_that_nothing_checks_any_more(cli: Cli) -> None:
     flags = ["--flavour", "tensorrt_rtx", "--shapes", "x=1x2:2x4:4x8", "--values", "n=1:2:8"]
-    ran = trtsmith(capsys, "convert", "value.onnx", "-o", "value.plan", *flags)
+    ran = cli("convert value.onnx -o value.plan", *flags)
     assert ran.code == 0
     assert "input 'n' is read no more: the engine holds for its values [1] to [8] only" in ran.err
     document = json.loads(Path("value.manifest.json").read_text())

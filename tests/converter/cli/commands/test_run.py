@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.cli.commands.running import Cli, refused, snapshot
 from trtsmith.converter.cli.commands import run as run_command
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.build.gpu import find_gpu
@@ -102,7 +102,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_list_without_a_gpu_is_the_manifests(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_without_a_gpu_is_the_manifests(folder: Path, cli: Cli) -> None:
     model = '<ir_version: 10, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,4] y) { y = Relu (x) }'
     onnx.save(onnx.parser.parse_model(model), "m.onnx")
     flags = (
@@ -114,22 +114,20 @@ def test_list_without_a_gpu_is_the_manifests(folder: Path, capsys: pytest.Captur
         "--flavour",
         "tensorrt_rtx",
     )
-    built = trtsmith(capsys, "convert", "m.onnx", "-o", "m.plan", "--target", "sm86", "--no-verify", *flags)
+    built = cli("convert m.onnx -o m.plan --target sm86 --no-verify", *flags)
     assert built.code == 0, built
-    ran = trtsmith(capsys, "run", "m.plan", "--list")
+    ran = cli("run m.plan --list")
     assert (ran.code, ran.out, ran.err) == (0, BUILT, "")
-    refused(
-        trtsmith(capsys, "run", "m.plan", "--list", "--flavour", "tensorrt"), 2, "tensorrt cannot load it"
-    )
+    refused(cli("run m.plan --list --flavour tensorrt"), 2, "tensorrt cannot load it")
     (folder / "m.plan").write_bytes(b"another")
-    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "belongs to another engine")
+    refused(cli("run m.plan --list"), 2, "belongs to another engine")
     (folder / "m.manifest.json").write_text("{}")
-    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "The engine's manifest cannot be read")
-    refused(trtsmith(capsys, "run", "none.plan", "--list"), 2, "There is no such file")
+    refused(cli("run m.plan --list"), 2, "The engine's manifest cannot be read")
+    refused(cli("run none.plan --list"), 2, "There is no such file")
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, cli: Cli) -> None:
     facts = {
         "tensorrt": {"flavour": "tensorrt", "version": "10.16"},
         "targets": ["sm90"],
@@ -138,13 +136,13 @@ def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, capsys: pytest
         "files": {"p.so": "sha256:0", "m.plan": file_digest(folder / "m.plan")},
     }
     (folder / "m.manifest.json").write_text(json.dumps(facts))
-    ran = trtsmith(capsys, "run", "m.plan", "--list")
+    ran = cli("run m.plan --list")
     assert ran.code == 0 and "input  x\\ny  float32[2]" in ran.out and "profile" not in ran.out
 
 
-def test_list(asked: list[RunRequest], capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(asked: list[RunRequest], cli: Cli) -> None:
     for more in ((), ("--inputs", "none.npz")):  # which are not read for it
-        ran = trtsmith(capsys, "run", "m.plan", "--list", *more)
+        ran = cli("run m.plan --list", *more)
         assert (ran.code, ran.out, ran.err) == (0, LISTED, "")
 
 
@@ -153,7 +151,7 @@ def test_what_is_not_finite_is_counted_in_types_that_numpy_does_not_know() -> No
     assert "2 are not finite" in shown
 
 
-def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run(asked: list[RunRequest], folder: Path, cli: Cli) -> None:
     options = [
         "--profile",
         1,
@@ -165,9 +163,7 @@ def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixtur
         "--flavour",
         "tensorrt",
     ]
-    ran = trtsmith(
-        capsys, "run", "m.plan", "--inputs", "in.npz", "-o", "out.npz", "--embedded-plugins", *options
-    )
+    ran = cli("run m.plan --inputs in.npz -o out.npz --embedded-plugins", *options)
     assert (ran.code, ran.out) == (0, RAN)
     assert ran.err == "  running the engine\nwarning: no CUDA graph is used: reason\n"
     with np.load(folder / "out.npz") as written:
@@ -185,9 +181,9 @@ def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixtur
     ]
 
 
-def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_libraries(asked: list[RunRequest], folder: Path, cli: Cli) -> None:
     (folder / "p.so").write_bytes(b"library")
-    trtsmith(capsys, "run", "m.plan", "--inputs", "in.npz", "--plugins", "p.so", "-v")
+    cli("run m.plan --inputs in.npz --plugins p.so -v")
     assert asked[0].plugin_libraries == (Path("p.so"),) and asked[0].verbose
 
 
@@ -213,18 +209,14 @@ def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.Capture
         (("m.plan", "--plugins", "p.so"), "p.so"),
     ],
 )
-def test_refusals(
-    arguments: tuple[str, ...], words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusals(arguments: tuple[str, ...], words: str, folder: Path, cli: Cli) -> None:
     before = snapshot(folder)
-    refused(trtsmith(capsys, "run", *arguments), 2, words)
+    refused(cli("run", *arguments), 2, words)
     assert snapshot(folder) == before
 
 
 @pytest.mark.skipif(find_gpu() is not None, reason="there is a GPU")
-def test_no_gpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_gpu(folder: Path, cli: Cli) -> None:
     before = snapshot(folder)
-    refused(
-        trtsmith(capsys, "run", "m.plan", "--inputs", "in.npz", "-o", "out.npz"), 2, "There is no NVIDIA GPU"
-    )
+    refused(cli("run m.plan --inputs in.npz -o out.npz"), 2, "There is no NVIDIA GPU")
     assert snapshot(folder) == before

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.cli.parsing.command_parser import color_of
@@ -41,41 +41,39 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
         (["check", "m.onnx", "--color=allways"], "'always'"),
     ],
 )
-def test_what_was_meant(words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    refused(trtsmith(capsys, *words), 2, f"did you mean {meant}?")
+def test_what_was_meant(words: list[str], meant: str, cli: Cli) -> None:
+    refused(cli(*words), 2, f"did you mean {meant}?")
 
 
-def test_nothing_is_guessed_that_is_not_near(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_guessed_that_is_not_near(cli: Cli) -> None:
     for words in (
         ["frobnicate"],
         ["convert", "m.onnx", "--frobnicate"],
         ["check", "m.onnx", "--flavour=gpu"],
     ):
-        ran = trtsmith(capsys, *words)
+        ran = cli(*words)
         refused(ran, 2)
         assert "did you mean" not in ran.err
 
 
-def test_all_unknown_flags_are_told_before_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "convert", "--bogus", "--more=1", "-q")
+def test_all_unknown_flags_are_told_before_what_is_missing(cli: Cli) -> None:
+    ran = cli("convert --bogus --more=1 -q")
     refused(ran, 2, "unknown flag --bogus", "unknown flag --more")
     assert "required" not in ran.err
-    refused(trtsmith(capsys, "convert"), 2, "required: MODEL", "trtsmith convert MODEL", "[OPTIONS]")
+    refused(cli("convert"), 2, "required: MODEL", "trtsmith convert MODEL", "[OPTIONS]")
 
 
 @pytest.mark.parametrize("words", [["check", "m.onnx", "-z"], ["plugin", "inspect", "a.so", "-z"]])
-def test_words_too_many_are_told_of_by_their_command(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_too_many_are_told_of_by_their_command(words: list[str], cli: Cli) -> None:
     command = " ".join(word for word in words[:-1] if "." not in word)
-    refused(trtsmith(capsys, *words), 2, "unrecognized arguments: -z", f"`trtsmith {command}`")
+    refused(cli(*words), 2, "unrecognized arguments: -z", f"`trtsmith {command}`")
 
 
-def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_are_no_flags(cli: Cli) -> None:
     for words in (["check", "--", "--bogus"], ["check", "--bogus of a file"], ["check", "--shapes=--x"]):
-        assert "unknown flag" not in trtsmith(capsys, *words).err
+        assert "unknown flag" not in cli(*words).err
     refused(
-        trtsmith(capsys, "--bogus", "check", "--else"),
+        cli("--bogus check --else"),
         2,
         "unknown flag --bogus",
         "the command line of `trtsmith`",
@@ -83,9 +81,9 @@ def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_alone_shows_all_commands_in_groups_as_its_help_does(
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
-    ran = trtsmith(capsys)
+    ran = cli()
     assert ran.code == 2 and ran.out == "" and "error" not in ran.err
     assert ran.err == build_parser().format_help()
     shown = re.findall(r"^  ([a-z][a-z-]*)  +\S", ran.err, re.MULTILINE)

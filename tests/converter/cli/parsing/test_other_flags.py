@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.cli.parsing.other_flags import FLAGS, POLYGRAPHY, TRTEXEC
 
@@ -35,11 +35,11 @@ def test_every_flag_of_ours_that_is_named_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FLAGS))
-def test_every_flag_is_explained_where_it_is_not_ours(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_flag_is_explained_where_it_is_not_ours(name: str, cli: Cli) -> None:
     for command, parser in COMMANDS.items():
         if command in ("plugin", "new") or name in parser._option_string_actions:
             continue
-        ran = trtsmith(capsys, command, f"{name}=7")
+        ran = cli(command, f"{name}=7")
         refused(ran, 2, f"unknown flag {name}; it is a flag of {FLAGS[name].tool}")
         assert "VALUE" not in ran.err
 
@@ -79,10 +79,8 @@ def test_polygraphys_flags_are_polygraphys() -> None:
         (["run", "m.plan", "--warmUp=5", "--iterations=3"], ("bench ... --warmup-ms 5", "bench ... --iterations 3")),
     ],
 )  # fmt: skip
-def test_what_was_given_is_in_the_answer(
-    words: list[str], told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused(trtsmith(capsys, *words), 2, *told)
+def test_what_was_given_is_in_the_answer(words: list[str], told: tuple[str, ...], cli: Cli) -> None:
+    refused(cli(*words), 2, *told)
 
 
 def test_the_guide_for_those_who_come_from_trtexec_names_the_same() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trtsmith.converter.bench.figures import Summary
 from trtsmith.converter.bench.layers import EngineLayer, LayerNode, profile
+from trtsmith.converter.bench.timing import Summary
 from trtsmith.converter.cli.reports.engine_times import render, render_layers
 
 

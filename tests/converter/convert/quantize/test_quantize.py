@@ -11,8 +11,7 @@ import onnx
 import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
-from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize import quantize
+from trtsmith.converter.convert.quantize.quantize import quantize, with_bodies, without_bodies
 from trtsmith.converter.convert.quantize.quantize_worker import Samples
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.errors import ConversionError, UsageError

@@ -10,11 +10,13 @@ import pytest
 from onnx import numpy_helper
 
 from tests.converter.models import parsed
-from trtsmith.converter.convert.workarounds.expanded_plugins import with_expanded_plugins
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.identities import with_identities
-from trtsmith.converter.convert.workarounds.inlined_if import with_inlined_ifs
-from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
+from trtsmith.converter.convert.workarounds.mitigations import (
+    MITIGATIONS,
+    with_expanded_plugins,
+    with_identities,
+    with_inlined_ifs,
+)
 from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER
 from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
