@@ -10,7 +10,6 @@ import onnx
 import onnx.reference
 import pytest
 import torch
-from onnx import helper
 
 from tests.importers.foreign import INCONSISTENT, LARGEST, Inconsistent, standard_attributes
 from tests.importers.running import (
@@ -23,6 +22,7 @@ from tests.importers.running import (
     plugin_model,
     run_model,
     run_standard,
+    standard_model,
     tensor_type,
     types_of,
 )
@@ -93,24 +93,13 @@ def test_expansion_agrees(op: OpDef, case: Case, opset: int, dtype: str) -> None
 
 def onnx_model(op: OpDef, inputs: dict[str, np.ndarray], fields: dict[str, Any]) -> onnx.ModelProto:
     """ONNX's own operator with the inputs, and those of the fields that it has, as attributes or as further inputs."""
-    outputs = [port for port in op.outputs if not port.size]
+    outputs = {p.name: tensor_type(TYPES[types_of(op)[p.type]]) for p in op.outputs if not p.size}
     opset = 22  # the first whose GridSample takes volumes, and one that onnxruntime runs
     schema = onnx.defs.get_schema(op.onnx, opset)
     attributes = {name: value for name, value in fields.items() if name in schema.attributes}
     further = [name for name in (i.name.lower() for i in schema.inputs) if name in fields]
-    constants = [onnx.numpy_helper.from_array(np.array([fields[name]]), name) for name in further]
-    node = helper.make_node(op.onnx, [*inputs, *further], [port.name for port in outputs], **attributes)
-    graph = helper.make_graph(
-        [node],
-        "graph",
-        [helper.make_tensor_value_info(n, tensor_type(a.dtype), a.shape) for n, a in inputs.items()],
-        [
-            helper.make_tensor_value_info(p.name, tensor_type(TYPES[types_of(op)[p.type]]), None)
-            for p in outputs
-        ],
-        constants,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    arrays = {**inputs, **{name: np.array([fields[name]]) for name in further}}
+    return standard_model(op.onnx, arrays, outputs, opset, further, **attributes)
 
 
 @each_case(lambda op: op.onnx)
