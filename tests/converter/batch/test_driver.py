@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.converter.batch.driving import MACHINE, Told, drive, known
-from tests.converter.batch.workers import NAME, left_in, task, write_worker
+from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.command_words import gpu_demand
@@ -313,10 +313,6 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
     while not condition():
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.01)
-
-
-def pid_in(path: Path) -> int:
-    return int(path.read_text())
 
 
 def has_content(path: Path) -> bool:

@@ -135,19 +135,18 @@ def test_a_name_with_the_stem(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("name", "said"),
     [
-        ('name = "one"', "path finds 2 models, which cannot all be called 'one'"),
-        ("name = 3", "name is 3"),
-        ('name = "../up"', "cannot be a folder's name"),
-        ('name = "<script>{stem}"', "cannot be a folder's name"),
-        ('name = "a\\nb"', "cannot be a folder's name"),
+        ('"one"', "path finds 2 models, which cannot all be called 'one'"),
+        ("3", "name is 3"),
+        ('"../up"', "cannot be a folder's name"),
+        ('"<script>{stem}"', "cannot be a folder's name"),
+        ('"a\\nb"', "cannot be a folder's name"),
     ],
 )
-def test_names_that_cannot_be(folder: Path, entries: str, said: str) -> None:
-    (problem,) = problems_of(folder, f'[[model]]\npath = "nets/**/*.onnx"\n{entries}\n')
-    assert said in problem.what
-    assert "line 3: model.name" in problem.where
+def test_names_that_cannot_be(folder: Path, name: str, said: str) -> None:
+    (problem,) = problems_of(folder, f'[[model]]\npath = "nets/**/*.onnx"\nname = {name}\n')
+    assert said in problem.what and "line 3: model.name" in problem.where
 
 
 @pytest.mark.parametrize(

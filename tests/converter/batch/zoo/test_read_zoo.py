@@ -80,20 +80,17 @@ def test_timing(folder: Path) -> None:
     assert tasks_of(folder, text)[0].bench == ("--at", "min,max", "--streams", "3", "--no-transfers")
 
 
-def test_external_data_that_is_not_there_is_found_before_anything_runs(folder: Path) -> None:
-    write_model(folder / "w.onnx", 1, weights="w.data")
-    (folder / "w.data").unlink()
-    (problem,) = problems_of(folder, '\n[[model]]\npath = "w.onnx"\n')
-    assert "'w.data' does not exist" in problem.what
+@pytest.mark.parametrize(
+    ("weights", "gone", "said"),
+    [("w.data", True, "'w.data' does not exist"), ("../secret.data", False, "leaves the model's folder")],
+)
+def test_external_data_that_cannot_be_read(folder: Path, weights: str, gone: bool, said: str) -> None:
+    write_model(folder / "w" / "w.onnx", 1, weights=weights)
+    if gone:
+        (folder / "w" / weights).unlink()
+    (problem,) = problems_of(folder, '\n[[model]]\npath = "w/w.onnx"\n')
+    assert said in problem.what and "w.onnx" in problem.where
     assert "zoo.toml, line 3: model.path" in problem.where
-    assert "w.onnx" in problem.where
-
-
-def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
-    (folder / "secret.data").write_bytes(b"\0" * 4)
-    write_model(folder / "w" / "w.onnx", 1, weights="../secret.data")
-    (problem,) = problems_of(folder, '[[model]]\npath = "w/w.onnx"\n')
-    assert "leaves the model's folder" in problem.what
 
 
 @pytest.mark.parametrize(
@@ -159,25 +156,21 @@ def test_a_name_that_cannot_be_is_the_only_problem_with_it(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("wrong", "near"),
+    ("wrong", "fix"),
     [
-        ('precison = "x"', "precision"),
-        ('Target = "x"', "target"),
-        ('keep_fp32 = "x"', "keep-fp32"),
-        ('keepFp32 = "x"', "keep-fp32"),
-        ('precision = "pf16"', "fp16"),
-        ('flavour = "rtx"', "tensorrt_rtx"),
+        ('precison = "x"', "did you mean 'precision'?"),
+        ('Target = "x"', "did you mean 'target'?"),
+        ('keep_fp32 = "x"', "did you mean 'keep-fp32'?"),
+        ('keepFp32 = "x"', "did you mean 'keep-fp32'?"),
+        ('precision = "pf16"', "did you mean 'fp16'?"),
+        ('flavour = "rtx"', "did you mean 'tensorrt_rtx'?"),
+        ('frobnicate = "x"', "correct it, or remove it"),
+        ('flavour = "gpu"', "correct it, or remove it"),
     ],
 )
-def test_did_you_mean(folder: Path, wrong: str, near: str) -> None:
+def test_what_was_meant_is_told_where_it_is_near(folder: Path, wrong: str, fix: str) -> None:
     (problem,) = problems_of(folder, f"{A}{wrong}\n")
-    assert problem.fix == f"did you mean {near!r}?"
-
-
-@pytest.mark.parametrize("wrong", ['frobnicate = "x"', 'flavour = "gpu"'])
-def test_nothing_is_guessed_that_is_not_near(folder: Path, wrong: str) -> None:
-    (problem,) = problems_of(folder, f"{A}{wrong}\n")
-    assert problem.fix == "correct it, or remove it"
+    assert problem.fix == fix
 
 
 def test_a_model_that_tensorrt_cannot_have_is_for_the_conversion_to_refuse(folder: Path) -> None:

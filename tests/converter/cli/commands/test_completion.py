@@ -9,14 +9,15 @@ import select
 import shutil
 import subprocess
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from tests.converter.cli.commands.running import COMMAND, Cli, refused, shell
+from tests.converter.cli.commands.running import Cli, refused
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.commands.completion import SHELLS
-from trtsmith.converter.cli.main import build_parser
+from trtsmith.converter.cli.main import build_parser, main
 
 COMMANDS = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 BASH = shutil.which("bash")
@@ -26,9 +27,8 @@ BASH = shutil.which("bash")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("completion")
     for name in SHELLS:
-        ran = shell(f"{COMMAND} completion {name}")
-        assert (ran.code, ran.err) == (0, "")
-        (folder / name).write_text(ran.out)
+        with (folder / name).open("w") as script, redirect_stdout(script):
+            assert main(["completion", name]) == 0
     return {name: folder / name for name in SHELLS}
 
 

@@ -51,7 +51,7 @@ def test_a_node_that_nothing_takes_is_unsupported(tmp_path: Path) -> None:
 
 
 def test_a_node_of_a_function_is_told_as_one_though_its_body_stands_in_its_place(tmp_path: Path) -> None:
-    text = """(float[2,4,4] x) => (float[2,4,4] y) { t = local.Turned (x) y = Relu (t) }
+    text = """(float[2,4,4] x) => (float[2,4,4] y) { [turned] t = local.Turned (x) y = Relu (t) }
         <domain: "local", opset_import: ["" : 17, "com.microsoft" : 1]>
         Turned (a) => (c) { b = com.microsoft.Inverse (a) c = Neg (b) }"""
     analysis = analyse(parsed(tmp_path / "m.onnx", text), AnalysisOptions(compiled=False))
