@@ -26,7 +26,6 @@ from trtsmith.converter.scaffold.reference_source import of_body, unwritten
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import Attr, Field, Kind, Port, Value
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 _KINDS = {
@@ -103,7 +102,7 @@ def _function_of(
     if given_domain not in (None, domain):
         what = f"the node's domain is {domain!r}"
         expected = f"--domain {domain}" if domain else "no --domain: the node has none"
-        raise UsageError(Problem(what, f"--domain {given_domain}", expected, "leave --domain out"))
+        raise UsageError(what, f"--domain {given_domain}", expected, "leave --domain out")
     kind = (domain, node.proto.op_type)
     return next((f for f in proto.functions if (normalise_domain(f.domain), f.name) == kind), None)
 
@@ -135,23 +134,19 @@ def _fields(
         assert attribute is not None
         if not NAME.fullmatch(name):
             raise UsageError(
-                Problem(
-                    f"an attribute is called {name!r}",
-                    node.where,
-                    "a name of letters, digits and underscores, as a plugin's field has it",
-                    "rename the attribute where the model is made, or write the operator by hand: trtsmith new without "
-                    "--from-model",
-                )
+                f"an attribute is called {name!r}",
+                node.where,
+                "a name of letters, digits and underscores, as a plugin's field has it",
+                "rename the attribute where the model is made, or write the operator by hand: trtsmith new without "
+                "--from-model",
             )
         if attribute.type not in _KINDS:
             kind = onnx.AttributeProto.AttributeType.Name(attribute.type)
             raise UsageError(
-                Problem(
-                    f"attribute {name!r} is a {kind}",
-                    node.where,
-                    "numbers, lists of numbers and strings: a plugin has no other fields",
-                    "write the operator by hand: trtsmith new without --from-model",
-                )
+                f"attribute {name!r} is a {kind}",
+                node.where,
+                "numbers, lists of numbers and strings: a plugin has no other fields",
+                "write the operator by hand: trtsmith new without --from-model",
             )
         values[name] = _value(attribute)
         default = _value(defaults[name]) if name in defaults else None

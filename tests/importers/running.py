@@ -15,6 +15,7 @@ from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Case, OpDef
 from trtsmith.importers.registry import OPS
+from trtsmith.testing import relative_error as error
 
 TYPES: dict[str, np.dtype] = {
     "float32": np.dtype(np.float32),
@@ -28,15 +29,6 @@ TYPES: dict[str, np.dtype] = {
 
 CASES = [(op, case) for op in OPS for case in op.cases if not case.large]
 CASE_IDS = [f"{op.name}-{case.name}" for op, case in CASES]
-
-
-def error(output: np.ndarray, reference: np.ndarray) -> float:
-    """||out - ref|| / ||ref|| in float64; infinite where shapes differ or the output alone is not finite."""
-    if output.shape != reference.shape or not np.isfinite(output.astype(np.float64)).all():
-        return float("inf")
-    return float(
-        np.linalg.norm(output.astype(np.float64) - reference) / max(float(np.linalg.norm(reference)), 1e-30)
-    )
 
 
 def case_inputs(

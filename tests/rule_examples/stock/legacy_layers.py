@@ -174,9 +174,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-legacy-layers": _EXAMPLES,
-}
+EXAMPLES = {"stock-legacy-layers": _EXAMPLES}
 
 
 def _refused(call: str, dims: str, results: str = "") -> str:

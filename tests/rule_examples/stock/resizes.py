@@ -1,4 +1,4 @@
-"""Models that the rule stock-resizes takes, with the kernels' index arithmetic in numpy as the oracle."""
+"""Models that the rule stock-resizes takes, with PyTorch, or the kernel's index arithmetic in numpy, as the oracle."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
+from tests.rule_examples.stock.pytorch_oracle import by_torch
 
 _RNG = np.random.default_rng(14)
 
@@ -23,32 +24,10 @@ def _nearest(scale: float) -> Callable[[Arrays], Arrays]:
     return expected
 
 
-def _weight(distance: float) -> float:
-    """Keys 1981 with a = -0.75."""
-    d, a = abs(distance), -0.75
-    if d <= 1:
-        return (a + 2) * d**3 - (a + 3) * d**2 + 1
-    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
-
-
-def _matrix(size: int, factor: int, aligned: bool) -> np.ndarray:
-    """[new, old]: weights of an axis; pixels beyond the edge are those at the edge."""
-    new = size * factor
-    found = np.zeros((new, size))
-    for place in range(new):
-        at = place * (size - 1) / (new - 1) if aligned else (place + 0.5) / factor - 0.5
-        for tap in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
-            found[place, min(max(tap, 0), size - 1)] += _weight(at - tap)
-    return found
-
-
 def _bicubic(height: int, width: int, aligned: bool) -> Callable[[Arrays], Arrays]:
     def expected(inputs: Arrays) -> Arrays:
-        x = inputs["x"].astype(np.float64)
-        rows, columns = (
-            _matrix(x.shape[axis], factor, aligned) for axis, factor in ((2, height), (3, width))
-        )
-        return {"y": (rows @ x @ columns.T).astype(inputs["x"].dtype)}
+        options = {"scale_factor": (height, width), "mode": "bicubic", "align_corners": aligned}
+        return {"y": by_torch("interpolate", inputs["x"], **options).astype(inputs["x"].dtype)}
 
     return expected
 
@@ -90,9 +69,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-resizes": _EXAMPLES,
-}
+EXAMPLES = {"stock-resizes": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-resizes": (

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.processes import checkout_environment, has_ended
+from tests.processes import checkout_environment, children_of, has_ended
 from trtsmith.converter.engine.child.pool import NotDone, Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import ConversionError, UsageError
@@ -240,11 +240,11 @@ def test_workers_end_with_their_parent(
     )
     assert parent.stdout is not None
     idle = int(parent.stdout.readline())
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-    assert str(idle) in children
+    children = children_of(parent)
+    assert idle in children
     parent.send_signal(ending)
     parent.wait(timeout=120)
-    assert all(has_ended(int(pid)) for pid in children)
+    assert all(map(has_ended, children))
     if ending == signal.SIGINT:
         assert list(folder.glob("trtsmith-pool-*")) == []
 
