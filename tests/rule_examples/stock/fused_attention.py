@@ -53,6 +53,14 @@ _EXAMPLES = (
         expected=_batches,
     ),
     Example(
+        "BEVFormer_tensorrt's",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[B, S, 4] q, float[B, T, 4] k, float[B, T, 4] v) => (float[B, S, 4] y) { y = QKVTRT (q, k, v) }""",
+        feeds={"q": _random(2, 3, 4), "k": _random(2, 5, 4), "v": _random(2, 5, 4)},
+        rtol=1e-4,
+        expected=lambda inputs: {"y": _attended(inputs["q"], inputs["k"], inputs["v"])["y"]},
+    ),
+    Example(
         "Q, K and V in one, float16",
         """<ir_version: 8, opset_import: ["" : 17]>
         g (float16[2, 5, 3, 3, 8] x) => (float16[2, 5, 3, 8] y) { y = fMHA_V2 (x) }""",

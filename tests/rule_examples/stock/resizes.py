@@ -12,12 +12,12 @@ from tests.rule_examples.stock.pytorch_oracle import by_torch
 _RNG = np.random.default_rng(14)
 
 
-def _nearest(scale: float) -> Callable[[Arrays], Arrays]:
+def _nearest(height: float, width: float = 0) -> Callable[[Arrays], Arrays]:
     def expected(inputs: Arrays) -> Arrays:
         x = inputs["x"]
         rows, columns = (
             [int(np.float32(place) / np.float32(scale)) for place in range(int(size * scale))]
-            for size in x.shape[2:]
+            for size, scale in zip(x.shape[2:], (height, width or height), strict=True)
         )
         return {"y": x[:, :, rows][..., columns]}
 
@@ -45,6 +45,15 @@ _EXAMPLES = (
         """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
         g (float16[1, 2, 3, 5] x) => (float16[1, 2, 5, 8] y) { y = TRT.ResizeNearest_TRT <scale = [1.7]> (x) }""",
         expected=_nearest(1.7),
+    ),
+    Example(
+        "Caffe2's, rows and columns unlike",
+        """<ir_version: 8, opset_import: ["" : 12, "org.pytorch._caffe2" : 1]>
+        g (float[N, 2, 3, 5] x) => (float[N, 2, 6, 7] y) {
+            y = org.pytorch._caffe2.ResizeNearest <height_scale = 2.0, width_scale = 1.5> (x)
+        }""",
+        feeds={"x": _RNG.standard_normal((2, 2, 3, 5)).astype(np.float32)},
+        expected=_nearest(2, 1.5),
     ),
     Example(
         "bicubic, aligned",
