@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the tests catch: plants mutants into the product and runs the tests that execute them.
 
-    python3 scripts/setup_env.py -- python scripts/mutants.py WORK_FOLDER --commit HEAD --out mutants.json
+    python3 scripts/setup_env.py -- python scripts/mutants.py WORK_FOLDER --commit SHA --out mutants.json
 
 From each room of the product the same number of expressions is drawn with a fixed seed. One run of the whole suite, in a
 checkout where each of them reports the test that evaluates it, says which tests to run. Then each is changed (a comparison
@@ -188,7 +188,7 @@ def fate(
 def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("work", type=pathlib.Path)
-    parser.add_argument("--commit", default="HEAD")
+    parser.add_argument("--commit", required=True, help="a commit that stays where it is, and no branch")
     parser.add_argument("--each", type=int, default=6, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=20261127)
     parser.add_argument("--jobs", type=int, default=2)
