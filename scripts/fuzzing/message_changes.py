@@ -156,7 +156,7 @@ def _value(field: FieldDescriptor, old: Any, found: dict[str, list[Any]], draw: 
 
 
 def _integer(kind: int, old: int, draw: random.Random) -> int:
-    value = draw.choice((*_INTEGERS, old + 1, old - 1, -old, old * 2, draw.choice(_LARGE)))
+    value: int = draw.choice((*_INTEGERS, old + 1, old - 1, -old, old * 2, draw.choice(_LARGE)))
     if kind in _UNSIGNED:
         return value % (1 << _UNSIGNED[kind])
     half = 1 << (_WHOLE.get(kind, 32) - 1)
