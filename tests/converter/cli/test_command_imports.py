@@ -46,6 +46,7 @@ def imported(libraries: str, words: str) -> tuple[int, list[str]]:
         ("plugin bench Nothing", 2, LIBRARIES),
         ("batch zoo.toml -q", 1, "ray rich torch tensorrt_rtx"),
         ("convert -q m.onnx -o m.plan", 0, "polygraphy ray torch tensorrt_rtx"),
+        ("verify m.onnx none.plan", 2, "polygraphy ray torch tensorrt_rtx"),
     ],
 )
 def test_what_is_not_needed_is_not_imported(here: Path, words: str, code: int, libraries: str) -> None:
