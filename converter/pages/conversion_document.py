@@ -10,7 +10,7 @@ work        what was done to the graph, rewrites of one rule in one way together
             (number by operator), count and nodes (their names, at most 1,000)
 rules       by rule, pass or phase, the sentence that explains it
 declined, frozen, io_types, mended, precision    as reports have them
-network     the original's nodes with routes and places (network/packed.py), or null
+network     the original's nodes with routes and places (network/node_values.py), or null
 errors      [node or -1, value, error, reason] for each value that was compared, in order of execution; error is null
             where it has no finite number
 times       by node [ms, most nodes that share a layer with it]

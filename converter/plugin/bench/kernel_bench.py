@@ -245,17 +245,17 @@ def select(
     timed = {op.name: op for op in operators() if op.benchmarks}
     chosen = [timed[name] for name in dict.fromkeys(ops) if name in timed]
     have = list(dict.fromkeys(case.name for op in chosen for case in op.benchmarks))
-    asked: tuple[tuple[str, str, Sequence[str], Collection[str]], ...] = (
-        ("operator", "OP", ops, timed),
-        ("case", "--case", cases if timed.keys() >= set(ops) else (), have),
-        ("dtype", "--dtype", dtypes, TYPE_VARIABLES["T"]),
-        ("baseline", "--against", baselines or (), BASELINES),
-    )
+    judged = cases if timed.keys() >= set(ops) else ()
+    types = TYPE_VARIABLES["T"]
     problems = [
-        Problem(f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s")
-        for kind, where, names, known in asked
-        for name in names
-        if name not in known
+        *(_unknown("operator", name, "OP", timed) for name in ops if name not in timed),
+        *(_unknown("case", name, "--case", have) for name in judged if name not in have),
+        *(_unknown("dtype", name, "--dtype", types) for name in dtypes if name not in types),
+        *(
+            _unknown("baseline", name, "--against", BASELINES)
+            for name in baselines or ()
+            if name not in BASELINES
+        ),
     ]
     if count < LEAST_COUNT:
         what = f"{count} runs are too few for a median that can be repeated"
@@ -272,6 +272,12 @@ def select(
         else tuple(name for name in BASELINES if name in baselines),
         count=count,
         warm=warm,
+    )
+
+
+def _unknown(kind: str, name: str, where: str, known: Collection[str]) -> Problem:
+    return Problem(
+        f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s"
     )
 
 

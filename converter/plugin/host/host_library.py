@@ -60,18 +60,22 @@ class Native:
                 f"{HOST_NAME}, which is built with the package",
                 "build it: make setup, or pip install .",
             )
-            raise self._unusable("is missing", expected, fix)
+            raise self._unusable("the plugin host library is missing", expected, fix)
         try:
             self._library = ctypes.CDLL(str(self.path.resolve()))
             abi.declare(self._library)
             found = int(self._library.tsh_abi())
         except (OSError, AttributeError) as error:
-            raise self._unusable(f"cannot be used: {error}", f"{HOST_NAME} of this package", again) from error
+            raise self._unusable(
+                f"the plugin host library cannot be used: {error}", f"{HOST_NAME} of this package", again
+            ) from error
         if found != abi.ABI:
-            raise self._unusable(f"has ABI {found}", f"ABI {abi.ABI}, as this package calls it", again)
+            raise self._unusable(
+                f"the plugin host library has ABI {found}", f"ABI {abi.ABI}, as this package calls it", again
+            )
 
     def _unusable(self, what: str, expected: str, fix: str) -> UsageError:
-        return UsageError(Problem(f"the plugin host library {what}", str(self.path), expected, fix))
+        return UsageError(Problem(what, str(self.path), expected, fix))
 
     def call(self, name: str, *arguments: object, where: str) -> None:
         """Call tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""
