@@ -178,7 +178,8 @@ def random_outputs(model: Model) -> dict[str, str]:
         if found is not None:
             sources.update(dict.fromkeys(node.output, found))
     return {
-        value.name: f"output {value.name!r} is not comparable: {sources[value.name]} draws random numbers"
+        value.name: f"output {value.name!r} is not comparable: {sources[value.name]} draws random numbers; make them "
+        "an input of the model, or build without a verdict: convert --no-verify"
         for value in graph.output
         if value.name in sources
     }

@@ -15,6 +15,8 @@ from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder
 from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.flags import add_options
+from trtsmith.options import Operators
 
 _EXAMPLE_DOMAIN = "mycompany"
 
@@ -61,6 +63,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="for --from-torch, --from-triton: the shape of a tensor, x=2x3x4 or ids=5:int64, or a number, k=3; repeatable",
     )
+    add_options(parser, Operators)
     parser.set_defaults(run=run)
 
 

@@ -13,6 +13,10 @@ from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_sha
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.phases import run_rules
+from trtsmith.converter.rewrite.rules.stock.stock_forms import narrow, wide
 from trtsmith.converter.verify.constant_outputs import RANDOM
 from trtsmith.importers.expansion import ExpansionError, expand_model
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
@@ -142,6 +146,28 @@ def with_expanded_plugins(graph: RefusedGraph) -> Model | None:
     return infer_shapes(graph.model.with_proto(expanded))
 
 
+def with_written_elus(graph: RefusedGraph) -> Model | None:
+    """The Elu nodes that are concerned as max(x, 0) + alpha (e^min(x, 0) - 1); None without any.
+
+    TensorRT-RTX 1.7.1 gives the Elu behind some LSTMs, convolutions and slices alpha as a second input, and refuses it.
+    """
+
+    def written(node: NodeView) -> Replacement | None:
+        if not graph.concerns(node.proto):
+            return None
+        w = Writer(node)
+        x = wide(w, 0)
+        below = w.Sub(w.Exp(w.Min(x, 0.0)), 1.0)
+        result = w.Add(w.Relu(x), w.Mul(below, float(node.attributes.get("alpha", 1.0))))
+        return Replacement(w.finish(narrow(w, result, node.dtype(0) or "float32")), "by its formula")
+
+    if not any(node.op_type == "Elu" and graph.concerns(node) for node in graph.model.proto.graph.node):
+        return None
+    return run_rules(
+        infer_shapes(graph.model), [NodeRule("written-elu", "Elu by its formula", ("Elu",), written)]
+    )
+
+
 MITIGATIONS: tuple[Mitigation, ...] = (
     Mitigation(
         "static-axes",
@@ -166,6 +192,12 @@ MITIGATIONS: tuple[Mitigation, ...] = (
         "8-bit constants that are only moved before they are dequantized or cast are float32",
         "float32 holds every 8-bit number, and their differences, exactly",
         with_float_constants,
+    ),
+    Mitigation(
+        "written-elu",
+        "Elu is written as max(x, 0) + alpha (e^min(x, 0) - 1)",
+        "that is its definition",
+        with_written_elus,
     ),
     Mitigation(
         "identities",

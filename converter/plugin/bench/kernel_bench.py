@@ -1,13 +1,12 @@
 """Times trtsmith's kernels against other implementations: `trtsmith plugin bench`.
 
-The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in bench_torch.py,
-behind the Bench protocol; the arithmetic is in bench_figures.py.
+The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in kernel_torch.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from trtsmith.converter.plugin.cases import SEED
 from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Shapes, Work
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import by_name, operators
+from trtsmith.importers.registry import operators
 
 if TYPE_CHECKING:
     from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
@@ -243,25 +242,20 @@ def select(
 
     Raises UsageError for unknown names and for too few runs.
     """
-    known = by_name()
-    problems = [
-        _unknown("operator", name, "OP", [op.name for op in operators() if op.benchmarks])
-        for name in ops
-        if name not in known or not known[name].benchmarks
-    ]
-    chosen = [known[name] for name in dict.fromkeys(ops) if name in known]
+    timed = {op.name: op for op in operators() if op.benchmarks}
+    chosen = [timed[name] for name in dict.fromkeys(ops) if name in timed]
     have = list(dict.fromkeys(case.name for op in chosen for case in op.benchmarks))
-    if not problems:
-        problems += [_unknown("case", name, "--case", have) for name in cases if name not in have]
-    problems += [
-        _unknown("dtype", name, "--dtype", TYPE_VARIABLES["T"])
-        for name in dtypes
-        if name not in TYPE_VARIABLES["T"]
-    ]
-    problems += [
-        _unknown("baseline", name, "--against", BASELINES)
-        for name in baselines or ()
-        if name not in BASELINES
+    asked: tuple[tuple[str, str, Sequence[str], Collection[str]], ...] = (
+        ("operator", "OP", ops, timed),
+        ("case", "--case", cases if timed.keys() >= set(ops) else (), have),
+        ("dtype", "--dtype", dtypes, TYPE_VARIABLES["T"]),
+        ("baseline", "--against", baselines or (), BASELINES),
+    )
+    problems = [
+        Problem(f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s")
+        for kind, where, names, known in asked
+        for name in names
+        if name not in known
     ]
     if count < LEAST_COUNT:
         what = f"{count} runs are too few for a median that can be repeated"
@@ -278,12 +272,6 @@ def select(
         else tuple(name for name in BASELINES if name in baselines),
         count=count,
         warm=warm,
-    )
-
-
-def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
-    return Problem(
-        f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s"
     )
 
 

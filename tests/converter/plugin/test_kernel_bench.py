@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import subprocess
-import sys
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bench_table import bench_table, bench_tables
-from trtsmith.converter.cli import main
+from tests.converter.cli.commands.running import refused, trtsmith
 from trtsmith.converter.cli.commands import plugin_bench
-from trtsmith.converter.cli.parsing.overview import COMMANDS
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.bench import kernel_bench
@@ -26,7 +22,6 @@ from trtsmith.importers.opdef import Case, OpDef, Work
 from trtsmith.importers.ops._multiscale_deformable_attention import DETECTOR, pixels
 from trtsmith.importers.registry import OPS, by_name
 
-ROOT = Path(__file__).resolve().parents[3]
 RATES = Ceilings(4e12, {"float32": 5e13, "tf32": 4e14, "float16": 8e14, "bfloat16": 8e14}, 1.5)
 HEAD = {
     "gpu": "Made up",
@@ -282,31 +277,26 @@ def test_the_markdown_table_has_a_column_for_each_baseline_with_a_figure() -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["Nothing"], "there is no operator 'Nothing' to time"),
-        (["MatrixInverse", "--case", "poses"], "there is no case 'poses' to time"),
-        (["MatrixInverse", "--dtype", "float32,int8"], "there is no dtype 'int8' to time"),
-        (["MatrixInverse", "--against", "eager,luck"], "there is no baseline 'luck' to time"),
-        (["MatrixInverse", "--count", "29"], "29 runs are too few"),
-        (["MatrixInverse", "--count", "many"], "invalid int value"),
-        (["MatrixInverse", "--compile-timeout", "0"], "'0' is not a positive number of seconds"),
+        ("Nothing", "there is no operator 'Nothing' to time"),
+        ("MatrixInverse --case poses", "there is no case 'poses' to time"),
+        ("MatrixInverse --dtype float32,int8", "there is no dtype 'int8' to time"),
+        ("MatrixInverse --against eager,luck", "there is no baseline 'luck' to time"),
+        ("MatrixInverse --count 29", "29 runs are too few"),
+        ("MatrixInverse --count many", "invalid int value"),
+        ("MatrixInverse --compile-timeout 0", "'0' is not a positive number of seconds"),
         (
-            ["MatrixInverse", "--json", "/nowhere/at/all.json"],
-            "the report cannot be written: No such file or directory\n  where:    --json /nowhere",
+            "MatrixInverse --json /nowhere/at/all.json",
+            "the report cannot be written: No such file or directory",
         ),
-        ([], "the following arguments are required: OP"),
+        ("", "the following arguments are required: OP"),
     ],
 )
 def test_wrong_arguments_have_a_message_in_four_parts(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        code = main.main(["plugin", "bench", *arguments])
-    except SystemExit as ended:
-        code = ended.code  # type: ignore[assignment]
-    output = capsys.readouterr()
-    assert code == 2 and output.out == ""
-    assert said in output.err
-    assert all(part in output.err for part in ("where:", "expected:", "fix:"))
+    ran = trtsmith(capsys, "plugin", "bench", *arguments.split())
+    refused(ran, 2, said)
+    assert ran.out == ""
 
 
 def test_without_torch_or_a_gpu_there_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,45 +314,13 @@ def test_the_recorded_command_is_what_was_asked() -> None:
     parser = argparse.ArgumentParser()
     actions = parser.add_subparsers()
     plugin_bench.add_parser(actions, argparse.ArgumentParser(add_help=False))
-    words = [
-        "bench",
-        "MatrixInverse",
-        "--dtype",
-        "float16",
-        "--against",
-        "none",
-        "--json",
-        "x",
-        "--commit",
-        "y",
-        "--ops",
-        "my ops.py",
-    ]
-    options = parser.parse_args(words)
+    words = "MatrixInverse --dtype float16 --against none --json x --commit y --ops 'my ops.py'"
+    options = parser.parse_args(shlex.split(f"bench {words}"))
     plan = kernel_bench.select(options.names, options.case, options.dtype, (), options.count)
     expected = (
         "trtsmith plugin bench MatrixInverse --dtype float16 --against none --count 50 --ops 'my ops.py'"
     )
     assert plugin_bench.command_of(options, plan) == expected
-
-
-def test_plugin_commands_need_nothing_that_only_conversion_needs() -> None:
-    program = (
-        "import sys\n"
-        "for name in ('onnxruntime', 'onnx_graphsurgeon', 'torch', 'tensorrt_rtx'): sys.modules[name] = None\n"
-        "from trtsmith.converter.cli.main import main\n"
-        "sys.exit(main(['plugin', 'bench', 'Nothing']))\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 2, ended.stderr
-    assert "there is no operator 'Nothing'" in ended.stderr
-
-
-def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main.main(["--help"])
-    listed = capsys.readouterr().out
-    assert set(re.findall(r"^  ([a-z][a-z-]*) ", listed, re.MULTILINE)) == set(COMMANDS)
 
 
 def test_of_an_older_record_only_what_a_newer_one_lacks_is_shown() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.processes import checkout_environment
 from trtsmith.converter.cli.main import main
 
+COMMAND = f"{sys.executable} -m trtsmith"
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -32,6 +36,12 @@ def trtsmith(capsys: pytest.CaptureFixture[str], *arguments: object) -> Ran:
 
 Cli = Callable[..., Ran]
 """The fixture `cli`: runs a command; its words in one string, further arguments as they are."""
+
+
+def shell(command: str) -> Ran:
+    """A line of bash, whose commands find this checkout."""
+    done = subprocess.run(["bash", "-c", command], env=checkout_environment(), capture_output=True, text=True)
+    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 def snapshot(folder: Path = Path()) -> dict[str, bytes | None]:

@@ -10,19 +10,15 @@ import onnx
 import pytest
 
 from tests.converter.cli.commands.running import Cli, refused, snapshot
-from tests.converter.models import save, value
+from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import normal
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    nodes = [
-        onnx.helper.make_node("MatMul", ["x", "w"], ["a"], name="first"),
-        onnx.helper.make_node("Softmax", ["a"], ["b"], name="soft"),
-        onnx.helper.make_node("MatMul", ["b", "w"], ["y"], name="second"),
-    ]
-    ends = [value("x", ("N", 8))], [value("y", ("N", 8))]
-    return save(tmp_path / "m.onnx", nodes, *ends, {"w": normal(8, 8)})
+    text = """(float[N,8] x) => (float[N,8] y) {
+        [first] a = MatMul (x, w) [soft] b = Softmax (a) [second] y = MatMul (b, w) }"""
+    return written(tmp_path / "m.onnx", text, {"w": normal(8, 8)})
 
 
 @pytest.mark.parametrize(("flag", "name"), [("fp16", "float16"), ("bf16", "bfloat16")])
@@ -71,30 +67,19 @@ def test_check_and_rewrite_say_the_same(model: Path, tmp_path: Path, cli: Cli) -
 
 
 def test_long_sums_stay_in_float32_where_tensorrt_rtx_gets_the_graph(tmp_path: Path, cli: Cli) -> None:
-    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="wide")
-    path = save(
-        tmp_path / "m.onnx", [node], [value("x", (2, 512))], [value("y", (2, 8))], {"w": normal(512, 8)}
-    )
+    text = "(float[2,512] x) => (float[2,8] y) { [wide] y = MatMul (x, w) }"
+    path = written(tmp_path / "m.onnx", text, {"w": normal(512, 8)})
     told = "in float32: wide (MatMul): a sum of many products, for which TensorRT-RTX has float16 and no more"
     for flags, kept in (
-        (["--flavour", "tensorrt_rtx"], False),
-        (["--flavour", "tensorrt_rtx", "--accumulate", "fp32"], True),
-        (["--flavour", "tensorrt_rtx", "--accumulate", "fp16"], False),
-        (["--flavour", "tensorrt"], False),
+        ("--flavour tensorrt_rtx", False),
+        ("--flavour tensorrt_rtx --accumulate fp32", True),
+        ("--flavour tensorrt_rtx --accumulate fp16", False),
+        ("--flavour tensorrt", False),
     ):
-        ran = cli("check", path, "--precision", "fp16", "-v", *flags)
+        ran = cli(f"check {path} --precision fp16 -v {flags}")
         assert ran.code == 0 and (told in ran.out) is kept
-    arguments = [
-        "--precision",
-        "fp16",
-        "--accumulate",
-        "fp32",
-        "--flavour",
-        "tensorrt_rtx",
-        "--target",
-        "sm86",
-    ]
-    ran = cli("convert -q", path, "-o", tmp_path / "m.plan", *arguments)
+    flags = "--precision fp16 --accumulate fp32 --flavour tensorrt_rtx --target sm86"
+    ran = cli(f"convert -q {path} -o {tmp_path / 'm.plan'} {flags}")
     assert ran.code == 0, ran.err
     report = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"]
     assert [kept["node"] for kept in report["kept"]] == ["wide"]
@@ -140,42 +125,31 @@ def test_refusals(
 
 
 def test_an_old_opset_that_cannot_be_converted_is_refused(tmp_path: Path, cli: Cli) -> None:
-    branch = onnx.helper.make_graph(
-        [onnx.helper.make_node("Relu", ["x"], ["r"])], "b", [], [value("r", (2, 8))]
-    )
-    node = onnx.helper.make_node("If", ["c"], ["y"], name="choose", then_branch=branch, else_branch=branch)
-    inputs = [value("x", (2, 8)), value("c", (), onnx.TensorProto.BOOL)]
-    path = save(tmp_path / "m.onnx", [node], inputs, [value("y", (2, 8))], opset=11)
+    branch = "b () => (float[2,8] r) { r = Relu (x) }"
+    node = f"[choose] y = If (c) <then_branch = {branch}, else_branch = {branch}>"
+    path = written(tmp_path / "m.onnx", f"(float[2,8] x, bool c) => (float[2,8] y) {{ {node} }}", opset=11)
     refused(cli("check", path, "--precision", "bf16"), 1, "opset 11", "'choose' (If)", "opset 13")
     assert cli("check", path, "--precision", "fp16").code == 0
 
 
 def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(tmp_path: Path, cli: Cli) -> None:
-    nodes = [
-        onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
-        onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], name="d"),
-        onnx.helper.make_node("MatMul", ["d", "w"], ["y"], name="m"),
-    ]
     weights = {"s": np.array(0.05, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
-    path = save(tmp_path / "q.onnx", nodes, [value("x", (2, 8))], [value("y", (2, 8))], weights)
+    text = """(float[2,8] x) => (float[2,8] y) {
+        [q] q = QuantizeLinear (x, s, z) [d] d = DequantizeLinear (q, s, z) [m] y = MatMul (d, w) }"""
+    path = written(tmp_path / "q.onnx", text, weights)
     arguments = ["--precision", "int8", "--flavour", "tensorrt_rtx", "--target", "sm86"]
     ran = cli("convert -q", path, "-o", tmp_path / "q.plan", *arguments)
     assert ran.code == 0, ran.err
     assert "precision: 1 nodes in int8, by the model's own QuantizeLinear and DequantizeLinear" in ran.out
     manifest = json.loads((tmp_path / "q.manifest.json").read_text())
     assert manifest["precision"] == "fp32" and manifest["precision_report"]["own"]
-    assert (
-        "allowed" not in manifest["verdict"]["reason"]
-        and manifest["verdict"]["comparisons"][0]["relative"] < 1e-5
-    )
+    verdict = manifest["verdict"]
+    assert "allowed" not in verdict["reason"] and verdict["comparisons"][0]["relative"] < 1e-5
 
 
 def test_a_graph_with_plugins_that_nobody_named_is_written_in_the_precision(tmp_path: Path, cli: Cli) -> None:
-    nodes = [
-        onnx.helper.make_node("MatMul", ["x", "w"], ["c"], "product"),
-        onnx.helper.make_node("Theirs", ["c"], ["y"], "theirs", domain="their"),
-    ]
-    model = save(tmp_path / "m.onnx", nodes, [value("x", (8, 8))], [value("y", (8, 8))], {"w": normal(8, 8)})
+    text = "(float[8,8] x) => (float[8,8] y) { [product] c = MatMul (x, w) [theirs] y = their.Theirs (c) }"
+    model = written(tmp_path / "m.onnx", text, {"w": normal(8, 8)})
     ran = cli("rewrite", model, "-o", tmp_path / "r.onnx", "--precision", "fp16")
     assert ran.code == 0 and "TensorRT will refuse the graph" in ran.err
     types = {tensor.data_type for tensor in onnx.load(tmp_path / "r.onnx").graph.initializer}

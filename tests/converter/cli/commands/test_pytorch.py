@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import Cli, refused, snapshot
+from tests.converter.cli.commands.running import Cli, refused, refuses, shell, snapshot
 from tests.converter.convert.pytorch.archives import everywhere, pickled, save, tampered
+from tests.processes import checkout_environment
 
 FACTORIES = """
 import sys
@@ -63,12 +62,11 @@ def bare():
 """
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "nets.py").write_text(FACTORIES)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def home(here: Path) -> Path:
+    (here / "mine").mkdir()
+    (here / "mine" / "nets.py").write_text(FACTORIES)
+    return here
 
 
 def test_a_function_gives_the_module(home: Path, cli: Cli) -> None:
@@ -163,15 +161,10 @@ def test_operators_that_a_saved_program_calls_come_from_ops(
     home: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "own.py").write_text(OWN)
-    root = Path(__file__).resolve().parents[4]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]))
-    subprocess.run([sys.executable, "-c", SAVE], check=True, capture_output=True)
-    refused(
-        cli("check own.pt2"),
-        2,
-        "calls 'mycompany::logit', which no library registered",
-        "--ops",
-    )
+    (home / "save.py").write_text(SAVE)
+    assert shell(f"{sys.executable} save.py").code == 0
+    monkeypatch.setenv("PYTHONPATH", checkout_environment()["PYTHONPATH"])
+    refused(cli("check own.pt2"), 2, "calls 'mycompany::logit', which no library registered", "--ops")
     ran = cli("rewrite own.pt2 -o own.onnx --ops own.py")
     assert ran.code == 0, ran.err
     assert "LogOdds" in {node.op_type for node in onnx.load("own.onnx").graph.node}
@@ -184,21 +177,11 @@ def test_a_hostile_program_ends_with_a_message_and_nothing_else(home: Path, cli:
     code = f"__import__('os').system('touch {mark}')"
     tampered(good, home / "b.pt2", lambda d: everywhere(d, "expr_str", code))
     (home / "c.pt2").write_bytes(b"PK\x03\x04" + bytes(500))
-    before = snapshot(home)
-    for name, words in (
-        ("a", "hold objects"),
-        ("b", "is no arithmetic"),
-        ("c", "cannot be read"),
-        ("d", "No such file"),
-    ):
-        refused(cli(f"convert {name}.pt2 -o net.plan"), 2, words)
-    assert snapshot(home) == before
+    said = {"a": "hold objects", "b": "is no arithmetic", "c": "cannot be read", "d": "No such file"}
+    for name, words in said.items():
+        refuses(cli, 2, f"convert {name}.pt2 -o net.plan", words)
 
 
-def test_flags_of_programs_beside_an_onnx_file(home: Path, cli: Cli) -> None:
-    refused(
-        cli("check model.onnx --save-onnx o.onnx"),
-        2,
-        "model.onnx is an ONNX model already",
-    )
+def test_flags_of_programs_beside_an_onnx_file(cli: Cli) -> None:
+    refused(cli("check model.onnx --save-onnx o.onnx"), 2, "model.onnx is an ONNX model already")
     refused(cli("check a.pt2 --export-timeout 0"), 2, "is not a positive number of seconds")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.convert.quantize.quantize import quantize, with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize_worker import QuantizeRequest, Samples
+from trtsmith.converter.convert.quantize.quantize_worker import Samples
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.ort import run
@@ -234,8 +234,3 @@ def test_the_reader_gives_each_set_once_and_begins_again(tmp_path: Path) -> None
     reader.rewind()
     again = reader.get_next()
     assert again is not None and int(again["x"][0]) == 1
-
-
-def test_the_request_comes_back_the_same(tmp_path: Path) -> None:
-    request = QuantizeRequest(Path("/a"), Path("/b"), "fp8", (Path("/c"), Path("/d")), ("n",), ("Op",))
-    assert QuantizeRequest.from_json(request.to_json()) == request
