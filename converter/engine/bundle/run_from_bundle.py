@@ -87,7 +87,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     if engine.suffix == ".onnx":
         fix = f"name its engine; without one: trtsmith convert {shlex.quote(str(engine))}"
         raise UsageError("The file is a model, by its name.", str(engine), "an engine", fix)
-    manifest = read_manifest(engine, _manifest)
+    manifest = read_manifest(engine, manifest_of)
     if manifest is None:
         return None
     manifest = replace(manifest, digest=file_digest(engine))
@@ -95,7 +95,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     return manifest
 
 
-def _manifest(document: Mapping[str, Any]) -> Manifest:
+def manifest_of(document: Mapping[str, Any]) -> Manifest:
     built_by = mapping(document["tensorrt"])
     return Manifest(
         flavour=text(built_by["flavour"]),
@@ -160,13 +160,12 @@ def _libraries(manifest: Manifest, engine: Path, given: tuple[Path, ...]) -> tup
 
 @dataclass(frozen=True)
 class EngineDescription:
-    """What a manifest says of its engine. io_types: inputs and outputs that have another type in the model."""
+    """What a manifest says of its engine. profiles: how many there are."""
 
     made: Manifest
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     profiles: int
-    io_types: tuple[IoType, ...]
 
 
 def describe_bundle(engine: Path, flavour: str = "auto") -> EngineDescription | None:
@@ -187,7 +186,6 @@ def _description(document: Mapping[str, Any], made: Manifest) -> EngineDescripti
         tuple(_spec(tensor, sizes, is_input=True) for tensor in tensors(document["inputs"])),
         tuple(_spec(tensor, (), is_input=False) for tensor in tensors(document["outputs"])),
         len(sizes),
-        io_types(document.get("io_types", [])),
     )
 
 
