@@ -87,7 +87,7 @@ def _parser_of(name: str, options: type) -> _RaisingParser:
     """The command's parser but for what it says, and for what only the terminal has."""
     parser = _RaisingParser(prog=f"trtsmith {name}")
     parser.add_argument("given")
-    add_options(parser, options, **dict.fromkeys(("inputs", "plugins", "refused", "timeout"), ""))
+    add_options(parser, options, None, **dict.fromkeys(("inputs", "plugins", "refused", "timeout"), ""))
     return parser
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from trtsmith.converter.cli.console import Console, on_terminal
 from trtsmith.converter.cli.exit_handling import (
@@ -64,7 +64,7 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if name in named:
             module = import_module(f"trtsmith.converter.cli.commands.{name.replace('-', '_')}")
             texts = {"description": module.DESCRIPTION, "epilog": getattr(module, "EPILOG", None)}
-            parents = [] if name == "plugin" else [common_options()]  # its actions have them
+            parents: Any = [] if name == "plugin" else [common_options()]  # its actions have them
             command = commands.add_parser(name, parents=parents, **texts)
             command.set_defaults(run=getattr(module, "run", None))  # None: its actions have one each
             module.add_arguments(command)
