@@ -11,9 +11,9 @@ from trtsmith.bench_function import TimedOptions
 from trtsmith.convert_function import ConversionOptions
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
-from trtsmith.converter.bench.bench_request import graphs_of
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
+from trtsmith.converter.bench.timed_engine import graphs_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.flags import add_options

@@ -9,10 +9,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.definition_check import NAME
+from trtsmith.converter.rewrite.rewrite import lowered
 from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
 from trtsmith.converter.scaffold.case_sizes import chosen_cases
 from trtsmith.converter.scaffold.draft import Draft
@@ -41,7 +43,7 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
 
     wanted: the node's name, or one of its outputs, or an op_type that one node has. domain: the one that it must have.
     """
-    model = infer_shapes(load_model(path))
+    model = _typed(load_model(path))
     node = described(model.proto, find_node(model.proto, wanted, path), path)
     function = _function_of(model.proto, node, domain)
     fields, attributes, values = _fields(node, function)
@@ -91,6 +93,17 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
         files={f"{names.snake}/body.py": body_file(names, "the model", body, opset)} if body else {},
         unwritten=() if body else ("_reference", "_expand", *(("_shape",) if rules is None else ())),
     )
+
+
+def _typed(model: Model) -> Model:
+    """The model with the types of its values: behind nodes of operators that are in force, too."""
+    inferred = infer_shapes(model)
+    known = value_types(inferred.proto)
+    behind = value_types(infer_shapes(lowered(inferred)).proto)
+    proto = inferred.copied()
+    for name in {name for node in proto.graph.node for name in node.output} & behind.keys() - known.keys():
+        proto.graph.value_info.add(name=name).type.tensor_type.CopyFrom(behind[name])
+    return inferred.with_proto(proto)
 
 
 def _function_of(

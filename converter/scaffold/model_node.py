@@ -94,7 +94,7 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
                 f"the model does not declare the type and rank of {name!r}",
                 where,
                 "types of all inputs: shape inference stops at unknown operators",
-                f"add a value_info of {name!r} to the model, or begin with the first such node",
+                f"begin with the first such node, then name its package with --ops; or add a value_info of {name!r}",
             )
     first = next((dtypes[name] for name in inputs if name in dtypes), "float32")
     for name in outputs:

@@ -11,9 +11,186 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Field, Fields, Filters, Kind, Port, Shapes, Work
+from trtsmith.importers.opdef import (
+    Arrays,
+    Expansion,
+    Field,
+    Fields,
+    Filters,
+    Huge,
+    HugeCase,
+    Kind,
+    Port,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops._shared import numbers
+
+
+def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
+    """Padding that is not the same on both sides goes on the input: torchvision has none. Zeros outside mean the same."""
+    import torch
+    from torchvision.ops import deform_conv2d
+
+    x, padding = tensors["x"], _symmetric(fields)
+    if padding is None:
+        top, left, bottom, right = fields["padding"]
+        x, padding = torch.nn.functional.pad(x, (left, right, top, bottom)), (0, 0)
+    output = deform_conv2d(
+        x,
+        tensors["offset"],
+        tensors["weight"],
+        tensors.get("bias"),
+        stride=tuple(fields["stride"]),
+        padding=padding,
+        dilation=tuple(fields["dilation"]),
+        mask=tensors.get("mask"),
+    )
+    return (output,)
+
+
+def _convolution(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
+    """A plain convolution of the same size."""
+    import torch
+
+    padding = _symmetric(fields)
+    if padding is None:
+        raise ValueError("the padding differs between the sides")
+    output = torch.nn.functional.conv2d(
+        tensors["x"],
+        tensors["weight"],
+        tensors.get("bias"),
+        stride=tuple(fields["stride"]),
+        padding=padding,
+        dilation=tuple(fields["dilation"]),
+        groups=fields["groups"],
+    )
+    return (output,)
+
+
+def _symmetric(fields: Fields) -> tuple[int, int] | None:
+    """(height, width), or None where it is not the same on both sides."""
+    top, left, bottom, right = fields["padding"]
+    return (top, left) if (top, left) == (bottom, right) else None
+
+
+BASELINES = {"torchvision": _torchvision, "convolution": _convolution}
+
+
+def huge(masked: bool) -> HugeCase:
+    """Two channels and a 1x1 kernel: at 32800x32800, x, offset and output have 2.15e9 elements each (4.3 GB).
+
+    The reference runs on a crop of both far corners. Offsets are quarters of a pixel, up to 4: exact in float32 at any
+    position, so that the crop's small coordinates mean the same.
+    """
+    crop, reach = 96, 6
+    fields = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1, "offset_groups": 1}
+
+    def make(side: int, device: str) -> Huge:
+        import torch
+
+        half: dict[str, Any] = {"device": device, "dtype": torch.float16}
+        offset = torch.randint(-16, 17, (1, 2, side, side), device=device, dtype=torch.int8).to(torch.float16)
+        inputs = {"x": torch.randn(1, 2, side, side, **half), "offset": offset.div_(4)}
+        if masked:
+            inputs["mask"] = torch.rand(1, 1, side, side, **half)
+        inputs |= {"weight": torch.randn(2, 2, 1, 1, **half), "bias": torch.randn(2, **half)}
+
+        def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+            results = []
+            places = {
+                "near corner": (slice(0, crop), slice(0, crop - reach)),
+                "far corner": (slice(side - crop, side), slice(reach, crop)),
+            }
+            for place, (part, inner) in places.items():
+                arrays = {
+                    name: (tensor[:, :, part, part] if tensor.shape[2:] == (side, side) else tensor)
+                    .cpu()
+                    .numpy()
+                    for name, tensor in inputs.items()
+                }
+                wanted = reference(fields, arrays)["output"][:, :, inner, inner]
+                results.append((place, numbers(outputs[0][:, :, part, part][:, :, inner, inner]), wanted))
+            return results
+
+        return Huge(fields, inputs, check)
+
+    return HugeCase(make, size=32800, small=150)
+
+
+def expand(expansion: Expansion) -> Value:
+    """One graph for any batch, height and width; fields are inlined.
+
+    The input becomes rows [N*OG*H*W + 1, C/OG], the last of which is zero. Each of the four corners of every sample is
+    gathered by row; a corner outside the input, or of a position that is NaN, has weight zero and takes the last row.
+    """
+    g = Builder(expansion.opset)
+    fields = expansion.fields
+    groups, offset_groups = [fields["groups"]], [fields["offset_groups"]]
+    x_shape, weight_shape, offset_shape = g.Shape("x"), g.Shape("weight"), g.Shape("offset")
+    n, c, h, w = (x_shape[i : i + 1] for i in range(4))
+    out_channels, kernel_width, kernel_shape = weight_shape[:1], weight_shape[3:4], weight_shape[2:4]
+    out_h, out_w, out_size = offset_shape[2:3], offset_shape[3:4], offset_shape[2:4]
+    taps = g.ReduceProd(kernel_shape, keepdims=1)
+    cells, area = h * w, out_h * out_w
+    images = n * offset_groups
+    all_cells = images * cells
+    group_channels = c / offset_groups
+
+    grouped = g.Reshape("x", [images, group_channels, cells])
+    value_rows = g.Reshape(g.Transpose(grouped, perm=[0, 2, 1]), [all_cells, group_channels])
+    rows = g.Concat(value_rows, g.Expand(0.0, [1, group_channels]), axis=0)
+    first_row = g.Reshape(g.arange(images) * cells, [images, 1, 1, 1])
+
+    tap = g.arange(taps)
+    tap_row = tap / kernel_width
+    tap_shape = g.vector(taps, 1, 1)
+    plane_shape = g.vector(images, taps, out_h, out_w)
+    moves = g.Reshape("offset", [images, taps, 2, out_h, out_w])
+
+    def positions(axis: int, tap: Value, count: Value, shape: list[Value | int]) -> Value:
+        """Along one axis, y or x: of each tap at each output pixel."""
+        tap_column = g.Reshape(tap * [fields["dilation"][axis]], tap_shape)
+        out = g.arange(count) * [fields["stride"][axis]] - [fields["padding"][axis]]
+        move = g.Reshape(g.Slice(moves, [axis], [axis + 1], [2]), plane_shape)
+        return move + g.Cast(tap_column + g.Reshape(out, shape), to="float32")
+
+    y = positions(0, tap_row, out_h, [1, out_h, 1])
+    x = positions(1, tap - tap_row * kernel_width, out_w, [1, 1, out_w])
+    up, left = g.Floor(y), g.Floor(x)
+    share_down, share_right = y - up, x - left
+    bottom_limit, right_limit = g.Cast(h, to="float32") - 0.5, g.Cast(w, to="float32") - 0.5
+    share_shape = g.vector(images, taps, out_h, out_w, 1)
+
+    def corner(row: Value, share_row: Value, column: Value, share_column: Value) -> Value:
+        in_rows = (row > -0.5) & (row < bottom_limit)
+        in_columns = (column > -0.5) & (column < right_limit)
+        inside = in_rows & in_columns
+        row_start = g.Cast(g.Where(inside, row, 0.0), to="int64") * w
+        cell = row_start + g.Cast(g.Where(inside, column, 0.0), to="int64")
+        values = g.Gather(rows, g.Where(inside, cell + first_row, all_cells), axis=0)
+        return values * g.Reshape(g.Where(inside, share_row * share_column, 0.0), share_shape)
+
+    above, below = (up, 1.0 - share_down), (up + 1.0, share_down)
+    before, after = (left, 1.0 - share_right), (left + 1.0, share_right)
+    upper = corner(*above, *before) + corner(*above, *after)
+    sampled = upper + (corner(*below, *before) + corner(*below, *after))
+    if "mask" in expansion.present:
+        sampled = sampled * g.Reshape("mask", share_shape)
+
+    samples = g.Reshape(sampled, [n, offset_groups[0], taps, area, group_channels])
+    depth = c / groups * taps
+    columns = g.Reshape(g.Transpose(samples, perm=[1, 4, 2, 0, 3]), [*groups, depth, n * area])
+    kernel_rows = g.Reshape("weight", [*groups, out_channels / groups, depth])
+    planes = g.Reshape(g.MatMul(kernel_rows, columns), [out_channels, n, area])
+    output = g.Reshape(g.Transpose(planes, perm=[1, 0, 2]), [n, out_channels, out_size])
+    if "bias" in expansion.present:
+        return output + g.Reshape("bias", [out_channels, 1, 1])
+    return output
+
 
 FIELDS = (
     Field("stride", Kind.INTS, "(height, width)", length=2, default=(1, 1), minimum=1),

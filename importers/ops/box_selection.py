@@ -1,4 +1,10 @@
-"""Selects boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values."""
+"""Selects boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values.
+
+NonMaxSuppression in other operators of ONNX.
+
+Boxes that no class may take are left out before. All arithmetic is that of ONNX's own operator, in float32: corners, areas,
+and intersection over union, so that no box is on the other side of a threshold.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +12,133 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Case, Field, Fields, Kind, OpDef, Port
-from trtsmith.importers.ops._box_selection_onnx import expand
-from trtsmith.importers.ops.selection._box_selection_aliases import BOX_SELECTION_ALIASES
+from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Case,
+    Expansion,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+)
 from trtsmith.importers.ops.selection._selected_boxes import (
     HUGE,
     NO_LIMIT,
     SELECTED,
     box_faults,
+    kept,
+    one_image,
     selected_bounds,
     selected_shape,
 )
+from trtsmith.importers.ops.selection._selection_loop_onnx import SelectionLoop
+
+
+def expand(expansion: Expansion) -> tuple[Value, Value]:
+    """A box of which a corner is no number, or that has no end, has no area here, and so overlaps none."""
+    g = Builder(expansion.opset)
+    (scores,) = g.inputs("scores")
+    limited = "score_threshold" in expansion.present
+    loop = SelectionLoop(g, scores > "score_threshold" if limited else g.Equal(scores, scores))
+    given = [loop.number(i) for i in range(4)]
+    if expansion.fields["center_point_box"]:
+        x, y, half_width, half_height = given[0], given[1], given[2] / 2.0, given[3] / 2.0
+        low_y, low_x, high_y, high_x = y - half_height, x - half_width, y + half_height, x + half_width
+    else:
+        low_y, low_x = g.Min(given[0], given[2]), g.Min(given[1], given[3])
+        high_y, high_x = g.Max(given[0], given[2]), g.Max(given[1], given[3])
+    no_numbers = g.IsNaN(g.Sum(low_y, low_x, high_y, high_x))
+    area = g.Where(no_numbers, 0.0, (high_y - low_y) * (high_x - low_x))
+    columns = (low_y, low_x, high_y, high_x, area)
+    y0, x0, y1, x1, area = map(loop.row, columns)
+    lists = [g.Reshape(column, [-1]) for column in columns]
+
+    def overlaps(place: Value) -> Value:
+        best_y0, best_x0, best_y1, best_x1, best_area = (g.Gather(each, place, axis=0) for each in lists)
+        common_y = g.Min(y1, best_y1) - g.Max(y0, best_y0)
+        common_x = g.Min(x1, best_x1) - g.Max(x0, best_x0)
+        common = common_y * common_x
+        either = area + best_area - common
+        real_boxes = (common_y > 0.0) & (common_x > 0.0) & ((area > 0.0) & (best_area > 0.0))
+        real = real_boxes & ((common > 0.0) & (either > 0.0))
+        return (common / either > "iou_threshold") & real
+
+    most = expansion.fields["most"]
+    bounds = ["max_output_boxes_per_class", most, loop.boxes_left]
+    wanted, _ = g.TopK(bounds, [1], axis=0, largest=0, outputs=2)
+    steps, _ = g.TopK([wanted, 0], [1], axis=0, outputs=2)
+    return loop.select(steps, overlaps)
+
+
+def _fields(_node: AliasedNode) -> Fields:
+    return {"center_point_box": 0, "most": NO_LIMIT}
+
+
+def _prologue(node: AliasedNode) -> dict[str, Value]:
+    """One image and one class. Boxes of half precision are compared in float32.
+
+    With an offset, sides of boxes, and of what two have in common, are larger by it.
+    """
+    g = node.builder()
+    rows, scores = (
+        value if node.dtypes.get(value.name) == "float32" else g.Cast(value, to="float32")
+        for value in g.inputs("rows", "row_scores")
+    )
+    made = one_image(rows, scores)
+    if node.attrs.get("offset", 0):
+        made["boxes"] += np.array([0, 0, 1, 1], np.float32)
+    return {
+        **made,
+        "max_output_boxes_per_class": g.constant([NO_LIMIT]),
+        "iou_threshold": g.constant([node.attrs["iou_threshold"]]),
+    }
+
+
+def _mmcv_guard(node: AliasedNode) -> Refusal | None:
+    threshold = node.attrs["iou_threshold"]
+    if threshold < 0:
+        return Refusal(f"iou_threshold = {threshold}", "0 or more", "correct 'iou_threshold'")
+    if node.attrs["offset"] in (0, 1):
+        return None
+    return Refusal(
+        f"offset = {node.attrs['offset']}: sides of boxes are larger by it",
+        "offset = 0 or 1",
+        "correct 'offset'",
+    )
+
+
+BOX_SELECTION_ALIASES = (
+    Alias(
+        op_type="nms",
+        domains=("torchvision",),
+        inputs=("rows", "row_scores"),
+        constants=(Attr("iou_threshold", Kind.FLOAT),),
+        outputs=("kept",),
+        fields=_fields,
+        prologue=_prologue,
+        epilogue=kept,
+        source="torchvision, exported with ONNX_FALLTHROUGH",
+    ),
+    Alias(
+        op_type="NonMaxSuppression",
+        domains=("mmcv",),
+        inputs=("rows", "row_scores"),
+        attributes=(Attr("iou_threshold", Kind.FLOAT), Attr("offset", Kind.INT)),
+        outputs=("kept",),
+        guard=_mmcv_guard,
+        fields=_fields,
+        prologue=_prologue,
+        epilogue=kept,
+        source="mmcv 1.x, ops/nms.py",
+    ),
+)
+
 
 _ONE = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
 

@@ -22,7 +22,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops._shared import numbers
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
 from trtsmith.importers.ops import _deformable_conv as common
+from trtsmith.importers.ops._deformable_conv import BASELINES, expand, huge
 from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
@@ -14,8 +15,6 @@ from trtsmith.importers.ops._deformable_conv_aliases import (
     torchvision_alias,
 )
 from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
-from trtsmith.importers.ops._deformable_conv_frameworks import BASELINES, huge
-from trtsmith.importers.ops._deformable_conv_onnx import expand
 
 _INPUTS = ("x", "offset", "mask", "weight", "bias?")
 

@@ -6,18 +6,232 @@ of the largest tensors of a detector's encoder, are never written.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Fields, OpDef, Port, Shapes
-from trtsmith.importers.ops._multiscale_deformable_attention_aliases import OFFSET_ALIASES
-from trtsmith.importers.ops._multiscale_deformable_attention_from_offsets_cases import BENCHMARKS, CASES, work
-from trtsmith.importers.ops._multiscale_deformable_attention_huge import HUGE_OF_OFFSETS
-from trtsmith.importers.ops._multiscale_deformable_attention_onnx import expand_from_offsets
+from trtsmith.importers.opdef import Arrays, Case, Fields, OpDef, Port, Shapes, Work
+from trtsmith.importers.ops._multiscale_deformable_attention import (
+    CAMERA,
+    CHANNELS,
+    DETECTOR,
+    HEADS,
+    HUGE_OF_OFFSETS,
+    LOCAL_PIXELS,
+    OFFSET_ALIASES,
+    Levels,
+    expand_from_offsets,
+    grid,
+    pixels,
+)
 from trtsmith.importers.ops.multiscale_deformable_attention import (
     MULTISCALE_DEFORMABLE_ATTENTION as FROM_LOCATIONS,
+)
+
+
+def work(_fields: Fields, shapes: Shapes) -> Work:
+    """The work: as with locations, four operations for a sample's pixel, and four for its softmax."""
+    samples = math.prod(shapes["attention_logits"])
+    return Work(flops=samples * (8 * shapes["value"][3] + 24))
+
+
+def _references(rng: np.random.Generator, batch: int, queries: int, levels: int, options: Any) -> np.ndarray:
+    """Points, or boxes of up to half the image; one batch or level unless `each` has "batch" or "level"."""
+    each = options.get("each", ("batch",))
+    shape = (
+        batch if "batch" in each else 1,
+        queries,
+        levels if "level" in each else 1,
+        options.get("groups", 1),
+    )
+    spread = options.get("spread", 0.1)
+    points = rng.uniform(-spread, 1 + spread, (*shape, 2))
+    if options.get("boxes"):
+        return np.concatenate([points, rng.uniform(0.02, 0.5, (*shape, 2))], axis=-1)
+    return points
+
+
+def _logits(rng: np.random.Generator, shape: tuple[int, ...], options: Any) -> np.ndarray:
+    """`masked`: half of them are -inf, and all of the first levels of some queries. `steep`: far from zero and apart."""
+    logits = rng.normal(size=shape)
+    if options.get("steep"):
+        logits = 60 * logits - 200
+    if options.get("masked"):
+        logits[rng.random(shape) < 0.5] = -np.inf
+        logits[:, ::3, :, :-1] = -np.inf
+        logits[..., -1, 0] = 0.5
+    return logits
+
+
+def _inputs(
+    batch: int, heads: int, channels: int, queries: int, points: int, levels: Levels, **options: Any
+) -> Any:
+    """A generator of inputs. Beside the options of the parts: `order` stores levels in another order, `strange` has
+    non-finite and huge offsets and references; `shared_by` entries of the batch have the same offsets.
+
+    `unread` makes the last pixel of each level, 5 x 6 at least, NaN or infinite, and has no position near it: some lie
+    beyond it, where a kernel that moves samples onto the level reads it nevertheless.
+    """
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        sizes = [h * w for h, w in levels]
+        starts = np.zeros(len(levels), np.int64)
+        position = 0
+        for level in options.get("order", range(len(levels))):
+            starts[level] = position
+            position += sizes[level]
+        shape = (batch // options.get("shared_by", 1), queries, heads, len(levels), points)
+        references = _references(rng, batch, queries, len(levels), options)
+        offsets = rng.normal(scale=options.get("deviation", LOCAL_PIXELS), size=(*shape, 2))
+        if options.get("strange"):
+            wrong = [np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9]
+            flat = offsets.reshape(-1)
+            flat[::7] = np.resize(wrong, flat[::7].shape)
+            flat = references.reshape(-1)
+            flat[::5] = np.resize(wrong, flat[::5].shape)
+        value = rng.normal(size=(batch, position + options.get("spare", 0), heads, channels))
+        if options.get("unread"):
+            references = rng.uniform(0, 0.5, references.shape)
+            offsets = rng.uniform(-0.4, 0.4, offsets.shape)
+            offsets.reshape(-1, 2)[::5] += 1000
+            for level, start in enumerate(starts):
+                value[:, start + sizes[level] - 1] = np.nan if level % 2 == 0 else np.inf
+        return {
+            "value": value,
+            "spatial_shapes": np.array(levels, np.int64).reshape(len(levels), 2),
+            "level_start_index": starts,
+            "reference_points": references,
+            "sampling_offsets": offsets,
+            "attention_logits": _logits(rng, shape, options),
+        }
+
+    return make
+
+
+_TWO: Levels = ((6, 5), (3, 4))
+_THREE: Levels = ((6, 5), (3, 4), (2, 2))
+_FOUR: Levels = ((7, 9), (4, 5), (2, 3), (2, 2))
+_FIVE: Levels = ((7, 9), (4, 5), (3, 3), (2, 3), (2, 2))
+_EACH = ("batch", "level")
+
+CASES = (
+    Case("one_of_each", {}, _inputs(1, 1, 1, 1, 1, ((1, 1),), spread=0, deviation=0.1)),
+    Case("odd", {}, _inputs(2, 3, 5, 7, 3, ((5, 3), (2, 7), (1, 1)))),
+    Case("two_levels", {}, _inputs(2, 8, 32, 33, 4, ((13, 17), (7, 9)))),
+    Case("shared_by_batches", {}, _inputs(2, 2, 8, 9, 4, _TWO, each=())),
+    Case("shared_by_batches_of_each_level", {}, _inputs(2, 2, 8, 9, 4, _TWO, each=("level",), groups=2)),
+    Case("of_each_level", {}, _inputs(2, 3, 5, 9, 3, _THREE, each=_EACH)),
+    Case("four_references", {}, _inputs(2, 3, 6, 9, 8, _TWO, groups=4)),
+    Case("boxes", {}, _inputs(2, 3, 5, 9, 3, _THREE, boxes=True)),
+    Case("boxes_of_each_level", {}, _inputs(2, 2, 8, 9, 4, _THREE, boxes=True, each=_EACH, groups=2)),
+    Case("levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, _THREE, order=(2, 0, 1), spare=3)),
+    Case("offsets_shared_by_three", {}, _inputs(6, 2, 5, 9, 4, _TWO, shared_by=3)),
+    Case("far_outside", {}, _inputs(1, 2, 8, 50, 4, _TWO, spread=3.0)),
+    Case("nan_and_huge_positions", {}, _inputs(1, 2, 8, 50, 4, _TWO, strange=True)),
+    Case("nan_and_huge_boxes", {}, _inputs(1, 2, 8, 50, 4, _TWO, strange=True, boxes=True)),
+    Case("masked", {}, _inputs(2, 2, 8, 9, 4, _TWO, masked=True)),
+    Case("steep", {}, _inputs(2, 2, 8, 9, 4, _TWO, steep=True)),
+    Case("no_queries", {}, _inputs(2, 2, 8, 0, 4, ((6, 5),))),
+    Case("no_batch", {}, _inputs(0, 2, 8, 5, 4, ((6, 5),))),
+    Case("no_points", {}, _inputs(1, 2, 8, 5, 0, ((6, 5),))),
+    Case("empty_level", {}, _inputs(1, 2, 8, 5, 2, ((6, 5), (0, 4)))),
+    # Rows of 16, 32 and 64 channels have a kernel of their own: what is awkward has to reach that one too. So have 16
+    # samples of a head, and 8 heads of 32 channels.
+    Case("rows_16", {}, _inputs(1, 4, 16, 65, 4, ((9, 11), (5, 6)))),
+    Case("rows_64_boxes", {}, _inputs(1, 2, 64, 31, 8, ((9, 11), (5, 6)), boxes=True)),
+    Case("channels_36", {}, _inputs(1, 2, 36, 31, 2, ((9, 11),))),
+    Case("rows_32_sixteen_samples", {}, _inputs(2, 8, 32, 41, 4, _FOUR, spread=0.5)),
+    Case("rows_32_sixteen_samples_boxes", {}, _inputs(2, 8, 32, 41, 4, _FOUR, each=_EACH, boxes=True)),
+    Case("rows_32_sixteen_masked", {}, _inputs(2, 8, 32, 41, 4, _FOUR, each=(), masked=True)),
+    Case("rows_32_sixteen_strange", {}, _inputs(2, 8, 32, 41, 4, _FOUR, each=_EACH, strange=True)),
+    Case("rows_32_sixteen_shared_by_three", {}, _inputs(6, 8, 32, 41, 4, _FOUR, shared_by=3)),
+    Case(
+        "rows_32_shared_masked", {}, _inputs(4, 2, 32, 19, 4, _THREE, shared_by=2, masked=True, strange=True)
+    ),
+    Case("rows_32_one_head", {}, _inputs(2, 1, 32, 41, 4, _FOUR, each=("level",))),
+    Case("rows_32_narrow_levels", {}, _inputs(2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3)))),
+    Case(
+        "rows_32_narrow_levels_boxes",
+        {},
+        _inputs(2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3)), boxes=True, masked=True),
+    ),
+    Case("rows_32_twelve_samples", {}, _inputs(2, 3, 32, 19, 4, _THREE, order=(2, 0, 1), spare=3)),
+    Case("rows_32_twenty_samples_masked", {}, _inputs(2, 3, 32, 41, 4, _FIVE, each=_EACH, masked=True)),
+    Case("rows_32_twenty_samples_boxes", {}, _inputs(2, 3, 32, 41, 4, _FIVE, each=_EACH, boxes=True)),
+    Case("rows_32_four_references", {}, _inputs(2, 8, 32, 41, 8, _FOUR, groups=4, spread=0.5)),
+    Case("rows_32_thirty_two_steep", {}, _inputs(2, 8, 32, 41, 8, _FOUR, each=_EACH, groups=2, steep=True)),
+    Case("rows_32_thirty_two_masked", {}, _inputs(2, 8, 32, 41, 8, _FOUR, masked=True)),
+    Case("rows_32_130_samples", {}, _inputs(1, 2, 32, 9, 65, _TWO, groups=5)),
+    Case("rows_32_far_outside", {}, _inputs(1, 2, 32, 50, 4, _TWO, spread=3.0)),
+    Case("rows_32_strange", {}, _inputs(2, 8, 32, 33, 4, _TWO, strange=True, boxes=True)),
+    Case("rows_32_not_finite_unread", {}, _inputs(2, 8, 32, 41, 8, ((6, 5), (5, 7)), unread=True)),
+    Case("rows_32_empty_level", {}, _inputs(1, 2, 32, 5, 3, ((6, 5), (0, 4)))),
+    Case("no_batch_rows_32", {}, _inputs(0, 2, 32, 5, 4, ((6, 5),), each=())),
+    Case("no_points_rows_32", {}, _inputs(1, 2, 32, 5, 0, ((6, 5),))),
+    Case("detector_encoder", {}, _inputs(1, 8, 32, 22223, 4, DETECTOR, each=("level",)), large=True),
+    Case("detector_decoder", {}, _inputs(4, 8, 32, 300, 4, DETECTOR, each=_EACH, boxes=True), large=True),
+)
+
+
+def _benchmark(
+    name: str,
+    levels: Levels,
+    batch: int,
+    points: int,
+    centres: np.ndarray,
+    random: bool = False,
+    per_level: bool = True,
+    shared_by: int = 1,
+) -> Case:
+    """centres: [Lq, G, 2 or 4], the same in all batches. random: samples are uniform over the image, else local. shared_by:
+    entries of the batch that have the same offsets."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        areas = [height * width for height, width in levels]
+        queries, groups = centres.shape[:2]
+        shape = (batch // shared_by, queries, HEADS, len(levels), points)
+        references = np.broadcast_to(
+            centres[None, :, None], (batch, queries, len(levels) if per_level else 1, *centres.shape[1:])
+        )
+        if random:
+            sizes = np.array([(width, height) for height, width in levels], np.float64)[:, None]
+            offsets = rng.random((*shape, 2))
+            offsets -= np.tile(centres, (1, points // groups, 1))[None, :, None, None, :, :2]
+            offsets *= sizes
+        else:
+            offsets = LOCAL_PIXELS * rng.standard_normal((*shape, 2))
+        return {
+            "value": rng.standard_normal((batch, sum(areas), HEADS, CHANNELS)),
+            "spatial_shapes": np.array(levels, np.int64),
+            "level_start_index": np.cumsum([0, *areas[:-1]], dtype=np.int64),
+            "reference_points": np.ascontiguousarray(references),
+            "sampling_offsets": offsets,
+            "attention_logits": rng.standard_normal(shape),
+        }
+
+    return Case(name, {}, make, large=True)
+
+
+def _boxes(queries: int) -> np.ndarray:
+    """[queries, 1, 4]: boxes spread over the image, of 5 to 30 % of its sides."""
+    rng = np.random.default_rng(5)
+    return np.concatenate([rng.random((queries, 1, 2)), rng.uniform(0.05, 0.3, (queries, 1, 2))], axis=-1)
+
+
+_PILLAR = grid(100, 100)[:, None] + np.linspace(-0.02, 0.02, 4)[None, :, None] * (0.0, 1.0)
+"""Four points of a pillar above each cell of a plane, as a camera sees them: one above the other."""
+
+BENCHMARKS = (
+    # Deformable DETR on an 800x1333 image, as the operator that is given locations has it.
+    _benchmark("detr_encoder", DETECTOR, 1, 4, pixels(DETECTOR)[:, None], random=True),
+    _benchmark("detr_encoder_local", DETECTOR, 1, 4, pixels(DETECTOR)[:, None]),
+    _benchmark("detr_encoder_batch_4_local", DETECTOR, 4, 4, pixels(DETECTOR)[:, None]),
+    _benchmark("dino_decoder", DETECTOR, 1, 4, _boxes(900)),
+    # BEVFormer's spatial cross-attention: six cameras as batch, 10,000 queries, 8 points around 4 of a pillar; the offsets
+    # are the same for all cameras.
+    _benchmark("bevformer_cross_local", CAMERA, 6, 8, _PILLAR, per_level=False, shared_by=6),
 )
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.dims import smaller
 from trtsmith.importers.opdef import Arrays, Case, Expansion, Fields, Huge, HugeCase, OpDef, Port, Shapes
-from trtsmith.importers.ops._huge import SAMPLED, numbers
-from trtsmith.importers.ops._slices import AXIS, axis_of, check_axis
+from trtsmith.importers.ops._shared import AXIS, SAMPLED, axis_of, check_axis, numbers
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

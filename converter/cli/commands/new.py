@@ -14,6 +14,8 @@ from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder
 from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.sample import sample_files
+from trtsmith.flags import add_options
+from trtsmith.options import Operators
 
 DESCRIPTION = (
     "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="for --from-torch, --from-triton: the shape of a tensor, x=2x3x4 or ids=5:int64, or a number, k=3; repeatable",
     )
+    add_options(parser, Operators)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

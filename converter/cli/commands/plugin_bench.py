@@ -76,7 +76,7 @@ def _bench(options: argparse.Namespace, console: Console) -> int:
     check_report(options.json, flag="--json")
     libraries = list(dict.fromkeys(library_of(op.name) or plugin_library() for op, _ in plan.ops))
     require_gpu()
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench  # imports torch
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch
 
     head = describe(PACKAGE_ROOT, libraries, options.commit) | {"command": command_of(options, plan)}
     with open_bench(libraries, options.compile_timeout) as bench:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Case, Fields, Huge, HugeCase
-from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops._shared import numbers
 
 Grid = tuple[int, int, int]
 Made = dict[str, np.ndarray]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Case, Fields, Huge, HugeCase
-from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops._shared import numbers
 
 Made = dict[str, np.ndarray]
 Ends = tuple[float, float, float, float, float, float]

@@ -4,16 +4,164 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes, Work
-from trtsmith.importers.ops._limits import faults_of_int32
-from trtsmith.importers.ops.bev._bev_pool_aliases import ALIASES
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Expansion,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops._shared import faults_of_int32
 from trtsmith.importers.ops.bev._bev_pool_cases import BENCHMARKS, CASES, HUGE, pool
-from trtsmith.importers.ops.bev._bev_pool_onnx import expand_bev_pool
+from trtsmith.importers.ops.bev._cells_onnx import last_owners
+
+INPUTS = (
+    "depth",
+    "feat",
+    "ranks_depth",
+    "ranks_feat",
+    "ranks_bev",
+    "interval_starts",
+    "interval_lengths",
+)
+
+
+def _guard(node: AliasedNode) -> Refusal | None:
+    """BEVDet wrote out_height and out_width at first, and output_height, output_width and output_z since."""
+    a = node.attrs
+    for size in ("height", "width"):
+        names = f"out_{size}", f"output_{size}"
+        given = [name for name in names if a[name] != 0]
+        if len(given) != 1:
+            return Refusal(
+                " and ".join(f"{name} = {a[name]}" for name in names),
+                f"one of {names[0]!r} and {names[1]!r}",
+                "give the size of the grid once",
+            )
+        if a[given[0]] < 0:
+            return Refusal(f"{given[0]} = {a[given[0]]}", "1 or more", f"correct {given[0]!r}")
+    return None
+
+
+def _fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "output_planes": a["output_z"],
+        "output_height": a["out_height"] or a["output_height"],
+        "output_width": a["out_width"] or a["output_width"],
+    }
+
+
+def _channels_first(node: AliasedNode) -> dict[str, Value]:
+    g = node.builder()
+    first = g.Transpose("output", perm=[3, 0, 1, 2])
+    return {"result": g.Reshape(first, [1, g.Shape(first)])}
+
+
+def _bevdet(op_type: str, source: str) -> tuple[Alias, Alias]:
+    """[1, H, W, C] of one plane, and [1, C, Z, H, W] of several: BEVDet moves channels back only of one."""
+    alias = Alias(
+        op_type=op_type,
+        domains=("mmdeploy",),
+        inputs=INPUTS,
+        attributes=(
+            Attr("out_height", Kind.INT, 0),
+            Attr("out_width", Kind.INT, 0),
+            Attr("output_height", Kind.INT, 0),
+            Attr("output_width", Kind.INT, 0),
+            Attr("output_z", Kind.INT, 1),
+        ),
+        when=lambda node: node.attrs["output_z"] == 1,
+        guard=_guard,
+        fields=_fields,
+        source=source,
+    )
+    several = replace(alias, when=None, outputs=("result",), epilogue=_channels_first)
+    return alias, replace(several, source=f"the same with output_z above 1, [1, C, Z, H, W]; {source}")
+
+
+def _bevformer(op_type: str, source: str) -> Alias:
+    return Alias(
+        op_type=op_type,
+        domains=("custom", "custom_op"),
+        inputs=INPUTS,
+        attributes=(Attr("out_height", Kind.INT), Attr("out_width", Kind.INT)),
+        fields=lambda node: {
+            "output_planes": 1,
+            "output_height": node.attrs["out_height"],
+            "output_width": node.attrs["out_width"],
+        },
+        source=source,
+    )
+
+
+ALIASES = (
+    *_bevdet("bev_pool_v2", "BEVDet, mmdet3d/ops/bev_pool_v2; mmdeploy's fork for it, trt_bev_pool"),
+    *_bevdet("bev_pool_v3", "BEVDet's successors, TRTBEVPoolv3: another backward pass, the same node"),
+    _bevformer("BEVPoolV2TRT", "BEVFormer_tensorrt, bevPoolPlugin"),
+    _bevformer("BEVPoolV2TRT2", "BEVFormer_tensorrt, bevPoolPlugin with half2"),
+)
+
+
+_NONE = np.zeros(1, np.float32)
+
+
+def expand_bev_pool(expansion: Expansion) -> Value:
+    """The sums of all intervals, as long as the longest, and each cell's from the last interval that it has."""
+    g = Builder(expansion.opset)
+    sizes = [expansion.fields[name] for name in ("output_planes", "output_height", "output_width")]
+    first, point = _points(g)
+
+    def rank(name: str, index: Value) -> Value:
+        """-1 for a point behind the last."""
+        return g.Gather(g.Concat(g.Cast(name, to="int64"), [-1], axis=0), index, axis=0)
+
+    depth_rank, feat_rank = rank("ranks_depth", point), rank("ranks_feat", point)
+    depth = g.Reshape("depth", [-1])
+    depths = g.Reshape(g.Shape(depth), [1])
+    feat_shape = g.Shape("feat")
+    channels = feat_shape[3:4]
+    rows = g.ReduceProd(feat_shape[:3], keepdims=1)
+    no_features = g.Expand(_NONE, [1, channels])
+    feat = g.Concat(g.Reshape("feat", [rows, channels]), no_features, axis=0)
+    both_exist = ~((depth_rank < [0]) | (feat_rank < [0])) & ((depth_rank < depths) & (feat_rank < rows))
+    weight = g.Gather(g.Concat(depth, _NONE, axis=0), g.Where(both_exist, depth_rank, depths), axis=0)
+    features = g.Gather(feat, g.Where(both_exist, feat_rank, rows), axis=0)
+    weighted = features * g.Reshape(weight, g.Concat(g.Shape(weight), [1], axis=0))
+    sums = g.Concat(no_features, g.ReduceSum(weighted, axes=[1], keepdims=0), axis=0)
+
+    cells = [math.prod(sizes)]
+    cell = rank("ranks_bev", first)
+    cell = g.Where(~(cell < [0]) & (cell < cells), cell, cells)
+    return g.Reshape(g.Gather(sums, last_owners(g, cell, cells), axis=0), g.Concat(sizes, channels, axis=0))
+
+
+def _points(g: Builder) -> tuple[Value, Value]:
+    """Each interval's first point [I], and its points [I, most]; one behind the last where it has fewer."""
+    starts, lengths = g.Cast("interval_starts", to="int64"), g.Cast("interval_lengths", to="int64")
+    points = g.Reshape(g.Shape("ranks_bev"), [1])
+    usable = ~(starts < [0]) & (starts < points) & (lengths > [0])
+    left = points - starts
+    count = g.Where(usable, g.Where(left < lengths, left, lengths), [0])
+    offsets = g.Range(0, g.ReduceMax(g.Concat(count, [1], axis=0), keepdims=0), 1)
+    column = g.vector(g.Shape(starts), 1)
+    first = g.Where(usable, starts, points)
+    return first, g.Where(offsets < g.Reshape(count, column), g.Reshape(first, column) + offsets, points)
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

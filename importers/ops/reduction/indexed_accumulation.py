@@ -21,8 +21,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._huge import numbers
-from trtsmith.importers.ops._limits import faults_of_int32
+from trtsmith.importers.ops._shared import faults_of_int32, numbers
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     index_inputs,
     segment_rows,
@@ -35,11 +34,11 @@ from trtsmith.importers.ops.reduction._rows import (
     NAN_RULE,
     REDUCTION,
     SUM,
+    Rows,
     reduce_rows,
     source_rows,
     spoil,
 )
-from trtsmith.importers.ops.reduction._rows_onnx import Rows
 
 _Make = Callable[[np.random.Generator], dict[str, np.ndarray]]
 

@@ -23,20 +23,19 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     check_index,
     index_inputs,
     origin_shape,
+    scatter_aliases,
     scatter_rows,
     segment_rows,
     strange_index,
     strange_numbers,
     torch_scatter_rows,
 )
-from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM
-from trtsmith.importers.ops.reduction._rows_onnx import Rows
-from trtsmith.importers.ops.reduction._scatter_aliases import scatter_aliases
+from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM, Rows
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

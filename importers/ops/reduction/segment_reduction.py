@@ -27,7 +27,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._huge import numbers
+from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.reduction._rows import (
     MAX,
     MEAN,
@@ -36,13 +36,13 @@ from trtsmith.importers.ops.reduction._rows import (
     NAN_RULE,
     REDUCTION,
     SUM,
+    Rows,
     check_rows,
     reduce_rows,
     source_rows,
     spoil,
     unknown_reduction,
 )
-from trtsmith.importers.ops.reduction._rows_onnx import Rows
 
 
 def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
     Attr,
-    Expansion,
+    Case,
     Field,
     Fields,
     Kind,
@@ -19,13 +21,113 @@ from trtsmith.importers.opdef import (
     Shapes,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._pooling import LEVELS
+from trtsmith.importers.ops.regions._pooling import MAPS as MAP_NAMES
+from trtsmith.importers.ops.regions._region_cases import corners, proposals, rotated
+from trtsmith.importers.ops.regions._region_geometry import MAXIMUM
 
-LEVELS = 8
-"""Levels at most: as many inputs have names."""
+Sizes = Sequence[tuple[int, int]]
 
-_MAPS = tuple(f"x{i}" for i in range(LEVELS))
+_SIZES = ((16, 20), (8, 10), (4, 5), (2, 3))
+_STRIDES = (4.0, 8.0, 16.0, 32.0)
+_DEFAULTS = {
+    "output_height": 3,
+    "output_width": 4,
+    "sampling_ratio": 2,
+    "aligned": 1,
+    "finest_scale": 8,
+    "roi_scale_factor": -1.0,
+}
 
-MAPS = tuple(Port(name, "T", 4, f"[N, C, H, W] of level {i}", optional=i > 0) for i, name in enumerate(_MAPS))
+_DETECTOR: Sizes = ((200, 336), (100, 168), (50, 84), (25, 42))
+"""Strides 4 to 32 of an 800x1344 image."""
+
+
+def cases(turned: bool) -> tuple[Case, ...]:
+    """Cases of plain or of rotated boxes. Both have the same names, but for what only one of them has."""
+    own: dict[str, Any] = {"clockwise": 0} if turned else {"pooling": 0}
+
+    def case(
+        name: str,
+        batch: int,
+        rois: int,
+        kind: str = "near",
+        sizes: Sizes = _SIZES,
+        strides: Sequence[float] = _STRIDES,
+        **given: Any,
+    ) -> Case:
+        fields = _DEFAULTS | own | {"strides": padded(strides[: len(sizes)])} | given
+        extent = (sizes[0][0] * strides[0], sizes[0][1] * strides[0])
+
+        def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+            regions = (rotated if turned else corners)(rng, rois, batch, extent, kind)
+            return {"rois": regions} | _levels(rng, batch, 4, sizes)
+
+        return Case(name, fields, make)
+
+    grown: dict[str, Any] = {"roi_scale_factor": 1.5}
+    other: dict[str, Any] = {"clockwise": 1} if turned else {"pooling": MAXIMUM}
+    return (
+        case("one_of_each", 1, 1, sizes=((1, 1),), output_height=1, output_width=1, sampling_ratio=1),
+        case("four_levels", 2, 30),
+        case("four_levels_not_aligned", 2, 30, aligned=0),
+        case("two_levels", 1, 9, sizes=_SIZES[:2]),
+        case(
+            "eight_levels",
+            1,
+            40,
+            sizes=tuple((9 - i, 7 - i // 2) for i in range(8)),
+            strides=(2.0,) * 8,
+            finest_scale=1,
+        ),
+        case("grown", 2, 30, **grown),
+        case("grown_not_aligned", 2, 30, aligned=0, **grown),
+        case("factor_of_one", 2, 30, roi_scale_factor=1.0),
+        case("other_choice", 2, 30, **other),
+        case("other_choice_adaptive", 1, 20, sampling_ratio=0, **other),
+        case("adaptive", 1, 20, sampling_ratio=0),
+        case("adaptive_grown", 1, 20, sampling_ratio=-1, aligned=0, **grown),
+        case("small_regions", 1, 12, "small"),
+        case("small_regions_adaptive", 1, 12, "small", sampling_ratio=0),
+        case("turned_regions", 1, 12, "turned"),
+        case("turned_regions_not_aligned", 1, 12, "turned", aligned=0),
+        case("far_outside", 2, 20, "far", **grown),
+        case("nan_and_huge_regions", 2, 30, "strange", **grown),
+        case("nan_and_huge_regions_adaptive", 2, 30, "strange", sampling_ratio=0),
+        case("no_regions", 1, 0),
+        case("no_batch", 0, 3),
+        *benchmarks(turned),
+    )
+
+
+def _levels(rng: np.random.Generator, batch: int, channels: int, sizes: Sizes) -> dict[str, np.ndarray]:
+    return {f"x{i}": rng.normal(size=(batch, channels, *size)) for i, size in enumerate(sizes)}
+
+
+def benchmarks(turned: bool) -> tuple[Case, ...]:
+    """A detector's boxes and masks on the four levels of an 800x1344 image."""
+    own: dict[str, Any] = {"clockwise": 0} if turned else {"pooling": 0}
+
+    def case(name: str, rois: int, bins: int, batch: int = 1) -> Case:
+        size = {"output_height": bins, "output_width": bins, "finest_scale": 56}
+        fields = _DEFAULTS | own | size | {"strides": padded(_STRIDES)}
+
+        def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+            regions = proposals(rng, rois, (800, 1344), batch)
+            if turned:
+                extent = regions[:, 3:5] - regions[:, 1:3]
+                angle = rng.uniform(-np.pi / 2, np.pi / 2, (rois, 1))
+                regions = np.concatenate([regions[:, :1], regions[:, 1:3] + extent / 2, extent, angle], 1)
+            return {"rois": regions} | _levels(rng, batch, 256, _DETECTOR)
+
+        return Case(name, fields, make, large=True)
+
+    return (case("boxes_7x7", 1000, 7), case("masks_14x14", 100, 14), case("boxes_7x7_batch_4", 4000, 7, 4))
+
+
+MAPS = tuple(
+    Port(name, "T", 4, f"[N, C, H, W] of level {i}", optional=i > 0) for i, name in enumerate(MAP_NAMES)
+)
 
 FIELDS = (
     replace(common.OUTPUT_HEIGHT, default=7),
@@ -56,15 +158,6 @@ def scales(fields: Fields) -> tuple[float, ...]:
     return tuple(1 / stride for stride in fields["strides"] if stride > 0)
 
 
-def maps(tensors: Mapping[str, Any]) -> list[Any]:
-    """The levels' features, in order."""
-    return [tensors[name] for name in _MAPS if name in tensors]
-
-
-def map_names(expansion: Expansion) -> list[str]:
-    return [name for name in _MAPS if name in expansion.present]
-
-
 def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     bins = fields["output_height"], fields["output_width"]
     return {"output": (shapes["rois"][0], shapes["x0"][1], *bins)}
@@ -72,7 +165,7 @@ def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def check(numbers: int, fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Levels must agree in batch and channels, and have a stride each."""
-    present = [name for name in _MAPS if name in shapes]
+    present = [name for name in MAP_NAMES if name in shapes]
     faults = [*common.sampling_faults(fields["sampling_ratio"]), *common.box_faults(shapes, numbers)]
     for name in present:
         faults += common.map_faults(name, shapes)
@@ -93,7 +186,7 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
 
     def guard(node: AliasedNode) -> Refusal | None:
         strides = node.attrs["featmap_strides"]
-        wanted = set(_MAPS[: len(strides)])
+        wanted = set(MAP_NAMES[: len(strides)])
         if len(strides) > LEVELS or node.present - {"rois"} != wanted or min(strides, default=0) <= 0:
             return Refusal(
                 f"attribute 'featmap_strides' is {list(strides)} for {len(node.present) - 1} feature maps",
@@ -119,7 +212,7 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
     return Alias(
         op_type=op_type,
         domains=("mmdeploy",),
-        inputs=("rois", "x0", *(f"{name}?" for name in _MAPS[1:])),
+        inputs=("rois", "x0", *(f"{name}?" for name in MAP_NAMES[1:])),
         attributes=(
             Attr("output_height", Kind.INT, 7),
             Attr("output_width", Kind.INT, 7),

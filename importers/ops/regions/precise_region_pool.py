@@ -6,33 +6,212 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Alias,
+    Arrays,
     Attr,
+    Case,
+    Expansion,
     Fields,
+    Huge,
+    HugeCase,
     Kind,
     OpDef,
     Port,
     Shapes,
     Work,
 )
+from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._precise_region_pool_cases import (
-    BENCHMARKS,
-    CASES,
-    HUGE,
-    pool_fields,
-    pool_precisely,
+from trtsmith.importers.ops.regions._region_cases import corners, proposals
+
+
+def _covered(first: float, last: float, bins: int, extent: int) -> np.ndarray:
+    """[bins, extent]: the integral of each pixel's tent over each bin, exact: a tent is straight between whole numbers."""
+    weights = np.zeros((bins, extent))
+    for i in range(bins):
+        ends = [first + (last - first) * part / bins for part in (i, i + 1)]
+        inner = [n for n in range(-2, extent + 3) if ends[0] < n < ends[1]]
+        breaks = np.unique(np.clip(np.array([*ends, *inner]), -2, extent + 2))
+        middle, length = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
+        tents = np.maximum(0, 1 - np.abs(middle[:, None] - np.arange(extent)))
+        weights[i] = length @ tents
+    return weights
+
+
+def _touched(weights: np.ndarray) -> slice:
+    """The pixels that have a weight in some bin."""
+    found = np.flatnonzero(weights.any(axis=0))
+    return slice(found[0], found[-1] + 1) if len(found) else slice(0)
+
+
+def pool_precisely(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """One region after the other."""
+    x, rois = inputs["x"].astype(np.float64), inputs["rois"].astype(np.float64)
+    height, width = fields["output_height"], fields["output_width"]
+    output = np.zeros((len(rois), x.shape[1], height, width))
+    for k, (image, *box) in enumerate(rois):
+        left, top, right, bottom = (number * fields["spatial_scale"] for number in box)
+        if not np.isfinite(box).all() or not -1 < image < len(x) or left >= right or top >= bottom:
+            continue
+        rows = _covered(top, bottom, height, x.shape[2])
+        columns = _covered(left, right, width, x.shape[3])
+        area = (bottom - top) * (right - left) / (height * width)
+        down, across = _touched(rows), _touched(columns)
+        feature = x[int(image)][:, down, across]
+        output[k] = rows[:, down] @ feature @ columns[:, across].T / area
+    return {"output": output}
+
+
+def pool_fields(height: int, width: int, scale: float = 1.0) -> Fields:
+    return {"output_height": height, "output_width": width, "spatial_scale": scale}
+
+
+def _case(
+    name: str,
+    x: tuple[int, int, int, int],
+    count: int,
+    kind: str = "near",
+    bins: tuple[int, int] = (3, 2),
+    scale: float = 0.5,
+    **marks: bool,
+) -> Case:
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        extent = (x[2] / scale, x[3] / scale)
+        return {"x": rng.normal(size=x), "rois": corners(rng, count, x[0], extent, kind)}
+
+    return Case(name, pool_fields(*bins, scale), make, **marks)
+
+
+def _network(
+    name: str, x: tuple[int, int, int, int], count: int, scale: float, bins: tuple[int, int] = (7, 7)
+) -> Case:
+    """Boxes as a detector proposes them, on a map of an image."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        image = (int(x[2] / scale), int(x[3] / scale))
+        return {"x": rng.normal(size=x), "rois": proposals(rng, count, image, x[0])}
+
+    return Case(name, pool_fields(*bins, scale), make, large=True)
+
+
+BENCHMARKS = (
+    # IoU-Net's head on the finest level of an 800x1344 image and on a coarse one; ATOM's and DiMP's, of one target.
+    _network("boxes_7x7", (1, 256, 200, 336), 1000, 0.25),
+    _network("boxes_7x7_coarse", (1, 256, 50, 84), 1000, 0.0625),
+    _network("tracker_5x5", (1, 256, 36, 36), 10, 0.0625, (5, 5)),
 )
-from trtsmith.importers.ops.regions._precise_region_pool_onnx import expand_precise_regions
+
+CASES = (
+    _case("one_of_each", (1, 1, 2, 2), 1, bins=(1, 1)),
+    _case("boxes", (2, 5, 13, 17), 9),
+    _case("many_bins", (2, 3, 20, 24), 5, bins=(9, 40)),
+    _case("wide_map", (1, 3, 9, 90), 6, bins=(2, 5)),
+    _case("bins_wider_than_a_warp", (1, 3, 40, 150), 5, bins=(2, 2), scale=1.0),
+    _case("one_row", (1, 3, 1, 15), 5),
+    _case("one_column", (1, 3, 15, 1), 5, bins=(5, 2)),
+    _case("more_channels_than_a_block", (1, 70, 6, 5), 4),
+    _case("small_regions", (1, 4, 9, 8), 12, "small"),
+    _case("far_outside", (2, 3, 9, 8), 12, "far"),
+    _case("strange_regions", (2, 4, 9, 8), 24, "strange"),
+    _case("no_regions_of_a_size", (2, 4, 9, 8), 6, "turned"),
+    _case("no_regions", (2, 4, 9, 8), 0),
+    _case("no_channels", (2, 0, 9, 8), 4),
+    _case("tiles", (2, 72, 50, 60), 40, bins=(9, 7), large=True, tiles=True),
+    *BENCHMARKS,
+)
+
+
+def _huge(side: int, device: str) -> Huge:
+    """Two channels and a bin: at 32800, x has 2.15e9 elements (4.3 GB), and regions lie in both far corners."""
+    import torch
+
+    x = torch.randn(1, 2, side, side, device=device, dtype=torch.float16)
+    # Multiples of 32, which float16 has up to 65,504.
+    near = np.array([0.0, 0.0, 0.0, 32.0, 64.0])
+    far = near + np.array([0, side - 96, side - 96, side - 96, side - 96])
+    rois = torch.tensor(np.stack([near, far]), device=device, dtype=torch.float16)
+    fields = pool_fields(2, 1)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Of the far corner one more pixel: those before a region that begins at a whole number have a share there."""
+        results = []
+        for place, cut, first, found in (
+            ("near corner", slice(0, 96), 0, outputs[0][0]),
+            ("far corner", slice(side - 97, side), 1, outputs[0][1]),
+        ):
+            part = {"x": numbers(x[:, :, cut, cut]), "rois": near[None] + np.array([0, *[first] * 4])}
+            results.append((place, numbers(found), pool_precisely(fields, part)["output"][0]))
+        return results
+
+    return Huge(fields, {"x": x, "rois": rois}, check)
+
+
+HUGE = HugeCase(_huge, size=32_800, small=200)
+
+
+_NONE, _ONE, _HALF = np.float64(0), np.float64(1), np.float64(0.5)
+
+
+def expand_precise_regions(expansion: Expansion) -> Value:
+    """A loop over regions: two products of matrices for each. Weights in double, as differences of integrals.
+
+    One image more serves regions that have none, and one channel more maps that have none.
+    """
+    g = Builder(expansion.opset)
+    fields = expansion.fields
+    height, width = fields["output_height"], fields["output_width"]
+    scale = np.float64(np.float32(fields["spatial_scale"]))
+    sizes = g.Shape("x")
+    batch, channels, plane = sizes[:1], sizes[1:2], sizes[2:4]
+    high, wide = g.Squeeze(sizes[2:3]), g.Squeeze(sizes[3:4])
+    images = g.Cast(batch, to="float64")
+    channels_some = g.Add(channels, [1])
+    x_some = g.Concat("x", g.Expand(0.0, [batch, 1, plane]), axis=1)
+    maps = g.Concat(x_some, g.Expand(0.0, [1, channels_some, plane]), axis=0)
+    regions = g.Shape("rois")[:1]
+    rois = g.Cast("rois", to="float64")
+
+    def integral(t: Value) -> Value:
+        """Of max(0, 1 - |t|), less a half."""
+        inside = g.Min(g.Max(t, -_ONE), _ONE)
+        return g.Sub(inside, inside * g.Abs(inside) * _HALF)
+
+    def pixel_weights(box: Value, low: int, high: int, bins: int, pixels: Value) -> tuple[Value, Value]:
+        """Along an axis: size of the box, and each pixel's share in each bin."""
+        start = g.Gather(box, low, axis=0) * scale
+        size = g.Gather(box, high, axis=0) * scale - start
+        step = size / np.array([bins], np.float64)
+        starts = g.Cast(g.Range(0, bins, 1), to="float64") * step + start
+        begin = g.Reshape(starts, [bins, 1]) - g.Cast(g.Range(0, pixels, 1), to="float64")
+        covered = integral(begin + step) - integral(begin)
+        return size, g.Cast(covered / step, to="float32")
+
+    def pool(k: Value, go: Value) -> tuple[Value, Value]:
+        roi = g.Gather(rois, k, axis=0)
+        image, given = roi[:1], roi[1:5]
+        finite = g.Equal(given, given) & ~g.Less(np.float64(3.4028235e38), g.Abs(given))
+        box = g.Where(finite, given, _NONE)
+        all_finite = g.Cast(g.ReduceMin(g.Cast(finite, to="int64"), keepdims=0), to="bool")
+        exists = g.Less(-_ONE, image) & (image < images)
+        y_size, y_weights = pixel_weights(box, 1, 3, height, high)
+        x_size, x_weights = pixel_weights(box, 0, 2, width, wide)
+        usable = g.Less(_NONE, y_size) & g.Less(_NONE, x_size) & exists & all_finite
+        number = g.Squeeze(g.Cast(g.Where(usable, image, images), to="int64"))
+        by_row = g.MatMul(g.Where(usable, y_weights, 0.0), g.Gather(maps, number, axis=0))
+        return go, g.MatMul(by_row, g.Transpose(g.Where(usable, x_weights, 0.0), perm=[1, 0]))
+
+    signature = "(int64 k, bool go) => (bool go_on, float[c, p, q] pooled)"
+    by_region = g.Loop(g.Squeeze(regions), True, body=g.graph(signature, pool))
+    bins_shape = g.Concat(regions, channels_some, [height, width], axis=0)
+    return g.Slice(g.Reshape(by_region, bins_shape), [0], channels, [1])
+
 
 _REGIONS_AT_ONCE = 64
 """A limit of the PyTorch formulation, whose rows are as large as this many maps."""
-
-
-def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    bins = fields["output_height"], fields["output_width"]
-    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
 
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
@@ -95,7 +274,7 @@ PRECISE_REGION_POOL = OpDef(
     ),
     outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE),
-    shape=_shape,
+    shape=common.shape,
     check=_check,
     reference=pool_precisely,
     torch_reference=_torch_reference,

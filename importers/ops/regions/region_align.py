@@ -8,21 +8,124 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import (
-    Arrays,
-    Body,
-    Expansion,
+    Case,
     Fields,
+    Huge,
+    HugeCase,
     OpDef,
     Port,
-    Shapes,
 )
+from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._pooling import Pooling
 from trtsmith.importers.ops.regions._region_align_aliases import ALIASES
-from trtsmith.importers.ops.regions._region_align_cases import BENCHMARKS, CASES, HUGE
-from trtsmith.importers.ops.regions._region_geometry import AVERAGE, Geometry
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
+from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, Geometry
 from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
+
+_DEFAULTS = {
+    "output_height": 7,
+    "output_width": 7,
+    "spatial_scale": 0.25,
+    "sampling_ratio": 2,
+    "aligned": 1,
+    "pooling": AVERAGE,
+}
+
+
+def _case(name: str, x: tuple[int, int, int, int], rois: int, kind: str = "near", **given: Any) -> Case:
+    fields = _DEFAULTS | given
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        extent = (x[2] / fields["spatial_scale"], x[3] / fields["spatial_scale"])
+        return {"x": rng.normal(size=x), "rois": corners(rng, rois, x[0], extent, kind)}
+
+    return Case(name, fields, make)
+
+
+def _network(name: str, x: tuple[int, int, int, int], rois: int, **given: Any) -> Case:
+    """Proposals on an image of four times the map's size."""
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"x": rng.normal(size=x), "rois": proposals(rng, rois, (4 * x[2], 4 * x[3]), x[0])}
+
+    return Case(name, _DEFAULTS | given, make, large=True)
+
+
+BENCHMARKS = (
+    # A detector's boxes on the finest level of an 800x1344 image, which is 69 MB in float32; and its masks.
+    _network("boxes_7x7", (1, 256, 200, 336), 1000),
+    _network("boxes_7x7_adaptive", (1, 256, 200, 336), 1000, sampling_ratio=0),
+    _network("boxes_7x7_coarse", (1, 256, 50, 84), 1000),
+    _network("masks_14x14", (1, 256, 200, 336), 100, output_height=14, output_width=14),
+    _network("boxes_7x7_batch_4", (4, 256, 100, 168), 2000),
+)
+
+CASES = (
+    _case("one_of_each", (1, 1, 1, 1), 1, output_height=1, output_width=1, sampling_ratio=1),
+    _case("box_head", (2, 5, 13, 17), 9),
+    _case("box_head_not_aligned", (2, 5, 13, 17), 9, aligned=0),
+    _case("adaptive", (2, 3, 20, 24), 9, output_height=3, output_width=5, sampling_ratio=0),
+    _case("adaptive_many_samples", (1, 5, 40, 44), 5, output_height=3, output_width=3, sampling_ratio=0),
+    _case("adaptive_not_aligned", (1, 3, 20, 24), 9, aligned=0, sampling_ratio=0),
+    _case("adaptive_less_than_nought", (1, 3, 9, 8), 5, sampling_ratio=-1),
+    _case("three_samples", (1, 4, 12, 9), 6, sampling_ratio=3, output_height=2, output_width=9),
+    _case("one_row", (1, 3, 1, 15), 5),
+    _case("one_column", (1, 3, 15, 1), 5, output_height=5, output_width=2),
+    _case("maximum", (2, 4, 13, 17), 9, pooling=MAXIMUM),
+    _case("maximum_adaptive", (2, 4, 20, 24), 9, pooling=MAXIMUM, sampling_ratio=0, output_height=3),
+    _case("maximum_corner", (2, 4, 13, 17), 9, pooling=MAXIMUM_CORNER),
+    _case("maximum_corner_adaptive", (1, 4, 20, 24), 9, pooling=MAXIMUM_CORNER, sampling_ratio=0, aligned=0),
+    _case("small_regions", (1, 4, 9, 8), 12, "small"),
+    _case("small_regions_not_aligned", (1, 4, 9, 8), 12, "small", aligned=0),
+    _case("small_regions_adaptive", (1, 4, 9, 8), 12, "small", sampling_ratio=0),
+    _case("turned_regions", (1, 4, 9, 8), 8, "turned"),
+    _case("turned_regions_not_aligned", (1, 4, 9, 8), 8, "turned", aligned=0, sampling_ratio=0),
+    _case("far_outside", (2, 3, 9, 8), 12, "far"),
+    _case("far_outside_adaptive", (2, 3, 9, 8), 12, "far", sampling_ratio=0, output_height=2, output_width=2),
+    _case("far_outside_maximum", (2, 3, 9, 8), 12, "far", sampling_ratio=0, pooling=MAXIMUM, output_height=2),
+    _case("many_samples", (1, 3, 9, 8), 4, "far", sampling_ratio=19, output_height=2, output_width=3),
+    _case("nan_and_huge_regions", (2, 4, 7, 6), 25, "strange"),
+    _case("nan_and_huge_regions_adaptive", (2, 4, 7, 6), 25, "strange", sampling_ratio=0),
+    _case("nan_and_huge_regions_maximum", (2, 4, 7, 6), 25, "strange", sampling_ratio=0, pooling=MAXIMUM),
+    _case("many_bins", (1, 3, 12, 11), 2, output_height=19, output_width=23),
+    _case("more_channels_than_a_block", (1, 90, 6, 7), 3),
+    _case("one_bin", (1, 300, 5, 6), 3, output_height=1, output_width=1, sampling_ratio=0),
+    _case("no_regions", (1, 3, 9, 8), 0),
+    _case("no_regions_adaptive", (1, 3, 9, 8), 0, sampling_ratio=0),
+    _case("no_batch", (0, 3, 9, 8), 3),
+    *BENCHMARKS,
+)
+
+
+def _huge(side: int, device: str) -> Huge:
+    """Two channels and 2 x 2 bins: at 32800, x has 2.15e9 elements (4.3 GB), and regions lie in both far corners."""
+    import torch
+
+    fields: Fields = _DEFAULTS | {"output_height": 2, "output_width": 2, "spatial_scale": 1.0}
+    x = torch.randn(1, 2, side, side, device=device, dtype=torch.float16)
+    crop = min(side, 128)
+    # Multiples of 32, which float16 has up to 65,504.
+    local = np.array([[0, 0, 0, 64, 64], [0, 32, 0, 96, 96], [0, 0, 64, 96, 96]], np.float64)
+    far = side - crop
+    shifted = local + np.array([0, far, far, far, far])
+    rois = torch.tensor(np.concatenate([local, shifted]), device=device, dtype=torch.float16)
+
+    def check(outputs: list[Any]) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        geometry = Geometry(2, 2, 2, (1.0,), 0.5)
+        results = []
+        for place, part, found in (
+            ("near corner", slice(0, crop), outputs[0][:3]),
+            ("far corner", slice(far, side), outputs[0][3:]),
+        ):
+            cut = numbers(x[:, :, part, part])
+            results.append((place, numbers(found), pool_regions([cut], local, geometry)))
+        return results
+
+    return Huge(fields, {"x": x, "rois": rois}, check)
+
+
+HUGE = HugeCase(_huge, size=32800 + 96, small=160)
 
 
 def _geometry(fields: Fields) -> Geometry:
@@ -38,9 +141,7 @@ def _geometry(fields: Fields) -> Geometry:
     )
 
 
-def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    bins = fields["output_height"], fields["output_width"]
-    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
+_POOLING = Pooling(_geometry)
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
@@ -49,18 +150,6 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         *common.box_faults(shapes, 5),
         *common.map_faults("x", shapes),
     ]
-
-
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -101,11 +190,11 @@ REGION_ALIGN = OpDef(
         common.ALIGNED,
         common.POOLING,
     ),
-    shape=_shape,
+    shape=common.shape,
     check=_check,
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

@@ -7,12 +7,187 @@ from typing import Any
 
 import numpy as np
 
+from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.generation import Meaning
-from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port
-from trtsmith.importers.ops.sampling._grouped_deformable_sampling_aliases import ALIASES
-from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import BENCHMARKS, CASES, huge
-from trtsmith.importers.ops.sampling._grouped_deformable_sampling_geometry import check, shape, taps, work
-from trtsmith.importers.ops.sampling._grouped_deformable_sampling_onnx import expand
+from trtsmith.importers.opdef import (
+    Alias,
+    AliasedNode,
+    Arrays,
+    Attr,
+    Expansion,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Refusal,
+)
+from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import (
+    BENCHMARKS,
+    CASES,
+    check,
+    huge,
+    reach,
+    shape,
+    taps,
+    work,
+)
+
+
+def expand(expansion: Expansion) -> Value:
+    """One graph for any batch, height and width; fields are inlined.
+
+    The input becomes rows [N*H*W*G + 1, C/G], the last of which is zero. Each of the four corners of every sample is
+    gathered by row; a corner outside the input, or of a position that is NaN, has weight zero and takes the last row.
+    """
+    g = Builder(expansion.opset)
+    fields = expansion.fields
+    groups, places, scale = fields["groups"], taps(fields), float(fields["offset_scale"])
+    count = len(places)
+    x_shape, offset_shape = g.Shape("x"), g.Shape("offset")
+    n, h, w, c = (x_shape[i : i + 1] for i in range(4))
+    out_h, out_w = offset_shape[1:2], offset_shape[2:3]
+    points, cells = out_h * out_w, h * w
+    all_rows = n * cells * [groups]
+    depth = c / [groups]
+    rows = g.Concat(g.Reshape("x", [all_rows, depth]), g.Expand(0.0, [1, depth]), axis=0)
+    sample_shape = g.vector(n, points, groups, count)
+    pairs_shape = g.vector(n, points, groups, count, 2)
+    if "mask" in expansion.present:
+        pairs, weights = g.Reshape("offset", pairs_shape), g.Reshape("mask", sample_shape)
+    else:  # offsets and weights of a group side by side
+        given = g.Slice("offset", [0], [3 * groups * count], [3])
+        grouped = g.Reshape(given, [n, points, groups, 3 * count])
+        pairs = g.Reshape(g.Slice(grouped, [0], [2 * count], [3]), pairs_shape)
+        weights = g.Slice(grouped, [2 * count], [3 * count], [3])
+    plane_shape = g.vector(out_h, out_w)
+    origin_shape = g.vector(1, points, 1, 1)
+
+    def positions(axis: int, place: int, size: Value, shape: Value) -> Value:
+        """Along y or x, axes 0 and 1, whose offsets are at `place` of a pair."""
+        middle = reach(fields, axis) // 2
+        steps = [scale * (tap[axis] * fields["dilation"][axis] - middle) for tap in places]
+        origin = g.arange(size) * fields["stride"][axis] + (middle - fields["padding"][axis])
+        origin = g.Cast(g.Expand(g.Reshape(origin, shape), plane_shape), to="float32")
+        move = g.Reshape(g.Slice(pairs, [place], [place + 1], [4]), sample_shape) * scale
+        return move + np.array(steps, np.float32) + g.Reshape(origin, origin_shape)
+
+    y = positions(0, 1, out_h, g.vector(out_h, 1))
+    x = positions(1, 0, out_w, g.vector(1, out_w))
+    up, left = g.Floor(y), g.Floor(x)
+    share_down, share_right = y - up, x - left
+    bottom_limit, right_limit = g.Cast(h, to="float32") - 0.5, g.Cast(w, to="float32") - 0.5
+    first_cell = g.Reshape(g.arange(n) * cells, [n, 1, 1, 1])
+    group_row = g.Reshape(g.arange([groups]), [1, 1, groups, 1])
+    share_shape = g.vector(n, points, groups, count, 1)
+
+    def corner(row: Value, share_row: Value, column: Value, share_column: Value) -> Value:
+        in_rows = (row > -0.5) & (row < bottom_limit)
+        inside = in_rows & ((column > -0.5) & (column < right_limit))
+        row_start = g.Cast(g.Where(inside, row, 0.0), to="int64") * w
+        cell = row_start + g.Cast(g.Where(inside, column, 0.0), to="int64")
+        index = g.Where(inside, (cell + first_cell) * [groups] + group_row, all_rows)
+        share = g.Where(inside, share_row * share_column * weights, 0.0)
+        samples = g.Gather(rows, index, axis=0) * g.Reshape(share, share_shape)
+        return g.ReduceSum(samples, axes=[3], keepdims=0)
+
+    above, below = (up, 1.0 - share_down), (up + 1.0, share_down)
+    before, after = (left, 1.0 - share_right), (left + 1.0, share_right)
+    upper = corner(*above, *before) + corner(*above, *after)
+    total = upper + (corner(*below, *before) + corner(*below, *after))
+    return g.Reshape(total, [n, out_h, out_w, c])
+
+
+def _channels_guard(node: AliasedNode) -> Refusal | None:
+    """Channels of a group are an attribute, too, and their kernels take it for true."""
+    group, each = node.attrs["group"], node.attrs["group_channels"]
+    x = node.shapes.get("x")
+    channels = x[3] if x is not None and len(x) == 4 else None
+    if channels is not None and channels != group * each:
+        return Refusal(
+            f"group * group_channels is {group} * {each}, and the input has {channels} channels",
+            "as many channels in the last dimension of the input",
+            "export the node with its input as [N, H, W, C]",
+        )
+    return None
+
+
+def _apart_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "kernel_shape": (a["kernel_h"], a["kernel_w"]),
+        "stride": (a["stride_h"], a["stride_w"]),
+        "padding": (a["pad_h"], a["pad_w"]),
+        "dilation": (a["dilation_h"], a["dilation_w"]),
+        "groups": a["group"],
+        "offset_scale": a["offset_scale"],
+        "remove_center": a["remove_center"],
+    }
+
+
+def _together_fields(node: AliasedNode) -> Fields:
+    a = node.attrs
+    return {
+        "kernel_shape": (a["kh"], a["kw"]),
+        "stride": (a["sh"], a["sw"]),
+        "padding": (a["ph"], a["pw"]),
+        "dilation": (a["dh"], a["dw"]),
+        "groups": a["group"],
+        "offset_scale": a["offscale"],
+        "remove_center": a["remove_center"],
+    }
+
+
+ALIASES = (
+    # mmdeploy's plugin has no remove_center and InternImage's exporter writes it. Without that tap there are fewer offsets.
+    # For a stride above 1 that plugin gives one row and column less than the network has; the node means the network.
+    Alias(
+        op_type="TRTDCNv3",
+        domains=("mmdeploy", "mmcv"),
+        inputs=("x", "offset", "mask"),
+        attributes=(
+            Attr("kernel_h", Kind.INT, 3),
+            Attr("kernel_w", Kind.INT, 3),
+            Attr("stride_h", Kind.INT, 1),
+            Attr("stride_w", Kind.INT, 1),
+            Attr("pad_h", Kind.INT, 1),
+            Attr("pad_w", Kind.INT, 1),
+            Attr("dilation_h", Kind.INT, 1),
+            Attr("dilation_w", Kind.INT, 1),
+            Attr("group", Kind.INT, 28),
+            Attr("group_channels", Kind.INT, 16),
+            Attr("offset_scale", Kind.FLOAT, 1.0),
+            Attr("remove_center", Kind.INT, 0),
+            Attr("im2col_step", Kind.INT, ignored=True),
+        ),
+        guard=_channels_guard,
+        fields=_apart_fields,
+        source="mmdeploy 0.x, trt_deform_conv_v3; InternImage, ops_dcnv3/functions/dcnv3_func",
+    ),
+    Alias(
+        op_type="DCNv4_Plugin",
+        domains=("custom_op",),
+        inputs=("x", "offset"),
+        attributes=(
+            Attr("kh", Kind.INT),
+            Attr("kw", Kind.INT),
+            Attr("sh", Kind.INT),
+            Attr("sw", Kind.INT),
+            Attr("ph", Kind.INT),
+            Attr("pw", Kind.INT),
+            Attr("dh", Kind.INT),
+            Attr("dw", Kind.INT),
+            Attr("group", Kind.INT),
+            Attr("group_channels", Kind.INT),
+            Attr("offscale", Kind.FLOAT),
+            Attr("remove_center", Kind.INT, 0),
+            Attr("step", Kind.INT, ignored=True),
+        ),
+        guard=_channels_guard,
+        fields=_together_fields,
+        source="NVIDIA DL4AGX, DCNv4; OpenGVLab DCNv4, dcnv4_func",
+    ),
+)
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -8,9 +8,8 @@ import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops.selection._detection_selection_aliases import ALIASES
-from trtsmith.importers.ops.selection._detection_selection_cases import CASES
+from trtsmith.importers.ops.selection._detection_selection_cases import BENCHMARKS, CASES, work
 from trtsmith.importers.ops.selection._detection_selection_onnx import expand
-from trtsmith.importers.ops.selection._detection_selection_sizes import BENCHMARKS, work
 from trtsmith.importers.ops.selection._detection_selection_torch import torch_reference
 from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE
 from trtsmith.importers.ops.selection._rotated_share import shares as rotated_shares

@@ -13,7 +13,7 @@ from typing import Any
 
 from trtsmith.importers.dims import gcd
 from trtsmith.importers.opdef import Field, Fields, Kind, Port
-from trtsmith.importers.ops._limits import faults_of_int32
+from trtsmith.importers.ops._shared import faults_of_int32
 
 BATCH_SIZE = Field("batch_size", Kind.INT, "images in the batch", minimum=1)
 SPATIAL_SHAPE = Field("spatial_shape", Kind.INTS, "cells of the input: (z, y, x)", length=3, minimum=1)

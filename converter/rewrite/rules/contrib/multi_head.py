@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
+from trtsmith.converter.rewrite.rules.contrib.attention import (
     added_to_scores,
     attend,
     behind,

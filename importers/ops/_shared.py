@@ -1,0 +1,51 @@
+"""Defines what operators share: limits of sizes, an axis of a tensor, and helpers of cases of more than 2^31 elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.opdef import Field, Fields, Kind
+
+SAMPLED = 64
+"""Rows that are checked in each place."""
+
+
+def numbers(tensor: Any) -> np.ndarray:
+    """A PyTorch tensor in float64, on the CPU."""
+    array: np.ndarray = tensor.double().cpu().numpy()
+    return array
+
+
+AXIS = Field("axis", Kind.INT, "the axis, from the end where negative", default=0)
+
+
+def axis_of(fields: Fields, shapes: Any) -> int:
+    """The axis of the input x, from its start."""
+    rank = len(shapes["x"])
+    for axis in range(rank):
+        if fields["axis"] in (axis, axis - rank):
+            return axis
+    raise IndexError(f"x of {rank} dimensions has no axis {fields['axis']}")
+
+
+def check_axis(fields: Fields, shapes: Any) -> list[str]:
+    """`check` of an OpDef: whether the input x has the axis."""
+    x = shapes.get("x")
+    if x is None or -len(x) <= fields["axis"] < len(x):
+        return []
+    return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
+
+
+MOST = 2**31 - 1
+
+
+def faults_of_int32(shapes: Any, *places: tuple[str, int]) -> list[str]:
+    """A sentence for each (port, axis) whose size is known and too large; one of a negative axis counts from the end."""
+    return [
+        f"{port}[{axis}] = {size}, more than 2^31 - 1"
+        for port, axis in places
+        if port in shapes and -len(shapes[port]) <= axis < len(shapes[port])
+        if (size := shapes[port][axis]) is not None and size > MOST
+    ]
