@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from trtsmith.converter.compile.build_tools import BuildTools, find_tools
 from trtsmith.converter.compile.compiler_errors import SHOWN, errors_of
 from trtsmith.converter.compile.host_compiler import host_compiler, jobs
-from trtsmith.converter.compile.logged import Say, SetupError, explain_failure
+from trtsmith.converter.compile.logged import Say, SetupError, explain_failure, run_into
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import BUILD, sdk_folder
 from trtsmith.converter.compile.triton_kernels.kernel_build import build_triton_kernels
@@ -157,17 +156,7 @@ def _compile(
 
 
 def _run(argv: Sequence[str], log: Path, env: Mapping[str, str], package: PackageFolder) -> None:
-    with log.open("a", encoding="utf-8", errors="replace") as out:
-        out.write(shlex.join(argv) + "\n")
-        out.flush()
-        code = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=dict(env),
-            check=False,
-        ).returncode
+    code = run_into(log, argv, env)
     if code == 0:
         return
     text = log.read_text(encoding="utf-8", errors="replace")

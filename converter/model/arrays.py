@@ -12,7 +12,7 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import unfinished_file
+from trtsmith.converter.model.output_file import replacing
 
 ArraySource = Path | Mapping[str, np.ndarray]
 """An .npz file, or the arrays themselves by name."""
@@ -76,21 +76,14 @@ def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None:
     """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written."""
-    unfinished = ""
     try:
-        descriptor, unfinished = unfinished_file(path.parent)
-        with os.fdopen(descriptor, "wb") as stream:
+        with replacing(path) as descriptor, open(descriptor, "wb", closefd=False) as stream:
             write_npz(stream, arrays)
-        os.replace(unfinished, path)
-        unfinished = ""
     except OSError as error:
         what = f"the outputs cannot be written: {error.strerror or error}"
         raise UsageError(
             what, f"{flag} {path}", "a writable file, and room for it", "name another file"
         ) from error
-    finally:
-        if unfinished:
-            Path(unfinished).unlink(missing_ok=True)
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:

@@ -6,7 +6,8 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +68,23 @@ def write_text(path: Path, text: str, flag: str, what: str = "the report") -> No
 
 def write_whole(path: Path, text: str) -> None:
     """The same; OSError if it cannot be written."""
-    descriptor, name = unfinished_file(path.parent)
+    with replacing(path) as descriptor, open(descriptor, "w", encoding="utf-8", closefd=False) as stream:
+        stream.write(text)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[int]:
+    """A descriptor of a new file beside `path`, which takes its place at the end, or vanishes on an error."""
+    descriptor, unfinished = unfinished_file(path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(name, path)
-        name = ""
-    finally:
-        if name:
-            Path(name).unlink(missing_ok=True)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+        os.replace(unfinished, path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
 
 
 def unfinished_file(folder: Path) -> tuple[int, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import UsageError
@@ -44,19 +43,4 @@ def rules_of_body(body: Body, timeout_s: float = _TIMEOUT_S) -> ShapeRules:
             f"a body that runs within {timeout_s:g} s, on small inputs",
             "write the operator by hand: trtsmith new with nothing but --domain",
         ) from death
-    return _rules(found)
-
-
-def _rules(found: Mapping[str, Any]) -> ShapeRules:
-    """Lists of JSON as the tuples that they were."""
-    return ShapeRules(
-        free=tuple(tuple((name, axis) for name, axis in group) for group in found["free"]),
-        fixed=tuple(((name, axis), size) for (name, axis), size in found["fixed"]),
-        outputs={name: tuple(rule) for name, rule in found["outputs"].items()},
-        tried=tuple(_sizes(sizes) for sizes in found["tried"]),
-        first=_sizes(found["first"]),
-    )
-
-
-def _sizes(found: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(shape) for name, shape in found.items()}
+    return ShapeRules.from_json(found)

@@ -15,7 +15,6 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.definition_check import NAME
 from trtsmith.converter.rewrite.rewrite import lowered
-from trtsmith.converter.scaffold.body_file import body_file
 from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
 from trtsmith.converter.scaffold.case_sizes import chosen_cases
 from trtsmith.converter.scaffold.draft import Draft
@@ -24,7 +23,7 @@ from trtsmith.converter.scaffold.model_node import ModelNode, described, find_no
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
-from trtsmith.converter.scaffold.reference_source import of_body, unwritten
+from trtsmith.converter.scaffold.reference_source import body_file, of_body, unwritten
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import Attr, Field, Kind, Port, Value

@@ -9,13 +9,12 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.scaffold.body_file import body_file
 from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
-from trtsmith.converter.scaffold.reference_source import of_function
+from trtsmith.converter.scaffold.reference_source import body_file, of_function
 from trtsmith.converter.scaffold.shape_rules import Run, ShapeRules, Sizes
 from trtsmith.converter.scaffold.torch_export import exported_body
 from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, signature_of

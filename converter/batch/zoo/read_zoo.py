@@ -215,7 +215,7 @@ class _Table:
 
 
 def read_zoo(path: Path, commands: ZooCommands) -> tuple[BatchTask, ...]:
-    """The tasks, in the order of the file. commands: trtsmith.converter.cli.batch_options.zoo_commands().
+    """The tasks, in the order of the file. commands: trtsmith.zoo_commands.zoo_commands().
 
     UsageError with all problems, each with its line: of the file, of options, and of models, which are looked at without
     their weights. Runs nothing, and loads no plugin library and no module of the user's.

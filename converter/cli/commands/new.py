@@ -6,7 +6,6 @@ import argparse
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
@@ -18,18 +17,15 @@ from trtsmith.converter.scaffold.sample import sample_files
 from trtsmith.flags import add_options
 from trtsmith.options import Operators
 
+DESCRIPTION = (
+    "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
+    "model. The package works; change what it computes."
+)
+
 _EXAMPLE_DOMAIN = "mycompany"
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "new",
-        parents=[common],
-        description=(
-            "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
-            "model. The package works; change what it computes."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", metavar="NAME", help="name of the operator and its plugin, such as VoxelMaxPool"
     )
@@ -64,7 +60,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="for --from-torch, --from-triton: the shape of a tensor, x=2x3x4 or ids=5:int64, or a number, k=3; repeatable",
     )
     add_options(parser, Operators)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

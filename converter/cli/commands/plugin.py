@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
@@ -21,6 +22,8 @@ from trtsmith.options import REFERENCE, Flag, Operators, Ranges, References, Str
 
 if TYPE_CHECKING:
     from trtsmith.converter.convert.plugin_cases import ModelCases
+
+DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 
 
 class _Test(Operators, total=False):
@@ -38,11 +41,8 @@ class _Test(Operators, total=False):
     report: Annotated[StrPath | None, Flag("write the results to a file", "JSON")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "plugin",
-        description="Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common = common_options()
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
     path = actions.add_parser("path", parents=[common], help="print the path of trtsmith's plugin library")
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")

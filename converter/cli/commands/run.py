@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,10 +21,10 @@ from trtsmith.converter.rewrite.types import IoType
 from trtsmith.flags import add_options
 from trtsmith.run_function import RunOptions, run_of
 
-_DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
+DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
 kernel ends only that process, and the GPU stays usable."""
 
-_EPILOG = """The manifest beside the engine names its TensorRT and its plugin libraries, and the inputs and outputs whose
+EPILOG = """The manifest beside the engine names its TensorRT and its plugin libraries, and the inputs and outputs whose
 types differ from the model's: arrays have the model's types.
 numpy reads bfloat16 and float8 arrays of .npz files as bytes; .view(ml_dtypes.bfloat16) restores the type. Inputs may have
 either form.
@@ -36,8 +35,7 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("run", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine")
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="an array for each input, by its name")
     parser.add_argument("-o", "--output", type=Path, metavar="NPZ", help="the file to write the outputs to")
@@ -48,7 +46,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     plugins = "that the engine needs and its manifest does not name"
     add_options(parser, RunOptions, plugins=plugins, timeout="time limit of the run")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from trtsmith.converter.batch.zoo.zoo_options import ZooCommand
-from trtsmith.converter.cli.batch_options import REFUSED_OF_BENCH, REFUSED_OF_CONVERT, zoo_commands
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.zoo_commands import REFUSED_OF_BENCH, REFUSED_OF_CONVERT, zoo_commands
 
 COMMANDS = zoo_commands()
 

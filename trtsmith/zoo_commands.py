@@ -1,21 +1,22 @@
-"""Gives the zoo reader the parsers of `convert` and `bench`, and their checks."""
+"""Gives the zoo reader parsers of the options of `convert` and `bench`, and their checks."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
+from trtsmith.bench_function import TimedOptions
+from trtsmith.convert_function import ConversionOptions
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.bench.timed_engine import graphs_of
-from trtsmith.converter.cli.commands import bench, convert
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.flags import add_options
 
 _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
 _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
@@ -74,27 +75,19 @@ def zoo_commands() -> ZooCommands:
         OptionCheck(("cuda-graph",), lambda options: graphs_of(options.cuda_graph)),
         OptionCheck(("at", "shapes", "inputs"), _check_inputs),
     )
+    convert = _parser_of("convert", ConversionOptions)
     return ZooCommands(
-        ZooCommand(
-            "convert",
-            _parser_of("convert", convert.add_parser),
-            ("MODEL", "-o", ENGINE),
-            REFUSED_OF_CONVERT,
-            of_convert,
-        ),
-        ZooCommand("bench", _parser_of("bench", bench.add_parser), (ENGINE,), REFUSED_OF_BENCH, of_bench),
+        ZooCommand("convert", convert, ("MODEL", "-o", ENGINE), REFUSED_OF_CONVERT, of_convert),
+        ZooCommand("bench", _parser_of("bench", TimedOptions), (ENGINE,), REFUSED_OF_BENCH, of_bench),
         shapes_of,
     )
 
 
-def _parser_of(name: str, add_parser: Callable[[Any, argparse.ArgumentParser], None]) -> _RaisingParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("-q", "--quiet", action="store_true")
-    common.add_argument("-v", "--verbose", action="store_true")
-    commands = _RaisingParser(prog="trtsmith").add_subparsers(parser_class=_RaisingParser)
-    add_parser(commands, common)
-    parser = commands.choices[name]
-    assert isinstance(parser, _RaisingParser)
+def _parser_of(name: str, options: type) -> _RaisingParser:
+    """The command's parser but for what it says, and for what only the terminal has."""
+    parser = _RaisingParser(prog=f"trtsmith {name}")
+    parser.add_argument("given")
+    add_options(parser, options, None, **dict.fromkeys(("inputs", "plugins", "refused", "timeout"), ""))
     return parser
 
 
