@@ -1,7 +1,8 @@
-"""Infers types and shapes of onnxruntime's own operators, so that onnx's shape inference goes through them.
+"""Infers types and shapes of onnxruntime's and TensorRT's own operators, so that onnx's shape inference goes through them.
 
 onnxruntime's optimiser fuses nodes of a model into operators of its domain `com.microsoft`, and saves them, of which onnx
-knows nothing: a graph of twelve encoder layers would have types up to the first of them only. Only what follows from the
+knows nothing: a graph of twelve encoder layers would have types up to the first of them only. NVIDIA ModelOpt writes
+quantizers in TensorRT's domain `trt`. Only what follows from the
 inputs' types alone is here; the operators themselves are decomposed by the rules in converter/rewrite/rules.
 """
 
@@ -17,6 +18,7 @@ from trtsmith.importers.dtypes import FLOATS, NUMBERS
 from trtsmith.importers.registry import normalise_domain
 
 DOMAIN = "com.microsoft"
+TENSORRT_DOMAIN = "trt"
 
 Dims = list[int | str | None] | None
 Value = tuple[int, Dims]
@@ -117,6 +119,27 @@ def _embedding(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
     return [(_type(inputs[2:]), dims), (TensorProto.INT32, [dims[0]]), (_type(inputs[2:]), dims)]
 
 
+def _quantized(element: int) -> Rule:
+    return lambda inputs, _: [(element, inputs[0][1])]
+
+
+def _dequantized(inputs: Sequence[Value], given: Attributes) -> Sequence[Value]:
+    return [(given("output_dtype", 0) or _type(inputs[1:]), inputs[0][1])]
+
+
+def _dynamically_quantized(element: int, scale: int, block: int) -> Rule:
+    def rule(inputs: Sequence[Value], given: Attributes) -> Sequence[Value]:
+        dims, size = inputs[0][1], given("block_size", block)
+        if dims is None:
+            return [(element, None), (scale, None)]
+        blocks = list(dims)
+        length = blocks[given("axis", -1)]
+        blocks[given("axis", -1)] = -(-length // size) if isinstance(length, int) else None
+        return [(element, dims), (scale, blocks)]
+
+    return rule
+
+
 def _type(inputs: Sequence[Value]) -> int:
     """The element type that the floating-point inputs share."""
     floats = [NUMBERS[name] for name in FLOATS]
@@ -138,6 +161,23 @@ _RULES: Mapping[str, Rule] = {
     "Attention": _attention,
     "MultiHeadAttention": _multi_head,
     "EmbedLayerNormalization": _embedding,
+}
+
+_OF_TENSORRT: Mapping[str, Rule] = {
+    "TRT_FP8QuantizeLinear": _quantized(TensorProto.FLOAT8E4M3FN),
+    "TRT_INT4QuantizeLinear": _quantized(TensorProto.INT4),
+    **dict.fromkeys(
+        (
+            "DequantizeLinear",
+            "TRT_FP8DequantizeLinear",
+            "TRT_INT4DequantizeLinear",
+            "TRT_MXFP8DequantizeLinear",
+        ),
+        _dequantized,
+    ),
+    "TRT_MXFP8DynamicQuantize": _dynamically_quantized(TensorProto.FLOAT8E4M3FN, TensorProto.UINT8, 32),
+    "TRT_FP4DynamicQuantize": _dynamically_quantized(TensorProto.FLOAT4E2M1, TensorProto.FLOAT8E4M3FN, 16),
+    "TRT_Attention": _like_first(),
 }
 
 _OLD_NAMES: Mapping[str, Rule] = {
@@ -168,12 +208,14 @@ def _same_rank(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
 
 
 def contrib_inference(domain: str, op_type: str, opset: int) -> Callable[[Any], None] | None:
-    """The inference function of the operator, as onnx.defs.OpSchema takes it; None for one that is not onnxruntime's.
+    """The inference function of the operator, as onnx.defs.OpSchema takes it; None for one of others.
 
     opset: the version of ONNX's own operators.
     """
     if domain == DOMAIN:
         rule = _RULES.get(op_type)
+    elif domain == TENSORRT_DOMAIN:
+        rule = _OF_TENSORRT.get(op_type)
     elif domain == f"{DOMAIN}.nchwc":
         rule = _same_rank if op_type in BLOCKED else None
     elif normalise_domain(domain) or opset >= _IN_ONNX_SINCE.get(op_type, opset + 1):

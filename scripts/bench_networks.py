@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
 import sys
 import tempfile
 import time
@@ -25,12 +23,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from gpubundle.unpack import SITE, model_folder, with_bundle  # noqa: E402
+from gpubundle.unpack import model_folder  # noqa: E402
+from harness.jobs import run_jobs  # noqa: E402
+from harness.record import add_seconds, gpu_parser, gpu_record  # noqa: E402
 from networkbench.graphs import NETWORKS  # noqa: E402
-from onnxcoverage.jobs import run_jobs  # noqa: E402
-from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
-from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
 
 FORMAT = 1
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -53,59 +49,46 @@ BATCHES = {"centernet_dcn": (1, 8)}
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse(argv)
     end = time.monotonic() + arguments.seconds
-    os.environ.update(with_bundle(arguments.bundle, os.environ))
-    sys.path.insert(0, str(arguments.bundle / SITE))
-    head = describe(ROOT, [plugin_library()], arguments.commit) | {"command": _command(arguments)}
-    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / "networks.json"
-    output.parent.mkdir(parents=True, exist_ok=True)
     jobs = [
         f"{name}:{precision}:{batch}"
         for name in arguments.network
         for precision in arguments.precision
         for batch in BATCHES.get(name, (1,))
     ]
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="bench-networks-") as folder:
-        decisions = json.loads(DECISIONS.read_text(encoding="utf-8"))
-        bundle = str(model_folder(arguments.bundle))
-        options: dict[str, Any] = {
-            "bundle": bundle,
-            "ways": arguments.way,
-            "decisions": decisions,
-            "count": len(jobs),
-        }
-        options |= {"gate": arguments.gate, "making_s": arguments.making_seconds}
-        found = run_jobs(
-            "networkbench.job", deque(jobs), len(jobs), arguments.seconds, Path(folder), end, **options
-        )
-        for job, finding in found:
+    record = gpu_record(arguments, "networks.json", jobs, format=FORMAT)
+    options: dict[str, Any] = {
+        "bundle": str(model_folder(arguments.bundle)),
+        "ways": arguments.way,
+        "decisions": json.loads(DECISIONS.read_text(encoding="utf-8")),
+        "count": len(jobs),
+        "gate": arguments.gate,
+        "making_s": arguments.making_seconds,
+    }
+    with tempfile.TemporaryDirectory(prefix="bench-networks-") as name:
+        folder, module = Path(name), "networkbench.job"
+        for job, finding in run_jobs(
+            module, deque(jobs), len(jobs), arguments.seconds, folder, end, **options
+        ):
             if finding.died:
-                (Path(folder) / f"{job}.made").touch()
-            name, precision, batch = job.split(":")
-            row = {"network": name, "precision": precision, "batch": int(batch)}
+                (folder / f"{job}.made").touch()
+            network, precision, batch = job.split(":")
+            row = {"network": network, "precision": precision, "batch": int(batch)}
             row |= {"died": finding.died} if finding.died else finding.found
-            rows.append(row)
-            rows.sort(key=lambda row: jobs.index(f"{row['network']}:{row['precision']}:{row['batch']}"))
-            write_report(output, {"format": FORMAT, **head, "rows": rows}, "--output")
+            record.add(job, row)
             print(_line(row), flush=True)
-    failed = [row for row in rows if "died" in row]
-    print(f"{len(rows) - len(failed)} of {len(jobs)} measured on {head['gpu']}; recorded in {output.name}")
-    return 1 if failed or len(rows) < len(jobs) else 0
+    measured = sum("died" not in row for row in record.rows)
+    print(f"{measured} of {len(jobs)} measured on {record.head['gpu']}")
+    return 1 if measured < len(jobs) else 0
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--bundle", type=Path, metavar="DIR", required=True, help="what scripts/gpu_bundle.py unpacked"
-    )
+    parser = gpu_parser(__doc__)
+    add_seconds(parser, 500.0)
     parser.add_argument("--network", nargs="+", choices=NETWORKS, default=list(NETWORKS), help="these only")
     parser.add_argument(
         "--precision", nargs="+", choices=PRECISIONS, default=list(PRECISIONS), help="these only"
     )
     parser.add_argument("--way", nargs="+", choices=WAYS, default=list(WAYS), help="these only")
-    parser.add_argument("--seconds", type=float, default=500.0, help="for all together (default %(default)g)")
     parser.add_argument(
         "--making-seconds",
         type=float,
@@ -113,9 +96,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="for what is built and compiled (default %(default)g)",
     )
     parser.add_argument("--gate", default="", help="a file: nothing is timed before it is there")
-    parser.add_argument("--output", type=Path, help="the record")
-    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
-    return parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    if arguments.bundle is None:
+        parser.error("--bundle is needed: the networks are in it")
+    return arguments
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -127,15 +111,6 @@ def _line(row: dict[str, Any]) -> str:
         for way, it in row["rows"].items()
     ]
     return f"{head}: {'; '.join(shown)}"
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    words = ["python3", "scripts/bench_networks.py", "--bundle", "DIR"]
-    for name in ("network", "precision", "way"):
-        given = getattr(arguments, name)
-        if len(given) != len({"network": NETWORKS, "precision": PRECISIONS, "way": WAYS}[name]):
-            words += [f"--{name}", *given]
-    return shlex.join(words)
 
 
 if __name__ == "__main__":

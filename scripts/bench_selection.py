@@ -10,7 +10,6 @@ Float32, in one process, medians, the same memory each time.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from pathlib import Path
@@ -23,11 +22,10 @@ import torchvision
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.record import gpu_parser, gpu_record  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin  # noqa: E402
 from trtsmith.converter.plugin.host.host import Host, Plugin  # noqa: E402
-from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
 from trtsmith.importers.registry import standing_for  # noqa: E402
 
 FORMAT = 1
@@ -92,35 +90,26 @@ def row(plugin: Plugin, boxes: np.ndarray, scores: np.ndarray, classes: np.ndarr
         "kept": len(ours),
         "kept_by_torchvision": len(kept),
         "kept_by_both": alike,
-        "ours_us": time_plugin(plugin, inputs, warmup=5, count=RUNS).median * 1e3,
+        "ours_us": statistics.median(time_plugin(plugin, inputs, warmup=5, count=RUNS)) * 1e3,
         "torchvision_us": timed(theirs),
     }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--output", type=Path, help="the record")
-    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
-    arguments = parser.parse_args()
-    head = describe(ROOT, [plugin_library()], arguments.commit)
-    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / "selection.json"
+    arguments = gpu_parser(__doc__).parse_args()
     op = standing_for("NonMaxSuppression")
-    rows = []
+    jobs = {f"{size} {classes}": (size, classes) for classes in (1, CLASSES) for size in SIZES}
+    record = gpu_record(arguments, "selection.json", list(jobs), format=FORMAT, op=op.name)
     with Host().open(plugin_library()) as library:
-        for classes in (1, CLASSES):
-            for size in SIZES:
-                rng = np.random.default_rng(SEED)
-                boxes = clustered(size, rng).astype(np.float32)
-                scores = rng.permutation(size).astype(np.float32) / size
-                of_each = rng.integers(0, CLASSES, size) if classes > 1 else None
-                fields = {"center_point_box": 0, "most": size}
-                with library.creator(op.name).create(fields) as plugin:
-                    rows.append(row(plugin, boxes, scores, of_each))
-                print(rows[-1], flush=True)
-                write_report(output, {"format": FORMAT, **head, "op": op.name, "rows": rows}, "--output")
-    return 0 if all(abs(r["kept"] - r["kept_by_both"]) <= 0.01 * r["kept"] for r in rows) else 1
+        for job, (size, classes) in jobs.items():
+            rng = np.random.default_rng(SEED)
+            boxes = clustered(size, rng).astype(np.float32)
+            scores = rng.permutation(size).astype(np.float32) / size
+            of_each = rng.integers(0, CLASSES, size) if classes > 1 else None
+            with library.creator(op.name).create({"center_point_box": 0, "most": size}) as plugin:
+                record.add(job, row(plugin, boxes, scores, of_each))
+            print(*record.found[job], flush=True)
+    return 0 if all(abs(r["kept"] - r["kept_by_both"]) <= 0.01 * r["kept"] for r in record.rows) else 1
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def write_models(checkout: Path, folder: Path, source: str, wheels: Path) -> Non
     progress(f"{source}: the models are written")
     wheels.mkdir(parents=True, exist_ok=True)
     command, environment = python_of(checkout, SCRIPTS)
-    words = ["-m", "checkoutdiff.model_sources", checkout, folder, source, wheels.resolve()]
+    words = ["-m", "checkoutdiff.model_sources", folder, source, wheels.resolve()]
     subprocess.run([*command, *map(str, words)], check=True, cwd=checkout, env=environment)
 
 

@@ -7,8 +7,8 @@
     python scripts/gpu_bundle.py pack --files FILES --to FOLDER       # of a folder's files, and nothing else
 
 Every chunk is at most --chunk-mib large, has the index of the whole bundle, and may come in a call of its own. A part
-or file with another SHA-256 than packed is refused. Unpacking needs Python 3.10 or newer with pip, no network and
-nothing else; the wheels are for Python 3.12 on x86_64. Exit code 2 if something is wrong.
+with another SHA-256 than packed is refused. Unpacking needs Python 3.12 with pip, no network and nothing else; the wheels
+are for Python 3.12 on x86_64. Exit code 2 if something is wrong.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from gpubundle.index import BundleError  # noqa: E402
+from gpubundle.chunks import BundleError, pack  # noqa: E402
 from gpubundle.unpack import exports, unpack  # noqa: E402
-from trtsmith.importers.problem import Problem  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,7 +67,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _pack(arguments: argparse.Namespace) -> int:
-    from gpubundle.chunks import pack
     from gpubundle.contents import gather, library_folder
 
     with tempfile.TemporaryDirectory() as work:
@@ -79,12 +77,10 @@ def _pack(arguments: argparse.Namespace) -> int:
             files = {path.relative_to(arguments.files).as_posix(): path for path in found}
         if not files:
             raise BundleError(
-                Problem(
-                    "There is nothing to pack.",
-                    f"--files {arguments.files}",
-                    "a folder with files in it",
-                    "correct the path",
-                )
+                "There is nothing to pack.",
+                f"--files {arguments.files}",
+                "a folder with files in it",
+                "correct the path",
             )
         for folder in pack(files, arguments.to, max(int(arguments.chunk_mib * 2**20), 1)):
             print(folder)

@@ -27,13 +27,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.record import script_parser  # noqa: E402
+
 PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--ops", default="", metavar="A,B", help="only cases of these operators")
     parser.add_argument("--cases", default="", metavar="REGEX", help="only cases whose names match")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="of those, N at random")
@@ -47,8 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def cover(options: argparse.Namespace) -> int:
+    from harness.jobs import run_jobs
     from onnxcoverage.cases import choose, load_cases, write_cases
-    from onnxcoverage.jobs import run_jobs
     from onnxcoverage.record import CaseOutcome, render, to_json
 
     started = time.monotonic()

@@ -10,8 +10,6 @@ own: scripts/gpu_check.py and scripts/real_registries.py. Exit code 1 if a case 
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,11 +27,11 @@ from gpucheck.plugin_trials import (  # noqa: E402
     model_of,
     trials_of,
 )
+from harness.record import Record, script_parser  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.ort import run  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.cases import contract_case, type_choices  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
 from trtsmith.converter.plugin.test import test_library  # noqa: E402
@@ -47,23 +45,23 @@ CONTRACTS = {"contract of IPluginV3": plugin_library, "contract of IPluginV2": p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     names = [op.name for op in OPS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="these operators")
     parser.add_argument("--output", type=Path, default=RECORD, help="the record (default: %(default)s)")
     options = parser.parse_args(argv)
     ops = [op for op in OPS if not options.only or op.name in options.only]
-    found = {op.name: rows_of(op) for op in ops}
-    kept = json.loads(options.output.read_text())["rows"] if options.only and options.output.is_file() else []
-    rows = [row for name in names for row in found.get(name, [r for r in kept if r["op"] == name])]
-    failures = [failure for op in ops for row in found[op.name] for failure in row.get("failures", [])]
     libraries = [library() for library in CONTRACTS.values()]
-    write_report(options.output, {**describe(ROOT, libraries, None), "rows": rows}, "--output")
+    record = Record(options.output, describe(ROOT, libraries, None), names)
+    if options.only:
+        record.resume(lambda row: str(row["op"]))
+    for op in ops:
+        record.add(op.name, *rows_of(op))
+    failures = [failure for op in ops for row in record.found[op.name] for failure in row.get("failures", [])]
     for failure in failures:
         print(failure, file=sys.stderr)
-    print(f"{sum(row['passed'] for row in rows)} of {sum(row['cases'] for row in rows)} are right")
+    right, cases = (sum(row[key] for row in record.rows) for key in ("passed", "cases"))
+    print(f"{right} of {cases} are right")
     return 1 if failures else 0
 
 

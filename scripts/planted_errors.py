@@ -25,6 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.record import Record, script_parser  # noqa: E402
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
 from trtsmith.converter.cli.console import table  # noqa: E402
@@ -35,13 +36,11 @@ from trtsmith.converter.locate.executors.executor import Onnxruntime  # noqa: E4
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT  # noqa: E402
 from trtsmith.converter.locate.prepare import replay_with  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
 from trtsmith.flags import positive_int  # noqa: E402
 from trtsmith.importers.registry import OPS  # noqa: E402
 
 ONNXRUNTIME, GPU = "onnxruntime", "gpu"
-KERNEL_TIMEOUT_S = 120.0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -66,9 +65,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     names = [plant.name for plant in PLANTS]
     parser.add_argument("--on", choices=(ONNXRUNTIME, GPU), default=ONNXRUNTIME)
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=f"of: {'; '.join(names)}")
@@ -107,15 +104,12 @@ def _run(options: argparse.Namespace) -> int:
     plants = [plant for plant in PLANTS if not options.only or plant.name in options.only]
     head = {"on": options.on, **describe(ROOT, [libraries.plugin_library()], options.commit)}
     jobs = jobs_of(plants)
-    found: dict[Job, dict[str, Any]] = {}
-
-    def rows() -> list[dict[str, Any]]:
-        return [found[job] for job in jobs if job in found]
+    record = Record(options.output, head, list(map(str, jobs)), "planted")
 
     def done(job: Job, row: dict[str, Any]) -> None:
-        found[job] = row
-        passed = len(found) == len(jobs) and all(r["found"] for r in rows())
-        write_report(options.output, head | {"passed": passed, "planted": rows()}, "--output")
+        right = len(record.found) == len(jobs) - 1 and row["found"]
+        record.head["passed"] = right and all(r["found"] for r in record.rows)
+        record.add(str(job), row)
         what = row["plant"] or f"nothing planted in {row['model']}"
         print(f"{what}: {'right' if row['found'] else '; '.join(row['faults'])}", file=sys.stderr, flush=True)
 
@@ -130,8 +124,8 @@ def _run(options: argparse.Namespace) -> int:
                 running = {pool.submit(search_for, job, options, *files[job.model]): job for job in jobs}
                 for future in as_completed(running):
                     done(running[future], future.result())
-    print(table([("planted", "in", "on", "verdict", "named", ""), *map(_line, rows())]))
-    missed = sum(not row["found"] for row in rows())
+    print(table([("planted", "in", "on", "verdict", "named", ""), *map(_line, record.rows)]))
+    missed = sum(not row["found"] for row in record.rows)
     planted = sum(job.plant is not None for job in jobs)
     print(f"{planted} planted, {len(jobs) - planted} searches with nothing planted: {missed} wrong")
     return 1 if missed else 0

@@ -13,12 +13,11 @@ has a plugin; --bundle: that of scripts/gpu_bundle.py), PyTorch with CUDA, onnx 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from gpubundle.unpack import SITE, with_bundle  # noqa: E402
-from onnxcoverage.jobs import RETIRE, Finding, run_jobs  # noqa: E402
-from trtsmith.converter.bench.node import measure_node, ratio_of  # noqa: E402
+from harness.jobs import RETIRE, Finding, run_jobs  # noqa: E402
+from harness.record import add_seconds, gpu_parser, gpu_record, use_bundle  # noqa: E402
+from trtsmith.converter.bench.node_worker import measure_node, ratio_of  # noqa: E402
 from trtsmith.converter.engine.build.gpu import find_gpu  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
-from trtsmith.converter.model.output_file import write_report  # noqa: E402
 from trtsmith.converter.plugin.bench.kernel_bench import LEAST_COUNT  # noqa: E402
 from trtsmith.converter.plugin.cases import SEED  # noqa: E402
-from trtsmith.converter.plugin.machine import describe, slug  # noqa: E402
 from trtsmith.importers.registry import OPS, by_name  # noqa: E402
 
 FORMAT = 1
@@ -46,59 +43,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 if a figure is missing."""
     arguments = parse(argv)
     end = time.monotonic() + arguments.seconds
-    if arguments.bundle is not None:
-        os.environ.update(with_bundle(arguments.bundle, os.environ))
-        sys.path.insert(0, str(arguments.bundle / SITE))
+    use_bundle(arguments.bundle)
     if find_gpu() is None:
         print(
             "no GPU is found: run scripts/plugin_vs_native.py where there is an NVIDIA GPU", file=sys.stderr
         )
         return 2
-    words = ["python3", "scripts/plugin_vs_native.py", "--count", str(arguments.count)]
+    jobs = jobs_of(arguments.op, arguments.dtype)
+    in_order = sorted(jobs, key=lambda job: list(by_name()).index(job.split(":")[0]))
     try:
-        head = describe(ROOT, [plugin_library()], arguments.commit) | {"command": " ".join(words)}
+        record = gpu_record(arguments, "plugin_vs_native.json", in_order, format=FORMAT)
     except TrtsmithError as error:
         print(error.problems[0], file=sys.stderr)
         return error.exit_code
-    output = arguments.output or ROOT / "benchmarks" / slug(head["gpu"]) / "plugin_vs_native.json"
-    output.parent.mkdir(parents=True, exist_ok=True)
-    jobs = jobs_of(arguments.op, arguments.dtype)
-    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="plugin-vs-native-") as folder:
+        limit_s, options = arguments.item_seconds, {"count": arguments.count}
         for job, finding in run_jobs(
-            "plugin_vs_native",
-            deque(jobs),
-            1,
-            arguments.item_seconds,
-            Path(folder),
-            end,
-            count=arguments.count,
+            "plugin_vs_native", deque(jobs), 1, limit_s, Path(folder), end, **options
         ):
-            rows.append(row_of(job, finding, head))
-            write_report(output, to_json(head, rows), "--output")
-            print(rows[-1], file=sys.stderr, flush=True)
-    missing = sum("ratio" not in row for row in rows)
-    print(f"{len(jobs) - missing} of {len(jobs)} measured on {head['gpu']}; recorded in {output.name}")
+            record.add(job, row_of(job, finding, record.head))
+            print(*record.found[job], file=sys.stderr, flush=True)
+    missing = sum("ratio" not in row for row in record.rows)
+    print(f"{len(jobs) - missing} of {len(jobs)} measured on {record.head['gpu']}")
     return 1 if missing else 0
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = gpu_parser(__doc__)
+    add_seconds(parser, 140.0)
     names = [op.name for op in OPS if op.benchmarks]
-    parser.add_argument("--bundle", type=Path, metavar="DIR", help="what scripts/gpu_bundle.py unpacked")
     parser.add_argument("--op", nargs="+", choices=names, default=names, help="these operators only")
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, default=DTYPES, help="of both")
     parser.add_argument(
         "--count", type=int, default=LEAST_COUNT, help="timed runs of each (default %(default)d)"
     )
-    parser.add_argument("--seconds", type=float, default=140.0, help="for all together (default %(default)g)")
     parser.add_argument(
         "--item-seconds", type=float, default=40.0, help="for one case in one dtype (default %(default)g)"
     )
-    parser.add_argument("--output", type=Path, help="the record")
-    parser.add_argument("--commit", help="the commit, where the checkout has no .git folder")
     return parser.parse_args(argv)
 
 
@@ -124,17 +105,12 @@ def row_of(job: str, finding: Finding, head: dict[str, Any]) -> dict[str, Any]:
     return {"op": op, "case": case, "dtype": dtype, **sides, **({} if ratio is None else {"ratio": ratio})}
 
 
-def to_json(head: Mapping[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    order = {op.name: number for number, op in enumerate(OPS)}
-    return {"format": FORMAT, **head, "rows": sorted(rows, key=lambda row: order[row["op"]])}
-
-
 def work(job: str, folder: Path, count: int) -> dict[str, Any]:
     """Runs in a worker, whose last job it is if anything failed."""
     import numpy as np
 
     from trtsmith.converter.engine.build.flavour import load_flavour
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     del folder
     name, case_name, dtype = job.split(":")

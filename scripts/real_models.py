@@ -19,25 +19,28 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.record import Record, script_parser  # noqa: E402
 from realmodels.model_download import download, extract, extract_all, extracted  # noqa: E402
 from realmodels.model_forms import FORMS  # noqa: E402
 from realmodels.model_list import MODELS  # noqa: E402
-from realmodels.model_trial import AGREES, TrialSetup, try_model  # noqa: E402
+from realmodels.model_trial import AGREES, TrialResult, TrialSetup, try_model  # noqa: E402
 from realmodels.real_model import RealModel  # noqa: E402
-from realmodels.trial_record import TrialRecord  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
 from trtsmith.converter.plugin.machine import describe  # noqa: E402
 
 CACHE = ROOT / ".cache" / "real-models"
+PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 
 
 def main(argv: Sequence[str] | None = None, models: Sequence[RealModel] = MODELS) -> int:
@@ -78,22 +81,51 @@ def _tried(
 
     setup = TrialSetup(file_of, options.timeout, options.gpu, tuple(options.form or FORMS))
     machine = describe(ROOT, [plugin_library()], options.commit) if options.gpu else None
-    record = TrialRecord(names, options.json, resume=options.resume, machine=machine)
+    record = trial_record(names, options.json, resume=options.resume, machine=machine)
+
+    def tried(model: RealModel) -> None:
+        done = {form for form in FORMS if _job(model.name, form) in record.found}
+        try_model(model, setup, done, partial(add_result, record))
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        waiting = [
-            pool.submit(partial(try_model, model, setup, record.done(model.name), record.add))
-            for model in chosen
-        ]
-        for trial in waiting:
-            trial.result()
+        list(pool.map(tried, chosen))
     wanted = {model.name for model in chosen}
-    return [result for result in record.document()["results"] if result["model"] in wanted]
+    return [result for result in record.rows if result["model"] in wanted]
+
+
+def trial_record(
+    names: Sequence[str], file: Path | None, *, resume: bool, machine: Mapping[str, Any] | None = None
+) -> Record:
+    """Results by network and form. machine: on which engines are run; its packages are the versions.
+
+    Only results of the versions that are here now can stand beside new ones.
+    """
+    head = dict(machine or {})
+    packages = head.pop("packages", None)
+    head["versions"] = packages or {package: metadata.version(package) for package in PACKAGES}
+    record = Record(file, head, [_job(name, form) for name in names for form in FORMS], "results", "--json")
+    if resume:
+        record.resume(lambda result: _job(result["model"], result["form"]), "versions")
+    return record
+
+
+def add_result(record: Record, result: TrialResult) -> None:
+    """With its commit where engines are run, as --resume keeps those of earlier ones."""
+    found = asdict(result)
+    if "commit" in record.head:
+        found["commit"] = record.head["commit"]
+    record.add(_job(result.model, result.form), found)
+    more = result.located or f"TensorRT-RTX alone: {result.native}"
+    said = f"{result.nodes} nodes, {result.seconds} s; {more}"
+    print(f"{_job(result.model, result.form)}: {result.outcome} ({said})", flush=True)
+
+
+def _job(model: str, form: str) -> str:
+    return f"{model}, {form}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record, after each result")
     parser.add_argument(
         "--resume", action="store_true", help="keep the results of these versions that the record has"

@@ -12,7 +12,6 @@ process crashes, 2 if a TensorRT cannot be fetched.
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import sys
@@ -25,14 +24,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    from harness.record import script_parser
     from realregistries.lean_wheels import versions
     from realregistries.registry_answers import ask, summary
     from realregistries.registry_questions import questions
     from trtsmith.converter.compile.logged import SetupError
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--versions", default=",".join(versions()), metavar="A,B", help="only these (default: all)"
     )
@@ -58,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         system = f"{platform.system()} {platform.machine()}"
         record = {"machine": {"python": platform.python_version(), "system": system}, "answers": answers}
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(summary(answers)))
+    print(summary(answers))
     return 1 if any(found["faults"] for found in answers.values()) else 0
 
 

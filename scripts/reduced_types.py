@@ -9,7 +9,6 @@ takes the type if every such case builds. Run it again for a new TensorRT. No GP
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from collections import Counter, defaultdict, deque
@@ -23,9 +22,10 @@ import onnx
 from onnx import TensorProto as T
 from onnx import numpy_helper
 
+from harness.jobs import Finding, run_jobs
+from harness.record import script_parser
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
-from onnxcoverage.jobs import Finding, run_jobs
 from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.rewrite.freeze import inputs_to_freeze
 from trtsmith.converter.rewrite.native_operators import native_operators
@@ -47,9 +47,7 @@ TIMEOUT_S = 60.0
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--only", nargs="*", default=[], metavar="OP", help="operators to ask about and print"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,6 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def children() -> set[int]:
     """The processes that this one has started and not yet waited for; the workers of tests/builds.py among them."""
     return set(map(int, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()))
+
+
+def children_of(process: subprocess.Popen[str]) -> set[int]:
+    return set(map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
 
 
 def checkout_environment(**more: object) -> dict[str, str]:

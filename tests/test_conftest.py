@@ -1,8 +1,7 @@
-"""The GPU rule of conftest.py and its record of durations, tried on a suite of its own."""
+"""The GPU rule of conftest.py, tried on a suite of its own."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -37,54 +36,23 @@ def conftest(gpus: int) -> str:
     return text + f"\n\ngpu_count = lambda: {gpus}\n"
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
-def test_without_a_gpu_marked_tests_are_skipped_and_counted(
-    suite: pytest.Pytester, workers: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("gpus", "flags", "outcomes", "line"),
+    [
+        (0, (), {"passed": 1, "skipped": 3}, "GPU: 2 tests were skipped*--require-gpu*"),
+        (0, ("-n", "2"), {"passed": 1, "skipped": 3}, "GPU: 2 tests were skipped*--require-gpu*"),
+        (0, ("--require-gpu",), {"passed": 1, "skipped": 1, "errors": 2}, "*no NVIDIA GPU here*"),
+        (1, (), {"passed": 2, "skipped": 2}, "GPU: 1 tests were skipped*"),
+        (1, ("--require-gpu",), {"passed": 2, "skipped": 1, "failed": 1}, "*wrong GPU*"),
+    ],
+)
+def test_marked_tests_are_skipped_and_counted_or_required(
+    gpus: int, flags: tuple[str, ...], outcomes: dict[str, int], line: str, suite: pytest.Pytester
 ) -> None:
-    suite.makeconftest(conftest(0))
-    result = suite.runpytest_inprocess(*workers)
-    result.assert_outcomes(passed=1, skipped=3)
-    result.stdout.fnmatch_lines(["GPU: 2 tests were skipped*--require-gpu*"])
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
-def test_require_gpu_fails_marked_tests_without_a_gpu(
-    suite: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
-    suite.makeconftest(conftest(0))
-    result = suite.runpytest_inprocess("--require-gpu", *workers)
-    outcomes = result.parseoutcomes()
-    assert outcomes["passed"] == 1
-    assert outcomes["skipped"] == 1
-    assert outcomes.get("failed", 0) + outcomes.get("errors", 0) == 2
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*no NVIDIA GPU here*"])
-
-
-def test_with_a_gpu_only_a_test_that_skips_itself_is_counted(suite: pytest.Pytester) -> None:
-    suite.makeconftest(conftest(1))
-    result = suite.runpytest_inprocess()
-    result.assert_outcomes(passed=2, skipped=2)
-    result.stdout.fnmatch_lines(["GPU: 1 tests were skipped*"])
-
-
-def test_require_gpu_fails_a_marked_test_that_skips_itself(suite: pytest.Pytester) -> None:
-    suite.makeconftest(conftest(1))
-    result = suite.runpytest_inprocess("--require-gpu")
-    result.assert_outcomes(passed=2, skipped=1, failed=1)
-    result.stdout.fnmatch_lines(["*wrong GPU*"])
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
-def test_durations_are_recorded(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    suite.makeconftest(conftest(0))
-    suite.makepyfile(**{"inner/test_slow": "import time\ndef test_slow(): time.sleep(0.2)"})
-    suite.runpytest_inprocess("--record-durations", "times.json", *workers)
-    record = json.loads((suite.path / "times.json").read_text())
-    assert record["tests"] == 5 and record["outcomes"] == {"passed": 2, "skipped": 3}
-    assert next(iter(record["slowest"])) == "inner/test_slow.py::test_slow"
-    assert record["wall_s"] >= record["folders"]["inner"] >= 0.2
-    assert record["workers"] == (2 if workers else 1) and record["machine"]["cores"]
+    suite.makeconftest(conftest(gpus))
+    result = suite.runpytest_inprocess(*flags)
+    result.assert_outcomes(**outcomes)
+    result.stdout.fnmatch_lines([line])
 
 
 def test_no_test_uses_the_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(path for part in ("converter", "importers") for path in (ROOT / part).rglob("*.py"))
 
@@ -50,8 +48,7 @@ def test_no_loop_goes_through_a_set_that_is_made_for_it() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_a_graph_is_the_same_in_every_process(seed: str, tmp_path: Path) -> None:
+def test_a_graph_is_the_same_in_every_process(tmp_path: Path) -> None:
     def run(hash_seed: str) -> str:
         done = subprocess.run(
             [sys.executable, "-c", REWRITE, str(tmp_path / "m.onnx")],
@@ -63,4 +60,4 @@ def test_a_graph_is_the_same_in_every_process(seed: str, tmp_path: Path) -> None
         )
         return done.stdout
 
-    assert run("0") == run(seed) != ""
+    assert run("0") == run("1") != ""

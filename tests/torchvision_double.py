@@ -1,4 +1,4 @@
-"""torchvision's operators for tests, where torchvision itself is not installed: its schemas, with slow kernels of our own.
+"""torchvision's operators for tests, where torchvision itself is not installed: its schemas, with kernels of our references.
 
 The schemas are those of torchvision 0.24 (torchvision/csrc/ops). Where torchvision is installed, its own operators are used.
 """
@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from trtsmith.importers.ops.regions._region_geometry import AVERAGE
+from trtsmith.importers.registry import by_name
 
 _SCHEMAS = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -36,46 +39,20 @@ def _nms(dets: Any, scores: Any, iou_threshold: float) -> Any:
     return torch.tensor(kept, dtype=torch.int64)
 
 
-def _sample(plane: np.ndarray, y: float, x: float) -> np.ndarray:
-    """plane: [..., H, W] at a place between pixels; nothing is farther out than a pixel."""
-    height, width = plane.shape[-2:]
-    if not (-1 <= y <= height and -1 <= x <= width):
-        return np.zeros(plane.shape[:-2])
-    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
-    top, left = int(y), int(x)
-    below, right = min(top + 1, height - 1), min(left + 1, width - 1)
-    dy, dx = y - top, x - left
-    rows = [plane[..., row, left] * (1 - dx) + plane[..., row, right] * dx for row in (top, below)]
-    return np.asarray(rows[0] * (1 - dy) + rows[1] * dy)
-
-
-def _pool(
-    x: Any, rois: Any, scale: float, rows: int, columns: int, ratio: int, shift: float, at_least: float
-) -> Any:
-    """[K, C, rows, columns]: averages of samples in each bin."""
-    maps, regions = x.double().numpy(), rois.double().numpy()
-    out = np.zeros((len(regions), maps.shape[1], rows, columns))
-    for k, (image, x1, y1, x2, y2) in enumerate(regions):
-        left, top = x1 * scale - shift, y1 * scale - shift
-        width, height = max(x2 * scale - shift - left, at_least), max(y2 * scale - shift - top, at_least)
-        for i, j in np.ndindex(rows, columns):
-            count_y = ratio if ratio > 0 else int(np.ceil(height / rows))
-            count_x = ratio if ratio > 0 else int(np.ceil(width / columns))
-            for a, b in np.ndindex(count_y, count_x):
-                place = (
-                    top + (i + (a + 0.5) / count_y) * height / rows,
-                    left + (j + (b + 0.5) / count_x) * width / columns,
-                )
-                out[k, :, i, j] += _sample(maps[int(image)], *place) / max(count_y * count_x, 1)
-    return torch.from_numpy(out).to(x.dtype)
+def _of(op: str, x: Any, fields: dict[str, Any], **inputs: Any) -> Any:
+    """What the definition's reference gives, which tests/importers holds to oracles."""
+    arrays = {name: array.double().numpy() for name, array in {"x": x, **inputs}.items()}
+    (output,) = by_name()[op].reference(fields, arrays).values()
+    return torch.from_numpy(np.ascontiguousarray(output)).to(x.dtype)
 
 
 def _roi_align(x: Any, rois: Any, scale: float, rows: int, columns: int, ratio: int, aligned: bool) -> Any:
-    return _pool(x, rois, scale, rows, columns, ratio, 0.5 if aligned else 0.0, -np.inf if aligned else 1.0)
+    fields = {"output_height": rows, "output_width": columns, "spatial_scale": scale, "sampling_ratio": ratio}
+    return _of("RegionAlign", x, {**fields, "aligned": int(aligned), "pooling": AVERAGE}, rois=rois)
 
 
 def _ps_roi_align(x: Any, rois: Any, scale: float, rows: int, columns: int, ratio: int) -> Any:
-    whole = _pool(x, rois, scale, rows, columns, ratio, 0.5, -np.inf)
+    whole = _roi_align(x, rois, scale, rows, columns, ratio, True)
     channels = x.shape[1] // (rows * columns)
     read = torch.arange(x.shape[1]).reshape(1, channels, rows, columns)
     picked = torch.gather(whole, 1, read.expand(len(rois), -1, -1, -1))
@@ -84,32 +61,10 @@ def _ps_roi_align(x: Any, rois: Any, scale: float, rows: int, columns: int, rati
 
 def _deform_conv2d(x: Any, weight: Any, offset: Any, mask: Any, bias: Any, *numbers: Any) -> Any:
     sh, sw, ph, pw, dh, dw, groups, offset_groups, use_mask = numbers
-    maps, shifts = x.double().numpy(), offset.double().numpy()
-    count, channels = maps.shape[:2]
-    filters, per_group, kh, kw = weight.shape
-    rows, columns = shifts.shape[2:]
-    taken = np.zeros((count, channels, kh * kw, rows, columns))
-    share = channels // offset_groups
-    for n, g, k, i, j in np.ndindex(count, offset_groups, kh * kw, rows, columns):
-        place = 2 * (g * kh * kw + k)
-        y = i * sh - ph + (k // kw) * dh + shifts[n, place, i, j]
-        z = j * sw - pw + (k % kw) * dw + shifts[n, place + 1, i, j]
-        part = slice(g * share, (g + 1) * share)
-        value = _inside(maps[n, part], y, z)
-        taken[n, part, k, i, j] = value * (float(mask[n, g * kh * kw + k, i, j]) if use_mask else 1.0)
-    parts = taken.reshape(count, groups, per_group * kh * kw, rows * columns)
-    split = weight.double().numpy().reshape(groups, filters // groups, per_group * kh * kw)
-    out = np.einsum("gfk,ngkp->ngfp", split, parts).reshape(count, filters, rows, columns)
-    return torch.from_numpy(out + bias.double().numpy()[:, None, None]).to(x.dtype)
-
-
-def _inside(plane: np.ndarray, y: float, x: float) -> np.ndarray:
-    """Bilinear, with zeros around the image."""
-    padded = np.pad(plane, ((0, 0), (1, 1), (1, 1)))
-    height, width = plane.shape[-2:]
-    if not (-1 < y < height and -1 < x < width):
-        return np.zeros(len(plane))
-    return _sample(padded, y + 1, x + 1)
+    fields = {"stride": (sh, sw), "padding": (ph, pw, ph, pw), "dilation": (dh, dw), "groups": groups}
+    inputs = {"offset": offset, "weight": weight, "bias": bias, **({"mask": mask} if use_mask else {})}
+    name = "ModulatedDeformableConvolution" if use_mask else "DeformableConvolution"
+    return _of(name, x, fields | {"offset_groups": offset_groups}, **inputs)
 
 
 def _out_size(size: Any, pad: int, dilation: int, kernel: int, stride: int) -> Any:

@@ -9,11 +9,11 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
-from trtsmith.converter.bench.baselines import BASELINES
-from trtsmith.converter.bench.bench_request import GRAPHS, TimingOptions, graphs_of
+from trtsmith.converter.bench.baseline_worker import BASELINES
 from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions
+from trtsmith.converter.bench.timed_engine import GRAPHS, TimingOptions, graphs_of
 from trtsmith.flags import commas, not_negative
 from trtsmith.model_options import Page, Running
 from trtsmith.options import Arrays, Flag, Operators, Ranges, StrPath, Telling, Texts, with_defaults

@@ -2,58 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.bench.baseline_worker import BaselineRequest
-from trtsmith.converter.bench.baselines import BASELINES
-from trtsmith.converter.bench.figures import digits6
-from trtsmith.converter.bench.judging import ExpectedOutputs
+from trtsmith.converter.bench.baseline_worker import BASELINES, BaselineRequest
+from trtsmith.converter.bench.timing import digits6
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.engine.runtime.exchange import read_arrays
-from trtsmith.converter.model.errors import TrtsmithError, UsageError
+from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict
 from trtsmith.importers.problem import Problem
 
 Arrays = Mapping[str, np.ndarray]
 
+PRECISION = "tf32"
+"""In which TensorRT computes float32 networks, as `trtsmith verify` takes it."""
+
+ONE = (InputSet("", {}),)
+
+
+@dataclass(frozen=True)
+class ExpectedOutputs:
+    """What outputs for one set of inputs may be.
+
+    model: None where nothing is compared. plain: its outputs in onnxruntime on the CPU; None where it does not run it.
+    narrow: those with values rounded to PRECISION; None where that cannot be run.
+    """
+
+    model: Model | None = None
+    plain: Outputs | None = None
+    narrow: Outputs | None = None
+
+    def verdict(self, actual: Arrays, reference: Arrays | None = None) -> Verdict:
+        """The verdict on outputs in the model's types, against onnxruntime's or those of another run."""
+        if self.model is None or (reference is None and self.plain is None):
+            return Verdict(NOT_COMPARABLE, "onnxruntime does not run the model", True, "")
+        expected = self.plain if reference is None else [reference]
+        return judge_outputs(self.model, ONE, "", expected, self.plain, self.narrow, [actual], PRECISION)
+
+
+def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
+    """Runs the model in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
+    try:
+        sets = (InputSet("", dict(feeds)),)
+        return ExpectedOutputs(model, *onnxruntime_outputs(model, sets, PRECISION, progress))
+    except ConversionError:
+        return ExpectedOutputs(model)
+
 
 def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> None:
     """UsageError for unknown baselines, or those that lack what they need."""
-    problems = []
+    if problems := list(_problems(names, torch, has_model)):
+        raise UsageError(problems)
+
+
+def _problems(names: Sequence[str], torch: str, has_model: bool) -> Iterator[Problem]:
     for name in names:
         where = f"--against {name}"
         if name not in BASELINES:
             expected = "; ".join(f"{known}: {text}" for known, text in BASELINES.items())
-            problems.append(
-                Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
-            )
+            yield Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
         elif not has_model:
-            what, expected = (
-                "baselines need the model, and only an engine is given",
-                "an ONNX model to build and time",
-            )
-            problems.append(
-                Problem(what, where, expected, "trtsmith bench MODEL, a file whose name ends in .onnx")
-            )
+            what = "baselines need the model, and only an engine is given"
+            fix = "trtsmith bench MODEL, a file whose name ends in .onnx"
+            yield Problem(what, where, "an ONNX model to build and time", fix)
         elif name == "torch" and not torch:
             what = "an ONNX model does not say which PyTorch code it came from"
             expected = "a function that makes a callable of the inputs"
-            problems.append(Problem(what, where, expected, "--torch MODULE:FUNCTION"))
+            yield Problem(what, where, expected, "--torch MODULE:FUNCTION")
     if torch and "torch" not in names:
-        problems.append(
-            Problem(
-                "--torch is given, but PyTorch is not a baseline",
-                f"--torch {torch}",
-                "--against with torch in it",
-                "--against torch",
-            )
-        )
-    if problems:
-        raise UsageError(problems)
+        what = "--torch is given, but PyTorch is not a baseline"
+        yield Problem(what, f"--torch {torch}", "--against with torch in it", "--against torch")
 
 
 def time_baseline(

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.bench import native_bench
-from trtsmith.converter.bench.against import check_baselines, time_baseline
+from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, judge_of, time_baseline
 from trtsmith.converter.bench.baseline_worker import BaselineRequest
 from trtsmith.converter.bench.bench_record import FORMAT
-from trtsmith.converter.bench.figures import remarks
-from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
 from trtsmith.converter.bench.layers import parse_inspector, profile
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import (
@@ -30,6 +28,7 @@ from trtsmith.converter.bench.subject import (
     points_for,
 )
 from trtsmith.converter.bench.timed_engine import Timed, time_engine
+from trtsmith.converter.bench.timing import remarks
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.exchange import write_arrays

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import torch
 
-from trtsmith.converter.bench.expansion_model import engine_model
 from trtsmith.converter.bench.layers import parse_inspector
 from trtsmith.converter.engine.build.flavour import Flavour, network_flags
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.runtime_log import process_log
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.plugin.bench.kernel_figures import Measured
+from trtsmith.converter.plugin.bench.kernel_bench import Measured, digits, measured_json
+from trtsmith.converter.plugin.bench.kernel_expansion import engine_model
 from trtsmith.converter.plugin.bench.kernel_torch import TorchSubject, time_runs
 from trtsmith.importers.opdef import Arrays
 
@@ -31,32 +30,15 @@ class NoEngineError(Exception):
     """The expansion cannot be built; the text is TensorRT's."""
 
 
-@dataclass(frozen=True)
-class EngineFigures:
-    """What one engine took.
-
-    measured:       its times on the GPU and its error against float64.
-    engine_bytes:   the serialized engine, weights included.
-    device_memory:  bytes of activation memory that a context of it takes.
-    layers:         layers of the engine.
-    build_s:        building, loading and the first run, for which TensorRT-RTX compiles the kernels.
-    enqueue_us:     median time of the host to enqueue it, with an idle GPU.
-    target:         the compute capability that it was built for, as TensorRT-RTX names it.
-    """
-
-    measured: Measured
-    engine_bytes: int
-    device_memory: int
-    layers: int
-    build_s: float
-    enqueue_us: float
-    target: str
-
-
 def measure_expansion(
     flavour: Flavour, subject: TorchSubject, generated: Arrays, count: int
-) -> EngineFigures:
-    """Build the engine of the subject's expansion, check its numbers and time it.
+) -> dict[str, Any]:
+    """Build the engine of the subject's expansion, check its numbers and time it; the figures as they are written to JSON.
+
+    engine_bytes: the serialized engine, weights included. device_memory: bytes of activation memory that a context of it
+    takes. layers: of the engine. build_s: building, loading and the first run, for which TensorRT-RTX compiles the kernels.
+    enqueue_us: median time of the host to enqueue it, with an idle GPU. target: the compute capability that it was built
+    for, as TensorRT-RTX names it. The others are those of the plugin's kernel, too.
 
     On the subject's own tensors, in turn, between events, as the plugin's kernel is timed. Outputs are compared with
     float64 before and after. Raises NoEngineError, and UsageError as Runner.open does.
@@ -85,15 +67,15 @@ def measure_expansion(
         times = time_runs(run, len(sets), count)
         enqueue_us = _host_time(session.enqueue)
         error = max(before, error_of(1))
-    return EngineFigures(
-        measured=Measured(times, error),
-        engine_bytes=len(plan),
-        device_memory=runner.info.device_memory,
-        layers=len(parse_inspector(runner.inspect())),
-        build_s=build_s,
-        enqueue_us=enqueue_us,
-        target=target,
-    )
+    return {
+        **measured_json(Measured(times, error)),
+        "engine_bytes": len(plan),
+        "device_memory": runner.info.device_memory,
+        "layers": len(parse_inspector(runner.inspect())),
+        "build_s": digits(build_s),
+        "enqueue_us": digits(enqueue_us),
+        "target": target,
+    }
 
 
 def _open(flavour: Flavour, model: bytes) -> tuple[bytes, Runner, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx
 
-from trtsmith.converter.bench.figures import digits6
+from trtsmith.converter.bench.timing import digits6
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 
 _ONNX_LAYER = re.compile(r"\[ONNX Layer: ([^\]\x1e]+)\]")

@@ -10,13 +10,12 @@ from typing import Any, NoReturn
 from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
 from trtsmith.converter.batch.task import ENGINE
 from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
-from trtsmith.converter.bench.bench_request import graphs_of
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
+from trtsmith.converter.bench.timed_engine import graphs_of
 from trtsmith.converter.cli.commands import bench, convert
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.tolerances import parse_tolerances
-from trtsmith.importers.problem import Problem
 
 _LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
 _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
@@ -46,9 +45,7 @@ class _RaisingParser(argparse.ArgumentParser):
     """argparse whose errors are exceptions."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(
-            Problem(message, "", f"what `{self.prog} --help` says of it", "correct it, or remove it")
-        )
+        raise UsageError(message, "", f"what `{self.prog} --help` says of it", "correct it, or remove it")
 
 
 def zoo_commands() -> ZooCommands:
@@ -109,11 +106,11 @@ def _check_references(options: argparse.Namespace) -> None:
         module, _, function = name.partition(":")
         if not module or not function:
             what, expected = f"{spec!r} names no function", "[OP_TYPE=]MODULE:FUNCTION"
-            raise UsageError(Problem(what, f"--reference {spec}", expected, "correct it"))
+            raise UsageError(what, f"--reference {spec}", expected, "correct it")
         whole += [spec] if "=" not in spec else []
     if whole and (options.expected is not None or len(whole) > 1):
         what, where = "the expected outputs are given twice", f"--reference {whole[-1]}"
-        raise UsageError(Problem(what, where, "one of them", "remove the others"))
+        raise UsageError(what, where, "one of them", "remove the others")
 
 
 def _check_inputs(options: argparse.Namespace) -> None:

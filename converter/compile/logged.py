@@ -71,12 +71,17 @@ CAUSES = (
 
 
 class SetupError(UsageError):
-    """A step cannot go on. Holds the four-part problem that the user is shown, and the last lines of a command's output."""
+    """A step cannot go on. tail: the last lines of a command's output, which are shown before the problem."""
 
-    def __init__(self, problem: Problem, tail: str = "") -> None:
-        self.problem = problem
+    tail = ""
+
+    @property
+    def problem(self) -> Problem:
+        return self.problems[0]
+
+    def with_tail(self, tail: str) -> SetupError:
         self.tail = tail
-        super().__init__(problem)
+        return self
 
 
 def say(message: str) -> None:
@@ -107,7 +112,8 @@ def run_logged(
             code = 127
     if code != 0:
         text = log.read_text(encoding="utf-8", errors="replace")
-        raise SetupError(explain_failure(what, code, text, log), "\n".join(text.splitlines()[-TAIL_LINES:]))
+        problem, tail = explain_failure(what, code, text, log), "\n".join(text.splitlines()[-TAIL_LINES:])
+        raise SetupError(problem).with_tail(tail)
     notes_of(say)(f"{what}: {time.monotonic() - start:.1f} s")
 
 

@@ -18,7 +18,6 @@ from trtsmith.converter.model.option_values import check_values, is_count, is_se
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.importers.problem import Problem
 
 _AS_IT_IS = PrecisionRequest()
 _LOOKED_INTO = Refusals()
@@ -75,7 +74,7 @@ class ConvertOptions:
         if priced and self.verify is None:
             what = "--max-cost needs the comparison, which is turned off"
             where, fix = "--max-cost, --no-verify", "remove one of the two"
-            raise UsageError(Problem(what, where, "--max-cost with a comparison", fix))
+            raise UsageError(what, where, "--max-cost with a comparison", fix)
         expected = "" if self.expected is None else named_source("--expected", self.expected)
         check_one_expectation(expected, self.references)
 

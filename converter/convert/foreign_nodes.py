@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 
 from trtsmith.converter.convert.node_problems import kind_of, new_command
+from trtsmith.converter.engine.build.build import parser_imports
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import UsageError
@@ -60,6 +61,10 @@ class ForeignPlugins:
             return self._held(node, self.creators, stock=False)
         of_tensorrt = tuple(s.creator for s in self.stock if s.creator.name == node.op_type)
         return self._held(node, of_tensorrt, stock=True) if of_tensorrt else None
+
+    def imports(self, op_type: str) -> bool:
+        """Whether the parser of the TensorRT that builds says that it imports the operator, which our table lacks."""
+        return self.target is not None and parser_imports(self.target.flavour, op_type)
 
     def missing(self, node: onnx.NodeProto, model: Path) -> Problem | None:
         """Why no plugin takes the node, where that has to do with these plugins. model: its file."""
@@ -169,7 +174,7 @@ def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
     if target.is_rtx:
         what = f"{target.title} brings no plugins that could be preferred"
         fix = "leave the flag out, or build with TensorRT (--flavour tensorrt)"
-        raise UsageError(Problem(what, "--prefer-stock", "TensorRT, which has libnvinfer_plugin", fix))
+        raise UsageError(what, "--prefer-stock", "TensorRT, which has libnvinfer_plugin", fix)
     held = {plugin.creator.name for plugin in stock_plugins(target.version[:2])}
     return replace(target, stock=frozenset(held & stock_op_types()))
 

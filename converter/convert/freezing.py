@@ -119,15 +119,15 @@ def _value(given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
     elem_type = value.type.tensor_type.elem_type
     if not value.type.HasField("tensor_type") or elem_type in (0, onnx.TensorProto.STRING):
         what = f"input {value.name!r} is not a tensor of numbers"
-        raise UsageError(Problem(what, where, "an input of numbers or booleans", "remove the flag"))
+        raise UsageError(what, where, "an input of numbers or booleans", "remove the flag")
     dtype = numpy_dtype(elem_type)
     try:
         read = np.array(json.loads(given, parse_int=_whole) if isinstance(given, str) else given)
     except (ValueError, RecursionError, OverflowError):
-        raise UsageError(Problem(f"{given!r} is not a value", where, _FORM, fix)) from None
+        raise UsageError(f"{given!r} is not a value", where, _FORM, fix) from None
     array = _in_type(read, dtype)
     if array is None:
-        raise UsageError(Problem(f"{given} is not {dtype}", where, f"values of type {dtype}", fix))
+        raise UsageError(f"{given} is not {dtype}", where, f"values of type {dtype}", fix)
     return array
 
 

@@ -123,12 +123,10 @@ def _need_pytorch(name: str) -> None:
     missing = [package for package in ("torch", "onnxscript") if find_spec(package) is None]
     if missing:
         raise UsageError(
-            Problem(
-                f"{' and '.join(missing)} cannot be imported here",
-                name,
-                "PyTorch, and onnxscript for its export to ONNX",
-                "pip install torch onnxscript",
-            )
+            f"{' and '.join(missing)} cannot be imported here",
+            name,
+            "PyTorch, and onnxscript for its export to ONNX",
+            "pip install torch onnxscript",
         )
 
 

@@ -19,17 +19,16 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction, calling, function_for
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
+from trtsmith.converter.plugin.calls import own_outputs
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
 from trtsmith.converter.plugin.creators import held_plugins
 from trtsmith.converter.plugin.host.plugin_values import EncodedField, Shape, TensorDesc, Value
-from trtsmith.converter.plugin.own_outputs import own_outputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_known
 from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.declared.declared_fields import OF_PARSER, SHAPE_INPUTS
 from trtsmith.importers.dtypes import NUMBERS
-from trtsmith.importers.problem import Problem
 
 A = onnx.AttributeProto
 
@@ -66,7 +65,7 @@ def cases_from_model(
     if not nodes:
         names = ", ".join(sorted(plugins.names)) or "none"
         what = f"no node of {path} is one of the library's plugins"
-        raise UsageError(Problem(what, f"--model {path}", f"a node of one of: {names}", "give another model"))
+        raise UsageError(what, f"--model {path}", f"a node of one of: {names}", "give another model")
     problems = [problem for _, found in nodes for problem in found.problems]
     if problems:
         raise ConversionError(problems)
@@ -153,8 +152,7 @@ def _kernel(
 
 def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Values of these names. ConversionError where onnxruntime does not run what makes them."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     have = {value.name for value in proto.graph.input} | {t.name for t in proto.graph.initializer}
     made = [name for name in names if name not in have]
     result = {name: feeds[name] for name in names if name in feeds}
@@ -168,8 +166,7 @@ def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray])
 
 def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
     """The model with inputs of these sizes, and every domain imported."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     for value in proto.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
             dim.dim_value = size
@@ -181,8 +178,7 @@ def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
 
 def _declaring(model: Model, node: onnx.NodeProto, outputs: Sequence[TensorDesc]) -> Model:
     """The model with what the plugin says of the node's outputs, where it says nothing itself."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     known = {value.name for value in (*proto.graph.value_info, *proto.graph.output)}
     for name, desc in zip(node.output, outputs, strict=False):
         if name and name not in known:

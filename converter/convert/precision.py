@@ -41,7 +41,7 @@ def examples(
 
 def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str:
     """The precision that the network got, "fp32" where it has its own."""
-    return request.precision if request.precision and report is not None and not report.own else "fp32"
+    return request.precision if request.precision and report is not None and not report.unchanged else "fp32"
 
 
 def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
@@ -110,6 +110,9 @@ def _brought(
         )
 
     first = reduce(longest if judged and accumulate == "fp32" else None, {})
+    if first.report.share is not None:
+        work.graph.become(plain)
+        return _with(work, first)
     if not judged:
         return _with(work, first)
     long = len(long_sums(work.model)) + _kept(first)

@@ -65,12 +65,10 @@ def load_report(path: Path) -> Report:
             error.strerror if isinstance(error, OSError) else None
         ) or f"{type(error).__name__}: {error}"
         raise UsageError(
-            Problem(
-                f"the file cannot be read as a report: {reason if len(reason) <= 300 else reason[:297] + '...'}",
-                str(path),
-                "what --report of check, convert or verify writes, or the manifest of an engine",
-                "correct the path, or run the command again with --report",
-            )
+            f"the file cannot be read as a report: {reason if len(reason) <= 300 else reason[:297] + '...'}",
+            str(path),
+            "what --report of check, convert or verify writes, or the manifest of an engine",
+            "correct the path, or run the command again with --report",
         ) from error
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.process.package_folders import SOURCES
-from trtsmith.importers.problem import Problem
 
 FOLDER = SOURCES / "converter" / "lib"
 
@@ -22,12 +21,10 @@ def library(name: str) -> Path:
     path = folder / f"lib{name}.so"
     if not path.is_file():
         raise UsageError(
-            Problem(
-                f"{path.name} is not there",
-                str(folder),
-                "the compiled libraries of trtsmith",
-                "install trtsmith with `pip install .`, or run `make setup` in a checkout",
-            )
+            f"{path.name} is not there",
+            str(folder),
+            "the compiled libraries of trtsmith",
+            "install trtsmith with `pip install .`, or run `make setup` in a checkout",
         )
     return path
 

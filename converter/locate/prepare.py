@@ -12,8 +12,7 @@ import numpy as np
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.plan import Plan
-from trtsmith.converter.convert.plugin_libraries import library_of_plugins
+from trtsmith.converter.convert.plan import Plan, library_of_plugins
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target
@@ -50,7 +49,6 @@ from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
-from trtsmith.importers.problem import Problem
 
 TENSORRT, KERNELS = "tensorrt", "kernels"
 KERNEL_TIMEOUT_S = 120.0
@@ -244,7 +242,7 @@ def _uses_tensorrt(asked: LocateOptions, planned: Plan) -> bool:
     """Whether engines are built. UsageError where what was asked for cannot be."""
     if asked.on == KERNELS and (not planned.plugins or asked.native):
         what = "the graph has no plugin nodes, so no kernel of ours runs in it"
-        raise UsageError(Problem(what, "--on kernels", "a model with plugin nodes", "--on tensorrt"))
+        raise UsageError(what, "--on kernels", "a model with plugin nodes", "--on tensorrt")
     if asked.on != "auto" or asked.engine is not None or not planned.plugins or asked.native:
         return asked.on != KERNELS
     try:

@@ -20,7 +20,6 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.rounding import engine_precision
-from trtsmith.importers.problem import Problem
 
 
 def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:
@@ -49,7 +48,7 @@ def check_searchable(request: PrecisionRequest, where: str) -> None:
         what = f"the graph is calibrated for {request.precision}; nodes cannot be looked for in it: its scales are not known"
         expected = "a graph in fp32, fp16 or bf16, or one with QuantizeLinear and DequantizeLinear of its own"
         fix = "convert the model without --precision, or with fp16, and look for the node there"
-        raise UsageError(Problem(what, where, expected, fix))
+        raise UsageError(what, where, expected, fix)
 
 
 def searched(
@@ -76,9 +75,7 @@ def searched(
         expected = (
             "the model that the engine was converted from, with the same inputs frozen, by this trtsmith"
         )
-        raise UsageError(
-            Problem(what, str(engine), expected, "convert the model again, and name that engine")
-        )
+        raise UsageError(what, str(engine), expected, "convert the model again, and name that engine")
     return reduced
 
 
@@ -92,7 +89,7 @@ def precision_asked(
     if asked.precision:
         what = "--precision is given together with an engine, which has its own"
         where = f"--precision {asked.precision}, {engine}"
-        raise UsageError(Problem(what, where, "one of the two", "remove --precision, or the engine"))
+        raise UsageError(what, where, "one of the two", "remove --precision, or the engine")
     request = engine_request(origin, io_types)
     check_searchable(request, str(engine))
     return request

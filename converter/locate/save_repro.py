@@ -29,7 +29,6 @@ from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.expansion import plugin_nodes
-from trtsmith.importers.problem import Problem
 
 MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README = (
     "node.onnx", "inputs.npz", "expected.npz", "actual.npz", "rewritten.onnx", "README.txt",
@@ -125,14 +124,12 @@ def check_folder(folder: Path) -> None:
         strange = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
         if strange:
             what = f"the folder holds something else: {strange[0]!r}"
-            raise UsageError(
-                Problem(what, where, "a new folder, or one of an earlier search", "name another")
-            )
+            raise UsageError(what, where, "a new folder, or one of an earlier search", "name another")
     elif folder.exists():
-        raise UsageError(Problem("there is a file of that name", where, "a folder", "name another"))
+        raise UsageError("there is a file of that name", where, "a folder", "name another")
     if not folder.parent.is_dir() or not os.access(folder.parent, os.W_OK):
         what = f"the folder {folder.parent} is not there or cannot be written"
-        raise UsageError(Problem(what, where, "a place where a folder can be made", "name another"))
+        raise UsageError(what, where, "a place where a folder can be made", "name another")
 
 
 def save_reproducer(found: Reproducer, folder: Path) -> None:
@@ -157,9 +154,7 @@ def save_reproducer(found: Reproducer, folder: Path) -> None:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         what = f"the folder cannot be written: {error.strerror}"
-        raise UsageError(
-            Problem(what, f"-o {folder}", "a folder that you may write", "name another")
-        ) from error
+        raise UsageError(what, f"-o {folder}", "a folder that you may write", "name another") from error
 
 
 def _take_place(work: Path, folder: Path) -> None:

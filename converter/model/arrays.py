@@ -13,7 +13,6 @@ import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import unfinished_file
-from trtsmith.importers.problem import Problem
 
 ArraySource = Path | Mapping[str, np.ndarray]
 """An .npz file, or the arrays themselves by name."""
@@ -87,7 +86,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None
     except OSError as error:
         what = f"the outputs cannot be written: {error.strerror or error}"
         raise UsageError(
-            Problem(what, f"{flag} {path}", "a writable file, and room for it", "name another file")
+            what, f"{flag} {path}", "a writable file, and room for it", "name another file"
         ) from error
     finally:
         if unfinished:
@@ -141,7 +140,7 @@ def _reason(error: Exception) -> str:
 
 def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
     what = f"the file cannot be read: {reason}"
-    return UsageError(Problem(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez"))
+    return UsageError(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez")
 
 
 def load_array(path: Path, flag: str) -> np.ndarray:
@@ -150,12 +149,8 @@ def load_array(path: Path, flag: str) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # as for load_arrays
         what = f"the file cannot be read: {_reason(error)}"
-        raise UsageError(
-            Problem(what, f"{flag} @{path}", "an .npy file", "write it with numpy.save")
-        ) from error
+        raise UsageError(what, f"{flag} @{path}", "an .npy file", "write it with numpy.save") from error
     if not isinstance(array, np.ndarray):
         what = "the file holds several arrays"
-        raise UsageError(
-            Problem(what, f"{flag} @{path}", "an .npy file of one array", "write it with numpy.save")
-        )
+        raise UsageError(what, f"{flag} @{path}", "an .npy file of one array", "write it with numpy.save")
     return array

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import overload
 
 from trtsmith.importers.problem import Problem
 
@@ -15,11 +16,18 @@ EXIT_DISAGREE = 3  # built, but the outputs disagree
 
 
 class TrtsmithError(Exception):
-    """Base of every error that is shown to the user without a traceback."""
+    """Base of every error that is shown to the user without a traceback: its problems, or the four parts of the only one."""
 
     exit_code = EXIT_FAILED
 
-    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+    @overload
+    def __init__(self, problems: Problem | Sequence[Problem], /) -> None: ...
+
+    @overload
+    def __init__(self, what: str, where: str, expected: str, fix: str, /) -> None: ...
+
+    def __init__(self, first: Problem | Sequence[Problem] | str, *parts: str) -> None:
+        problems = Problem(first, *parts) if isinstance(first, str) else first
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 

@@ -102,7 +102,7 @@ def _location_for(path: Path) -> str:
 def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
     expected = "a serialised onnx.ModelProto"
     if file.size == 0:
-        raise InvalidModelError(Problem("The file is empty.", where, expected, "export the model again"))
+        raise InvalidModelError("The file is empty.", where, expected, "export the model again")
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(cut_weights(file.view(), location, INLINE_LIMIT))
         return proto
@@ -111,9 +111,7 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
         was_model = file.size > 2 and file.bytes[0] == 8 and 0 < file.bytes[1] < 0x80
         if error.truncated and was_model:
             fix = "copy or download the file again"
-            raise InvalidModelError(
-                Problem(f"The model is truncated: {error}.", where, expected, fix)
-            ) from None
+            raise InvalidModelError(f"The model is truncated: {error}.", where, expected, fix) from None
         raise InvalidModelError(_foreign(file, f"{error}", where, expected)) from None
     except (DecodeError, MemoryError):
         raise InvalidModelError(_foreign(file, "protobuf cannot parse it", where, expected)) from None

@@ -74,9 +74,7 @@ def _check_target(path: Path, model: Model) -> Path:
     """
 
     def refuse(what: str, fix: str) -> UsageError:
-        return UsageError(
-            Problem(what, str(path), "a file that can be written, in a folder that exists", fix)
-        )
+        return UsageError(what, str(path), "a file that can be written, in a folder that exists", fix)
 
     another = "choose another output file"
     try:
@@ -111,7 +109,7 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as error:
         what = f"The model cannot be written: {error.strerror or error}."
         fix = "free some space, or choose another output file"
-        raise UsageError(Problem(what, str(path), "a file that can be written", fix)) from None
+        raise UsageError(what, str(path), "a file that can be written", fix) from None
 
 
 @contextmanager

@@ -12,10 +12,11 @@ import numpy as np
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.plugin.checks.checks import CreatorUnderTest
+from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
-from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
-from trtsmith.converter.plugin.host.plugin_values import Value, array_dtype, field_values
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, creator_index
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc, Value, array_dtype, field_values
 from trtsmith.importers.problem import Problem
 
 CALL = "call"
@@ -51,18 +52,16 @@ class Kernels:
     def __init__(self, worker: LibraryWorker, library: Path) -> None:
         self._worker = worker
         self._library = library
-        self._names: list[str] = []
 
     def call(self, plugin: str, call: KernelCall) -> list[np.ndarray]:
         """The outputs. ConversionError where the plugin fails or ends the child; UsageError without GPU or plugin."""
         where = f"plugin {plugin} of {self._library}"
-        if not self._names:
-            self._names = self._started()
-        if plugin not in self._names:
-            what, expected = f"the library has no plugin {plugin}", f"one of {', '.join(self._names)}"
-            raise UsageError(Problem(what, str(self._library), expected, "name the library that has it"))
+        described = self._worker.start()
+        if described["gpu"] is None:
+            raise no_gpu("run kernels on")
+        index = creator_index(described, plugin, self._library, "name the library that has it")
         try:
-            answer = self._worker.ask(self._names.index(plugin), CALL, call)
+            answer = self._worker.ask(index, CALL, call)
         except WorkerDiedError as death:
             problem = Problem(f"the plugin {death}", where, "the call to return", "run it in a debugger")
             raise ConversionError(problem) from death
@@ -70,12 +69,6 @@ class Kernels:
             self._worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
             raise ConversionError(Problem(**answer["problem"]))
         return [_read(call.folder / str(i), output) for i, output in enumerate(answer["outputs"])]
-
-    def _started(self) -> list[str]:
-        described = self._worker.start()
-        if described["gpu"] is None:
-            raise no_gpu("run kernels on")
-        return [str(creator["name"]) for creator in described["creators"]]
 
 
 class KernelsByPlugin:
@@ -115,3 +108,37 @@ def _read(path: Path, output: Mapping[str, Any]) -> np.ndarray:
     flat = np.frombuffer(path.read_bytes(), array_dtype(output["dtype"]))
     array: np.ndarray = flat.reshape(output["shape"])
     return array
+
+
+OUTPUTS = "outputs"
+
+
+def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) -> tuple[TensorDesc, ...]:
+    """Types and shapes of the outputs. ConversionError where it cannot be created, or does not say, or ends the child."""
+    where = f"plugin {case.plugin} of {library}, {case.name}"
+    fix = "correct the node's attributes and inputs, or correct the plugin"
+    with LibraryWorker(library, host, 60.0) as worker:
+        index = creator_index(worker.start(), case.plugin, library, "name the library that has it")
+        try:
+            answer = worker.ask(index, OUTPUTS, case)
+        except WorkerDiedError as death:
+            problem = Problem(f"the plugin {death}", where, "types and shapes of its outputs", fix)
+            raise ConversionError(problem) from death
+    if "problem" in answer:
+        raise ConversionError(Problem(answer["problem"], where, "types and shapes of its outputs", fix))
+    return tuple(TensorDesc(one["dtype"], tuple(one["shape"])) for one in answer["outputs"])
+
+
+def answer_outputs(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
+    """The same in the child: {"outputs": [{"dtype", "shape"}]}, or {"problem"}."""
+    try:
+        with session.create(case) as plugin:
+            types = plugin.output_types([desc.dtype for desc in case.inputs])
+            shapes = plugin.concrete_shapes([desc.shape for desc in case.inputs], case.shape_values)
+    except (PluginError, ValueError) as error:
+        return {"problem": error.problems[0].what if isinstance(error, PluginError) else str(error)}
+    return {
+        "outputs": [
+            {"dtype": dtype, "shape": list(shape)} for dtype, shape in zip(types, shapes, strict=True)
+        ]
+    }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, Value
@@ -85,14 +86,8 @@ class CheckResult:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "creator": self.creator,
-            "check": self.check,
-            "case": self.case,
-            "verdict": self.verdict.value,
-            "problem": self.problem.to_json() if self.problem else None,
-            "note": self.note,
-        }
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
 
 @dataclass(frozen=True)

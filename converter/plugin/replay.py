@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.constant_nodes import constant_value
@@ -22,7 +21,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.checks.checks_gpu import DIRECT
 from trtsmith.converter.plugin.contract import GpuCase
-from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
+from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, creator_index
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.dtypes import numpy_dtype
@@ -49,13 +48,7 @@ class Replay:
         return "the kernel is wrong"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "plugin": self.plugin,
-            "gpu": self.gpu,
-            "right": self.right,
-            "text": self.text,
-            "verdict": self.verdict,
-        }
+        return {**vars(self), "verdict": self.verdict}
 
 
 def read_case(folder: Path) -> GpuCase:
@@ -109,7 +102,9 @@ def _value(name: str, model: Model, inputs: Mapping[str, np.ndarray]) -> np.ndar
             if constant is not None:
                 return constant
             if node.op_type == "Cast":
-                return _value(node.input[0], model, inputs).astype(_target(node))
+                return _value(node.input[0], model, inputs).astype(
+                    numpy_dtype(next(a.i for a in node.attribute if a.name == "to"))
+                )
     raise KeyError(name)
 
 
@@ -121,10 +116,6 @@ def _expected(name: str, model: Model, expected: Mapping[str, np.ndarray]) -> np
         if node.op_type == "Cast" and node.input[0] == name and node.output[0] in expected:
             return expected[node.output[0]].astype(np.float64)
     raise KeyError(name)
-
-
-def _target(node: onnx.NodeProto) -> np.dtype[Any]:
-    return numpy_dtype(next(a.i for a in node.attribute if a.name == "to"))
 
 
 def _plain(value: Any) -> Any:
@@ -142,18 +133,11 @@ def replay(
     """
     with LibraryWorker(library, host, timeout_s) as worker:
         described = worker.start()
-        names = [creator["name"] for creator in described["creators"]]
-        if case.plugin not in names:
-            what = f"the library has no plugin {case.plugin}"
-            raise UsageError(
-                Problem(
-                    what, str(library), f"one of {', '.join(map(str, names))}", "give another with --library"
-                )
-            )
+        index = creator_index(described, case.plugin, library, "give another with --library")
         if described["gpu"] is None:
             return None
         try:
-            answer = worker.ask(names.index(case.plugin), DIRECT, case)
+            answer = worker.ask(index, DIRECT, case)
         except WorkerDiedError as death:
             return Replay(case.plugin, described["gpu"], False, f"the kernel {death}")
     right = answer["verdict"] == "pass"

@@ -17,7 +17,12 @@ from pathlib import Path
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, checks_of
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, ContractCase, GpuCase, LibraryReport
-from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, WorkerTimeoutError
+from trtsmith.converter.plugin.host.host_worker import (
+    LibraryWorker,
+    WorkerDiedError,
+    WorkerTimeoutError,
+    creator_index,
+)
 from trtsmith.converter.plugin.test_worker import CHECKS
 from trtsmith.importers.problem import Problem
 
@@ -66,23 +71,15 @@ def test_library(
             )
         if gpu is False:
             device = None
-        names = [str(creator["name"]) for creator in described["creators"]]
-        if only is not None and only not in names:
-            raise UsageError(
-                Problem(
-                    f"the library has no plugin {only}",
-                    str(path),
-                    f"one of {', '.join(names)}",
-                    "correct the name",
-                )
-            )
+        if only is not None:
+            creator_index(described, only, Path(path), "correct the name")
         results: list[CheckResult] = []
-        for index, creator in enumerate(described["creators"]):
-            if only not in (None, creator["name"]):
+        for index, name in enumerate(str(creator["name"]) for creator in described["creators"]):
+            if only not in (None, name):
                 continue
-            run = _CreatorRun(worker, index, str(creator["name"]), str(path))
-            mine = tuple(case for case in cases if case.plugin == creator["name"])
-            kernels = gpu_cases(str(creator["name"])) if gpu_cases and device else ()
+            run = _CreatorRun(worker, index, name, str(path))
+            mine = tuple(case for case in cases if case.plugin == name)
+            kernels = gpu_cases(name) if gpu_cases and device else ()
             for result in run.results(mine, kernels, with_gpu=device is not None):
                 results.append(result)
                 if progress:
@@ -109,10 +106,8 @@ class _CreatorRun:
         for check in CHECKS:
             for case in (cases or (None,)) if check.scope != "creator" else (None,):
                 yield self._one(check.name, case, case.name if case else "")
-        ran = set()
-        some = False
+        ran: set[str] = set()
         for kernel_case in kernels:
-            some = True
             for name in checks_of(kernel_case):
                 ran.add(name)
                 result = self._one(name, kernel_case, kernel_case.name)
@@ -123,7 +118,7 @@ class _CreatorRun:
             "there is no GPU in use"
             if not with_gpu
             else "no case is of its kind"
-            if some
+            if ran  # every case is for one check at least
             else "no case is known"
         )
         for name in GPU_CHECKS:

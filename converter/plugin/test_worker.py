@@ -13,25 +13,27 @@ from typing import Any
 
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.plugin.calls import KernelCall, run_call
+from trtsmith.converter.plugin.calls import OUTPUTS, KernelCall, answer_outputs, run_call
 from trtsmith.converter.plugin.checks.checks import (
     CREATOR_CHECKS,
+    LIBRARY_CHECKS,
     CheckFailedError,
     ContractCheck,
     CreatorUnderTest,
     NotTestableError,
 )
-from trtsmith.converter.plugin.checks.checks_fields import FIELD_CHECKS
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, kernel
 from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
-from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
-from trtsmith.converter.plugin.checks.checks_life import LIFE_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
-from trtsmith.converter.plugin.checks.checks_state import STATE_CHECKS
-from trtsmith.converter.plugin.checks.checks_threads import THREAD_CHECKS
-from trtsmith.converter.plugin.host.host import Host, PluginError, PluginLibrary
+from trtsmith.converter.plugin.checks.checks_state import (
+    FIELD_CHECKS,
+    LIFE_CHECKS,
+    STATE_CHECKS,
+    THREAD_CHECKS,
+)
+from trtsmith.converter.plugin.host.host import Host, PluginLibrary
+from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.host_worker import read_request
-from trtsmith.converter.plugin.own_outputs import OUTPUTS, answer_outputs
 
 CHECKS: tuple[ContractCheck, ...] = (
     *LIBRARY_CHECKS,
@@ -47,28 +49,21 @@ CHECKS: tuple[ContractCheck, ...] = (
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
     """The library as plain data: how it offers its creators, and what each says of itself."""
-    creators = []
-    for creator in library.creators:
-        info = creator.info
-        creators.append(
-            {
-                "kind": info.kind,
-                "kind_version": list(info.kind_version),
-                "family": info.family,
-                "name": info.name,
-                "version": info.version,
-                "namespace": info.namespace,
-                "fields": [
-                    {
-                        "name": spec.name,
-                        "type": spec.type,
-                        "length": spec.length,
-                        "default": spec.plain_default(),
-                    }
-                    for spec in creator.fields
-                ],
-            }
-        )
+    creators = [
+        {
+            "kind": creator.info.kind,
+            "kind_version": [creator.info.major, creator.info.minor],
+            "family": creator.info.family,
+            "name": creator.info.name,
+            "version": creator.info.version,
+            "namespace": creator.info.namespace,
+            "fields": [
+                {"name": one.name, "type": one.type, "length": one.length, "default": one.plain_default()}
+                for one in creator.fields
+            ],
+        }
+        for creator in library.creators
+    ]
     gpu = host.device().name if host.device_count() else None
     return {
         "path": str(library.path),
@@ -121,39 +116,30 @@ def run_check(session: CreatorUnderTest, name: str, case: Any) -> dict[str, Any]
     except NotTestableError as reason:
         return {"verdict": "not testable", "note": str(reason)}
     except CheckFailedError as failure:
-        return {"verdict": "fail", "what": failure.what, "expected": failure.expected, "fix": failure.fix}
+        return _failed(failure.what, failure.expected, failure.fix)
     except PluginError as error:
         problem = error.problems[0]
         # The part of where that the parent does not know: the call that failed.
         call = problem.where.rpartition(", ")[2] if ", " in problem.where else ""
         what = f"{problem.what} ({call})" if call else problem.what
-        return {"verdict": "fail", "what": what, "expected": problem.expected, "fix": problem.fix}
+        return _failed(what, problem.expected, problem.fix)
     except ValueError as error:
-        return {
-            "verdict": "fail",
-            "what": str(error),
-            "expected": "a case that fits the plugin",
-            "fix": "mend the case",
-        }
+        return _failed(str(error), "a case that fits the plugin", "mend the case")
     except Exception as error:  # of the check, not of the plugin: it must not end the others
-        return {
-            "verdict": "fail",
-            "what": f"the check itself broke: {type(error).__name__}: {error}",
-            "expected": "a verdict on the plugin",
-            "fix": "report this, with the library if you can",
-        }
+        what = f"the check itself broke: {type(error).__name__}: {error}"
+        return _failed(what, "a verdict on the plugin", "report this, with the library if you can")
     return {"verdict": "pass", "note": note or ""}
 
 
-class _Opened:
-    """The library that this process has loaded, and a session for each of its creators."""
-
-    def __init__(self, library: PluginLibrary) -> None:
-        self.library = library
-        self.sessions = [CreatorUnderTest(creator) for creator in library.creators]
+def _failed(what: str, expected: str, fix: str) -> dict[str, Any]:
+    return {"verdict": "fail", "what": what, "expected": expected, "fix": fix}
 
 
-_OPENED: list[_Opened] = []
+_LIBRARIES: list[PluginLibrary] = []
+"""The one that this process has loaded."""
+
+_SESSIONS: list[CreatorUnderTest] = []
+"""Of its creators."""
 
 
 def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
@@ -162,7 +148,8 @@ def load(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     files = json.loads(request)
     host = Host(files["host"] and Path(files["host"]))
     library = host.open(Path(files["library"]))
-    _OPENED.append(_Opened(library))
+    _LIBRARIES.append(library)
+    _SESSIONS.extend(map(CreatorUnderTest, library.creators))
     return describe(library, host)
 
 
@@ -170,7 +157,7 @@ def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     """One question about one creator: (its index, what is asked, the case)."""
     del events, log_path
     index, name, case = read_request(request)
-    session = _OPENED[0].sessions[index]
+    session = _SESSIONS[index]
     if isinstance(case, KernelCall):
         return run_call(session, case)
     if name == OUTPUTS:
@@ -179,8 +166,8 @@ def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 
 def unload() -> None:
-    for opened in _OPENED:
-        opened.library.close()
+    for library in _LIBRARIES:
+        library.close()
 
 
 if __name__ == "__main__":

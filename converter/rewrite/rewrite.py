@@ -194,7 +194,11 @@ def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
 def runnable(rewritten: Model) -> Model:
     """The TensorRT graph in a form that onnxruntime runs. What was left to a plugin of TensorRT is expanded as ours is."""
     expanded = expand(rewritten)
-    left = any(op_type in stock_op_types() for _, op_type in Graph(expanded).kinds())
+    native = {kind for rule in stock.FOR_ONNXRUNTIME for kind in rule.kinds}
+    left = any(
+        op_type in stock_op_types() or f"{domain}::{op_type}" in native
+        for domain, op_type in Graph(expanded).kinds()
+    )
     return reference(expanded) if left else expanded
 
 
@@ -217,7 +221,9 @@ def defined_here(model: Model) -> tuple[str, ...]:
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     kinds = Graph(model).kinds() - functions
     foreign = {kind for kind in kinds if not onnxruntime_runs(*kind)}
-    written = {name for rule in (*stock.RULES, *contrib.RULES) for name in rule.op_types}
+    written = {
+        name for rule in (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES) for name in rule.op_types
+    }
     names = {f"{d}::{n}" if d else n: (d, n) for d, n in foreign}
     return tuple(sorted(name for name, kind in names.items() if name in written or find_aliases(*kind)))
 
@@ -237,7 +243,7 @@ def lowered(model: Model) -> Model:
         rule
         if rule in stock.RULES
         else replace(rule, op_types=tuple(sorted(names.intersection(rule.op_types))))
-        for rule in (*stock.RULES, *contrib.RULES)
+        for rule in (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES)
         if names.intersection(rule.kinds)
     ]
     if rules:

@@ -11,7 +11,6 @@ from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.opdef import Value
-from trtsmith.importers.problem import Problem
 
 _TIMEOUT_S = 120.0
 
@@ -40,12 +39,10 @@ def rules_of_body(body: Body, timeout_s: float = _TIMEOUT_S) -> ShapeRules:
         )
     except ChildDied as death:
         raise UsageError(
-            Problem(
-                f"the process that runs the node's function body {death.how}",
-                body.where,
-                f"a body that runs within {timeout_s:g} s, on small inputs",
-                "write the operator by hand: trtsmith new with nothing but --domain",
-            )
+            f"the process that runs the node's function body {death.how}",
+            body.where,
+            f"a body that runs within {timeout_s:g} s, on small inputs",
+            "write the operator by hand: trtsmith new with nothing but --domain",
         ) from death
     return _rules(found)
 

@@ -12,7 +12,6 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import InputSpec, Sizes
 from trtsmith.converter.verify.input_generation.draw import draw
 from trtsmith.converter.verify.input_generation.flow import input_meanings
-from trtsmith.importers.problem import Problem
 
 SEED = 20240229
 """Of generated inputs: two runs see the same numbers."""
@@ -44,12 +43,10 @@ def generate_inputs(
             feeds[spec.name] = draw(rng, spec.dtype, shape, meanings.get(spec.name))
         except (MemoryError, ValueError, OverflowError) as error:
             raise UsageError(
-                Problem(
-                    f"input {spec.name!r} is too large to be generated: {error}",
-                    f"input {spec.name!r}, {'x'.join(map(str, shape))}",
-                    "a usual shape that fits in this machine's memory",
-                    "give a smaller usual shape with --shapes, or --no-verify",
-                )
+                f"input {spec.name!r} is too large to be generated: {error}",
+                f"input {spec.name!r}, {'x'.join(map(str, shape))}",
+                "a usual shape that fits in this machine's memory",
+                "give a smaller usual shape with --shapes, or --no-verify",
             ) from error
     told = [f"{spec.name}: {meanings[spec.name]}" for spec in specs if spec.name in meanings]
     return Generated(feeds, tuple(told))

@@ -20,7 +20,6 @@ import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import check_report, unfinished_folder, write_text
-from trtsmith.importers.problem import Problem
 
 PACKAGE = "pip install 'polygraphy>=0.53.6,<0.54' (trtsmith's extra: polygraphy)"
 ENGINE = "trtsmith-engine"
@@ -36,7 +35,7 @@ def need_polygraphy(flag: str, path: Path) -> None:
     """UsageError where Polygraphy is not installed."""
     if importlib.util.find_spec("polygraphy") is None:
         what, expected = "Polygraphy is not installed", "the package that reads and writes its JSON"
-        raise UsageError(Problem(what, f"{flag} {path}", expected, f"{PACKAGE}; or use .npz files"))
+        raise UsageError(what, f"{flag} {path}", expected, f"{PACKAGE}; or use .npz files")
 
 
 def load_inputs_json(paths: Sequence[Path], flag: str) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
@@ -72,12 +71,10 @@ def load_outputs_json(path: Path, flag: str) -> tuple[dict[str, np.ndarray], ...
     names = list(dict.fromkeys(name for name, _ in results))
     if len(names) > 1 or any(len(one) != 1 for one in items):
         raise UsageError(
-            Problem(
-                f"the file holds the outputs of several runners: {', '.join(map(repr, names))}",
-                f"{flag} {path}",
-                "the outputs of one",
-                "save them with one runner: polygraphy run MODEL --trtsmith-reference --save-outputs FILE.json",
-            )
+            f"the file holds the outputs of several runners: {', '.join(map(repr, names))}",
+            f"{flag} {path}",
+            "the outputs of one",
+            "save them with one runner: polygraphy run MODEL --trtsmith-reference --save-outputs FILE.json",
         )
     return tuple(_arrays(result, path, flag) for _, result in results)
 
@@ -94,9 +91,7 @@ def check_target(path: Path | None, others: Iterable[object], flag: str, what: s
     try:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             fix = f"name another folder, or a file: {flag} {path}.json"
-            raise UsageError(
-                Problem(f"{what} would overwrite existing files", where, "an empty or new folder", fix)
-            )
+            raise UsageError(f"{what} would overwrite existing files", where, "an empty or new folder", fix)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -196,12 +191,10 @@ def _array(value: Any) -> np.ndarray:
 
 def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
     return UsageError(
-        Problem(
-            f"the file cannot be read: {reason}",
-            f"{flag} {path}",
-            "JSON that Polygraphy wrote",
-            "write it with polygraphy run --save-inputs or --save-outputs",
-        )
+        f"the file cannot be read: {reason}",
+        f"{flag} {path}",
+        "JSON that Polygraphy wrote",
+        "write it with polygraphy run --save-inputs or --save-outputs",
     )
 
 
@@ -231,4 +224,4 @@ def _save(path: Path, flag: str, what: str, texts: Iterable[str]) -> None:
 
 def _unwritable(path: Path, flag: str, what: str, error: OSError) -> UsageError:
     said = f"{what} cannot be written: {error.strerror or error}"
-    return UsageError(Problem(said, f"{flag} {path}", "an empty or new folder", "name another folder"))
+    return UsageError(said, f"{flag} {path}", "an empty or new folder", "name another folder")

@@ -44,12 +44,10 @@ class References:
         if not set(given) <= set(names) or len(given) != len(found) or not given:
             words = ", ".join(map(repr, found)) if isinstance(found, dict) else f"{len(found)} outputs"
             raise UserFunctionError(
-                Problem(
-                    f"{self.whole.name} returned {words}",
-                    f"{FLAG} {self.whole.name}",
-                    f"the model's outputs {', '.join(map(repr, names))}: in their order, or by name",
-                    "return them so",
-                )
+                f"{self.whole.name} returned {words}",
+                f"{FLAG} {self.whole.name}",
+                f"the model's outputs {', '.join(map(repr, names))}: in their order, or by name",
+                "return them so",
             )
         return given
 
@@ -70,9 +68,7 @@ def parse_references(specs: Sequence[str]) -> References:
         op_type, found, name = spec.partition("=")
         if found and not _OP_TYPE.fullmatch(op_type):
             expected = "MODULE:FUNCTION, or OP_TYPE=MODULE:FUNCTION"
-            raise UsageError(
-                Problem(f"{op_type!r} is not an operator", f"{FLAG} {spec}", expected, "correct it")
-            )
+            raise UsageError(f"{op_type!r} is not an operator", f"{FLAG} {spec}", expected, "correct it")
         given.append((op_type if found else "", load_user_function(name if found else spec, FLAG)))
     return _references(given)
 
@@ -98,9 +94,7 @@ def _references(given: Sequence[tuple[str, UserFunction]]) -> References:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         what = f"two functions are given for {twice or 'the whole model'}"
-        raise UsageError(
-            Problem(what, FLAG, "one function for each operator, and one for the model", "remove one")
-        )
+        raise UsageError(what, FLAG, "one function for each operator, and one for the model", "remove one")
     nodes = tuple(NodeFunction(op_type, function) for op_type, function in given if op_type)
     whole = next((function for op_type, function in given if not op_type), None)
     return References(nodes, whole)
@@ -110,9 +104,7 @@ def check_one_expectation(expected: str, references: References) -> None:
     """UsageError where the outputs of the model are given twice. expected: flag and source of given ones, "" for none."""
     if expected and references.whole is not None:
         where = f"{expected}, {FLAG} {references.whole.name}"
-        raise UsageError(
-            Problem("the model's outputs are given twice", where, "one of the two", "remove one")
-        )
+        raise UsageError("the model's outputs are given twice", where, "one of the two", "remove one")
 
 
 def check_known(references: References, model: Model) -> None:

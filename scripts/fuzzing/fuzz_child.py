@@ -1,17 +1,16 @@
 """Runs commands on model after model, in one process: a child of fuzz_models.py.
 
-    python -m fuzzing.fuzz_child FOLDER MODULE:FUNCTION MIB [--calls]
+    python -m fuzzing.fuzz_child SAID MODULE:FUNCTION MIB [--calls]
 
-Jobs come on stdin and answers go to stdout, a line of JSON each: {"commands": [words]}, {"outcomes": [...], "calls": [...]}.
-The function is the command line: words in, exit code out. MIB: address space that it may use. --calls: say which calls
-of the toolkit's functions, from where, no model before made.
+A request is the words of a command, an answer what came of it. SAID: the file that stderr is. The function is the command
+line: words in, exit code out. MIB: address space that it may use. --calls: say which calls of the toolkit's functions, from
+where, no model before made.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import importlib
-import json
 import os
 import resource
 import sys
@@ -19,9 +18,12 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from harness.line_child import answer_lines
 
 MOST_SAID = 20_000
 """Characters of what a command says that are kept, from the end."""
@@ -32,37 +34,31 @@ Command = Callable[[list[str]], int]
 
 
 def main(arguments: list[str]) -> int:
-    folder, named, mib, *flags = arguments
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    said = Path(folder) / "said.txt"
-    stream = os.open(said, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-    os.dup2(stream, 1)
-    os.dup2(stream, 2)
-    faulthandler.enable()
-    module, _, function = named.partition(":")
-    command: Command = getattr(importlib.import_module(module), function)
-    calls = CallRecord()
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        job = json.loads(line)
-        outcomes = []
-        for words in job["commands"]:
-            limit_memory(0 if words[:1] == ["convert"] else int(mib))  # a child of its own loads TensorRT
-            outcomes.append(_run(command, words, said, stream, calls if "--calls" in flags else None))
-        print(json.dumps({"outcomes": outcomes, "calls": calls.taken()}), file=answers, flush=True)
+    said, named, mib, *flags = arguments
+    answer_lines(
+        lambda: partial(_run, _command(named), Path(said), int(mib), CallRecord(), "--calls" in flags)
+    )
     return 0
 
 
+def _command(named: str) -> Command:
+    faulthandler.enable()
+    module, _, function = named.partition(":")
+    command: Command = getattr(importlib.import_module(module), function)
+    return command
+
+
 def _run(
-    command: Command, words: list[str], said: Path, stream: int, calls: CallRecord | None
+    command: Command, said: Path, mib: int, calls: CallRecord, traced: bool, words: list[str]
 ) -> dict[str, Any]:
     """Exit code (None: an exception came out), what was said, seconds of the processor, largest resident memory in MiB."""
-    os.ftruncate(stream, 0)
+    limit_memory(0 if words[:1] == ["convert"] else mib)  # a child of its own loads TensorRT
+    os.truncate(said, 0)
     _reset_peak()
     began = time.process_time()
     code: int | None
     try:
-        if calls is not None:
+        if traced:
             sys.settrace(calls.trace)
         code = command(words)
     except SystemExit as ended:  # of argparse
@@ -75,7 +71,8 @@ def _run(
     sys.stdout.flush()
     sys.stderr.flush()
     text = said.read_text(encoding="utf-8", errors="replace")[-MOST_SAID:]
-    return {"code": code, "said": text, "cpu_s": time.process_time() - began, "mib": _peak_mib()}
+    spent = {"cpu_s": time.process_time() - began, "mib": _peak_mib()}
+    return {"code": code, "said": text, **spent, "calls": calls.taken()}
 
 
 def limit_memory(mib: int) -> None:

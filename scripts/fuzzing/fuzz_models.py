@@ -19,7 +19,6 @@ seconds, memory above 1 GiB, and files that are left behind.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -33,12 +32,11 @@ from fuzzing.campaign import Campaign, FuzzOptions, run_campaign  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, OUTPUT, run_trial  # noqa: E402
 from fuzzing.starting_models import ALL, starting_models  # noqa: E402
+from harness.record import script_parser  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument(
         "--seed", type=int, default=0, help="another seed, other models (default %(default)s)"
     )
@@ -71,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return replay(options.replay)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as passing:
-        starting = starting_models(tuple(options.source or ALL), options.cache or Path(passing), ROOT)
+        starting = starting_models(tuple(options.source or ALL), options.cache or Path(passing))
     print(f"{len(starting)} models to change", file=sys.stderr, flush=True)
     campaign = run_campaign(
         FuzzOptions(
@@ -109,7 +107,9 @@ def replay(models: Sequence[Path]) -> int:
 def table(campaign: Campaign) -> str:
     """What was run and what it found, most frequent first."""
     codes = ", ".join(f"{count} x {code}" for code, count in sorted(campaign.codes.items(), key=str))
-    lines = [f"{campaign.models} models, {campaign.kept} of them changed further; exit codes: {codes}"]
+    lines = [
+        f"{campaign.models} models, {len(campaign.further)} of them changed further; exit codes: {codes}"
+    ]
     for found in sorted(campaign.found.values(), key=lambda found: -found.count):
         finding = found.finding
         lines.append(

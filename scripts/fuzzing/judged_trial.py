@@ -72,19 +72,8 @@ def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
         ["rewrite", *common, "-o", OUTPUT, "--expand"],
     ]
     if convert:
-        plan = [
-            MODEL,
-            "-v",
-            "--flavour",
-            "tensorrt_rtx",
-            "--target",
-            "sm86",
-            "--timeout",
-            "100",
-            "-o",
-            "out.plan",
-        ]
-        commands.append(["convert", *plan])
+        target = "--flavour tensorrt_rtx --target sm86 --timeout 100"
+        commands.append(["convert", MODEL, "-v", *target.split(), "-o", "out.plan"])
     return commands
 
 
@@ -97,21 +86,20 @@ def run_trial(process: FuzzProcess, data: bytes, commands: Sequence[list[str]]) 
     for words in commands:
         process.clean()
         (process.work / MODEL).write_bytes(data)
-        answer = process.ask([[_in_folder(word, process) for word in words]])
+        answer = process.ask([_in_folder(word, process) for word in words])
         named = tuple(words)
         if "died" in answer:
             findings.append(FuzzFinding(_died(answer["died"]), _place(answer), named, answer["said"]))
             codes.append(None)
             process.clean()
             continue
-        outcome = answer["outcomes"][0]
-        codes.append(outcome["code"])
+        codes.append(answer["code"])
         calls += answer["calls"]
-        cpu_s, mib = max(cpu_s, outcome["cpu_s"]), max(mib, outcome["mib"])
-        findings += _judged(outcome, process.left(), named, process.limits.resident_mib)
-        unread = _UNREAD.search(outcome["said"])
+        cpu_s, mib = max(cpu_s, answer["cpu_s"]), max(mib, answer["mib"])
+        findings += _judged(answer, process.left(), named, process.limits.resident_mib)
+        unread = _UNREAD.search(answer["said"])
         if unread and runs_in_onnxruntime(data):
-            findings.append(FuzzFinding("unread", unread[0][:160], named, outcome["said"]))
+            findings.append(FuzzFinding("unread", unread[0][:160], named, answer["said"]))
     return FuzzTrial(tuple(findings), tuple(codes), tuple(calls), cpu_s, mib)
 
 
@@ -130,7 +118,8 @@ def _in_folder(word: str, process: FuzzProcess) -> str:
 
 
 def _died(how: str) -> str:
-    return "hang" if how == "hangs" else f"process {how}"
+    """The kind of finding. The last words of a process that ended by itself do not tell findings apart."""
+    return {"hangs": "hang"}.get(how, f"process {how}" if how.startswith("crashes") else "process ends")
 
 
 def _place(answer: dict[str, Any]) -> str:

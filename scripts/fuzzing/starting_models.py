@@ -35,7 +35,7 @@ class StartingModel:
     data: bytes
 
 
-def starting_models(names: tuple[str, ...], folder: Path, checkout: Path) -> list[StartingModel]:
+def starting_models(names: tuple[str, ...], folder: Path) -> list[StartingModel]:
     """The models of these sources, each text once, in an order that is always the same.
 
     folder: where they are written, and found the next time.
@@ -46,7 +46,7 @@ def starting_models(names: tuple[str, ...], folder: Path, checkout: Path) -> lis
         listed = folder / f"{name}.json"
         if not listed.is_file():
             inside.mkdir(parents=True, exist_ok=True)
-            listed.write_text(json.dumps(_written(name, inside, checkout)), encoding="utf-8")
+            listed.write_text(json.dumps(_written(name, inside)), encoding="utf-8")
         for label, file in json.loads(listed.read_text(encoding="utf-8")):
             data = (inside / file).read_bytes()
             if len(data) <= LARGEST:
@@ -54,12 +54,12 @@ def starting_models(names: tuple[str, ...], folder: Path, checkout: Path) -> lis
     return list(found.values())
 
 
-def _written(name: str, folder: Path, checkout: Path) -> list[tuple[str, str]]:
+def _written(name: str, folder: Path) -> list[tuple[str, str]]:
     if name == "documents":
         return list(_of_documents(folder))
     if name == "bombs":
         return list(_of_bombs(folder))
-    return [(model.name, model.file) for model in SOURCES[name](checkout, folder, folder)]
+    return [(model.name, model.file) for model in SOURCES[name](folder, folder)]
 
 
 def _of_bombs(folder: Path) -> Iterator[tuple[str, str]]:

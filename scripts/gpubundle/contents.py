@@ -20,7 +20,7 @@ from pathlib import Path
 
 from envsetup import ROOT
 from envsetup.native import LIBRARIES
-from gpubundle.index import BundleError
+from gpubundle.chunks import BundleError
 from gpubundle.unpack import (
     BROKEN_LIBRARY,
     LIBRARY_FOLDER,
@@ -32,7 +32,6 @@ from gpubundle.unpack import (
 from realmodels.model_download import extract
 from realmodels.model_list import PUBLISHED
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.importers.problem import Problem
 
 PYTHON = "3.12"
 WHEELS = (
@@ -132,12 +131,10 @@ def _broken_library(path: Path) -> Path:
     done = subprocess.run(command, stdout=sys.stderr, check=False)
     if done.returncode or not path.is_file():
         raise BundleError(
-            Problem(
-                "The library with a broken kernel is not built.",
-                " ".join(command),
-                "a CUDA compiler and TensorRT's headers, as for plugins_cpp",
-                "read the lines above; `make setup` finds or fetches both",
-            )
+            "The library with a broken kernel is not built.",
+            " ".join(command),
+            "a CUDA compiler and TensorRT's headers, as for plugins_cpp",
+            "read the lines above; `make setup` finds or fetches both",
         )
     return path
 
@@ -159,12 +156,10 @@ def find_wheel(wanted: str, folders: Sequence[Path], downloads: Path) -> Path:
     found = sorted(downloads.glob(f"{start}*.whl"))
     if done.returncode or not found:
         raise BundleError(
-            Problem(
-                f"pip does not get {wanted} for Python {PYTHON} on x86_64.",
-                " ".join(command),
-                "a wheel",
-                "put it into a folder and name that with --wheels",
-            )
+            f"pip does not get {wanted} for Python {PYTHON} on x86_64.",
+            " ".join(command),
+            "a wheel",
+            "put it into a folder and name that with --wheels",
         )
     return found[0]
 
@@ -187,12 +182,10 @@ def stored(wheel: Path, target: Path) -> Path:
 def _there(path: Path) -> Path:
     if not path.is_file():
         raise BundleError(
-            Problem(
-                f"{path.name} is not there.",
-                str(path.parent),
-                "the compiled libraries of this checkout",
-                "run `make setup`, or set TRTSMITH_LIBRARY_DIR",
-            )
+            f"{path.name} is not there.",
+            str(path.parent),
+            "the compiled libraries of this checkout",
+            "run `make setup`, or set TRTSMITH_LIBRARY_DIR",
         )
     return path
 
@@ -205,11 +198,9 @@ def library_folder(environment: Mapping[str, str] = os.environ) -> Path:
     built = manifest(_there(folder / LIBRARIES[0]))["cuda_architectures"]
     if MACHINE_CODE not in built:
         raise BundleError(
-            Problem(
-                f"The libraries were compiled for {built}: on the GPU others of their kernels would run.",
-                str(folder),
-                f"{MACHINE_CODE} among them",
-                "TRTSMITH_CUDA_ARCHITECTURES='86;90' make setup",
-            )
+            f"The libraries were compiled for {built}: on the GPU others of their kernels would run.",
+            str(folder),
+            f"{MACHINE_CODE} among them",
+            "TRTSMITH_CUDA_ARCHITECTURES='86;90' make setup",
         )
     return folder

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpubundle.chunks import collect, restore
-from gpubundle.index import BundleError
-from trtsmith.importers.problem import Problem
+from gpubundle.chunks import BundleError, collect, restore
 
 WHEEL_FOLDER = "wheels"
 LIBRARY_FOLDER = "lib"
@@ -36,10 +34,10 @@ def unpack(folders: Sequence[Path], target: Path) -> list[str]:
 
     Chunks may come one call at a time and more than once. A bundle that is installed already is left as it is.
     """
-    index, missing = collect(folders, target / PARTS)
+    parts, missing = collect(folders, target / PARTS)
     if missing or (target / SITE).is_dir():
         return missing
-    restore(index, target / PARTS, target)
+    restore(parts, target / PARTS, target)
     wheels = sorted((target / WHEEL_FOLDER).glob("*.whl"))
     partial = target / f"{SITE}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -92,12 +90,10 @@ def _install(wheels: Sequence[Path], site: Path) -> None:
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
         raise BundleError(
-            Problem(
-                f"pip does not install the bundle's wheels: {said}",
-                " ".join(path.name for path in wheels),
-                "the Python and platform for which the bundle was packed",
-                f"use that Python instead of {sys.version.split()[0]}, or pack a bundle for this one",
-            )
+            f"pip does not install the bundle's wheels: {said}",
+            " ".join(path.name for path in wheels),
+            "the Python and platform for which the bundle was packed",
+            f"use that Python instead of {sys.version.split()[0]}, or pack a bundle for this one",
         )
 
 

@@ -40,10 +40,16 @@ class EngineError(Exception):
 
 @dataclass(frozen=True)
 class OpenEngine:
-    """An open engine. run: arrays by name in the model's types, to outputs in the model's types. close: frees it."""
+    """An open engine, which leaving a `with` frees. run: arrays by name in the model's types, to outputs in these."""
 
     run: Callable[[Arrays], dict[str, np.ndarray]]
     close: Callable[[], None]
+
+    def __enter__(self) -> OpenEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 Opener = Callable[[Path, Mapping[str, Sizes], tuple[IoType, ...]], OpenEngine]

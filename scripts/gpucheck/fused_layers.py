@@ -24,8 +24,8 @@ from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
 from gpucheck.networks import in_form
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.save import save_model
@@ -244,13 +244,9 @@ def measure(job: str, folder: Path, opener: Opener) -> dict[str, Any]:
     reduced = in_form(rewrite(model, RTX), form, feeds)
     save_model(reduced.model, path)
     try:
-        engine = opener(
-            path, {name: Sizes((array.shape,) * 3) for name, array in feeds.items()}, reduced.io_types
-        )
-        try:
+        sizes = {name: Sizes((array.shape,) * 3) for name, array in feeds.items()}
+        with opener(path, sizes, reduced.io_types) as engine:
             found = engine.run(feeds)
-        finally:
-            engine.close()
     except EngineError as problem:
         return {"problem": f"{problem.verdict}: {problem}"}
     outputs = zip(names, wanted.items(), strict=True)

@@ -14,7 +14,7 @@ import torch
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
 from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.plugin.host.device_tensors import run_raw
+from trtsmith.converter.plugin.host.enqueue import run_raw
 from trtsmith.converter.plugin.host.host import Host
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.importers.opdef import Huge, OpDef

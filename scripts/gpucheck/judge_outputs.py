@@ -10,7 +10,6 @@ run with its values rounded other ways, as `trtsmith verify` does; the reference
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -25,14 +24,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from gpubundle.unpack import model_folder  # noqa: E402
 from gpucheck.networks import PRECISIONS, REFERENCES, conclude, judged, write_draws  # noqa: E402
 from gpucheck.record import Notes, read_notes, table, write_record  # noqa: E402
+from harness.record import script_parser  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.verify.verdict import DISAGREE  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("record", type=Path, help="of the run on the GPU")
     parser.add_argument("--bundle", type=Path, required=True, metavar="DIR", help="the unpacked bundle")
     parser.add_argument("--output", type=Path, required=True, help="the new record, of this step alone")

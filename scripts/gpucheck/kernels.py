@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -26,13 +27,16 @@ RAN = "kernels ran"
 
 
 def run_kernels(which: str, operators: Sequence[str] | None = None, references: Path | None = None) -> int:
-    """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", those with other tiles; or one of
-    FAULTS, to run one case with that fault. Results are compared for "small"; other steps do it for the others.
+    """which: "small"; "large", the sizes of the benchmarks and what else is large; "wide", those with other tiles;
+    "engines", the small ones inside engines; or one of FAULTS, to run one case with that fault. Results are compared for
+    the small ones; other steps do it for the others.
     operators: these only. references: a folder with stored results (references.py); what is not there is computed.
 
     Returns how many results were wrong, 0 for FAULTS: compute-sanitizer gives its own exit code only to a program that
     ends well.
     """
+    if which == "engines":
+        return _run_engines(operators or [op.name for op in OPS])
     host = Host()
     memory = ExactMemory(
         host.native, missing=16 if which == "overflow" else 0, skip_copies=which == "unwritten"
@@ -58,6 +62,18 @@ def run_kernels(which: str, operators: Sequence[str] | None = None, references: 
                 ran += 1
     print(f"{ran} {RAN}, {wrong} wrong", flush=True)
     return 0 if which in FAULTS else wrong
+
+
+def _run_engines(operators: Sequence[str]) -> int:
+    """The small cases inside engines."""
+    from gpucheck.plugin_engines import run_watched
+
+    with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
+        passed, failures = run_watched(operators, Path(folder))
+    for failure in failures:
+        print(failure)
+    print(f"{passed + len(failures)} {RAN}, {len(failures)} wrong")
+    return len(failures)
 
 
 def chosen(op: OpDef, which: str) -> list[Case]:

@@ -25,8 +25,8 @@ import numpy as np
 from gpucheck.engine_tables import COMPARED, FORMS
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.errors import TrtsmithError
@@ -72,24 +72,18 @@ AT_ONCE = 7
 
 
 def check(
-    folder: Path,
-    bundle: Path | None,
-    limit_s: float,
-    notes: Notes,
-    names: Sequence[str] | None = None,
-    kept: Path | None = None,
+    folder: Path, models: Path | None, limit_s: float, notes: Notes, names: Sequence[str] | None, kept: Path
 ) -> None:
-    """The step. A row for each network, form, size and output. names: the networks; default: all. kept: for the outputs."""
-    if bundle is None:
+    """The step. A row for each network, form, size and output. names: the networks; None: all. kept: for the outputs."""
+    if models is None:
         notes.failure("no models: unpack a bundle (scripts/gpu_bundle.py) and name it with --bundle")
         notes.summary("no networks on this machine")
         return
     end = time.monotonic() + limit_s
     from gpucheck.network_list import NAMES
 
-    kept = kept or folder
     kept.mkdir(parents=True, exist_ok=True)
-    options = {"bundle": str(bundle), "kept": str(kept)}
+    options = {"bundle": str(models), "kept": str(kept)}
     rows = {}
     for name, finding in run_jobs(__name__, deque(names or NAMES), AT_ONCE, limit_s, folder, end, **options):
         rows[name] = finding.found.get("rows", [])
@@ -277,15 +271,12 @@ def run_network(network: Any, references: Arrays, folder: Path, opener: Opener) 
         try:
             reduced = in_form(result, form, network.feeds(0)[0])
             save_model(reduced.model, path)
-            engine = opener(path, sizes, reduced.io_types)
-            try:
+            with opener(path, sizes, reduced.io_types) as engine:
                 for number, size in enumerate(SIZES):
                     for index, feeds in enumerate(network.feeds(number)):
                         for output, array in engine.run(feeds).items():
                             for name, part in part_of(references, size, index, output, array).items():
                                 found[f"{form}|{size}|{index}|{name}"] = part
-            finally:
-                engine.close()
         except (EngineError, TrtsmithError) as error:
             how = f"{error.verdict}: " if isinstance(error, EngineError) else ""
             found[f"{form}|{WHY}"] = np.array(how + str(error).splitlines()[0])

@@ -17,9 +17,9 @@ import onnx
 from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.record import Notes
+from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import sizes_of
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
-from onnxcoverage.jobs import RETIRE, run_jobs
 from onnxcoverage.judge import as_type, faults, ignored_input, is_changed, rewrite_case, run_onnxruntime
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -67,8 +67,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     pending = deque(f"as it is:{name}" for name in cases)
     for job, finding in run_jobs(WORKER, pending, os.cpu_count() or 1, CASE_S, folder, end):
         step, _, name = job.partition(":")
-        died, _, how = finding.died.partition(": ")
-        found = finding.found or {"verdict": died, "form": step, "reason": how}
+        found = finding.verdict(form=step)
         if step == "as it is" and found["verdict"] not in (*MATCHED, "not done"):
             rows[name] = found
             built = found["verdict"] not in (NOT_BUILT, UNCHANGED)
@@ -148,11 +147,8 @@ def judge_form(case: CoverageCase, form: Form | None, opener: Opener) -> dict[st
     inputs = {value.name for value in form.model.proto.graph.input}
     feeds = {name: np.asarray(array) for name, array in case.inputs.items() if name in inputs}
     try:
-        engine = opener(form.path, sizes_of(to_engine(feeds, form.io_types)), form.io_types)
-        try:
+        with opener(form.path, sizes_of(to_engine(feeds, form.io_types)), form.io_types) as engine:
             outputs = engine.run(feeds)
-        finally:
-            engine.close()
     except EngineError as error:
         broken = error.verdict == DOES_NOT_RUN
         return {"verdict": error.verdict, "form": form.name, "reason": str(error), RETIRE: broken}

@@ -14,8 +14,8 @@ import onnx
 from gpucheck.engines import EngineError, check_built
 from gpucheck.plugin_trials import Arrays, Trial, TrialComparison, groups, model_of, sizes_of_all, trials_of
 from gpucheck.record import Notes
+from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import GPU_TARGET, build_engine
-from onnxcoverage.jobs import RETIRE, run_jobs
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.model.errors import TrtsmithError

@@ -10,14 +10,24 @@ from pathlib import Path
 
 from gpucheck.record import Notes
 from gpucheck.references import reader
+from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
 from trtsmith.converter.plugin.checks.checks_gpu import DIRECT, GPU_CHECKS
 from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase, LibraryReport
 from trtsmith.converter.plugin.host.host import Host
 from trtsmith.converter.plugin.test import test_library
+from trtsmith.importers.opdef import OpDef
 
 AT_ONCE = max((os.cpu_count() or 1) // 3, 1)
 """Plugins that are tested side by side: for each, a child runs it and a thread here compares."""
+
+
+def check_v3(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
+    check(plugin_library(), folder, notes, [op.name for op in ops])
+
+
+def check_v2(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
+    check(plugin_library_v2(), folder, notes, [op.name for op in ops])
 
 
 def check(library: Path, references: Path, notes: Notes, operators: Sequence[str]) -> None:

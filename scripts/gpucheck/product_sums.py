@@ -21,8 +21,8 @@ from onnx.reference import ReferenceEvaluator
 from gpucheck.engines import EngineError, Opener, open_engine
 from gpucheck.metrics import relative_error
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.target import RTX
@@ -106,11 +106,8 @@ def measure(layer: Layer, flag: str, folder: Path, opener: Opener) -> dict[str, 
     right = np.asarray(found)
     rounding = relative_error(right.astype(x.dtype), right)
     try:
-        engine = opener(path, {"x": Sizes((layer.x,) * 3)}, ())
-        try:
+        with opener(path, {"x": Sizes((layer.x,) * 3)}, ()) as engine:
             error = relative_error(engine.run({"x": x})["y"], right)
-        finally:
-            engine.close()
     except EngineError as problem:
         return row | {"problem": f"{problem.verdict}: {problem}"}
     return row | {"error": error, "rounding": rounding, "problem": _problem(layer, flag, error, rounding)}

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from trtsmith.converter.plugin.host.device_tensors import run_raw
+from trtsmith.converter.plugin.host.enqueue import run_raw, written_shape
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.host_library import Native
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype, describe_arrays
-from trtsmith.converter.plugin.host.size_tensors import written_shape
 
 
 @dataclass
@@ -71,24 +70,16 @@ class ExactMemory:
         address = self.allocate(array.nbytes)
         self.missing = missing
         if array.nbytes and not self.skip_copies:
-            self.native.call(
-                "device_copy_in",
-                ctypes.c_void_p(address),
-                ctypes.c_void_p(array.ctypes.data),
-                array.nbytes,
-                where="device memory",
-            )
+            self._copy("device_copy_in", address, array.ctypes.data, array.nbytes)
         return address
 
     def _read(self, desc: TensorDesc, address: int) -> np.ndarray:
         array = np.zeros(desc.shape, array_dtype(desc.dtype))
         size = max(array.nbytes - self.missing, 0)
         if size:
-            self.native.call(
-                "device_copy_out",
-                ctypes.c_void_p(array.ctypes.data),
-                ctypes.c_void_p(address),
-                size,
-                where="device memory",
-            )
+            self._copy("device_copy_out", array.ctypes.data, address, size)
         return array
+
+    def _copy(self, function: str, target: int, source: int, size: int) -> None:
+        places = ctypes.c_void_p(target), ctypes.c_void_p(source)
+        self.native.call(function, *places, size, where="device memory")

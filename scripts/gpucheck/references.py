@@ -35,7 +35,7 @@ def reader(folder: Path) -> Reference:
     return read
 
 
-def prepare(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
+def check(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
     """Compute every reference, each dtype for itself, in as many processes as there are cores, large ones first."""
     jobs = sorted(
         (

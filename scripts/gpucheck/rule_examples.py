@@ -13,8 +13,8 @@ from gpucheck.engine_tables import MATCHED
 from gpucheck.engines import open_engine
 from gpucheck.node_tests import CASE_S, FORMS, judge_form
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.examples import example_case
-from onnxcoverage.jobs import run_jobs
 from tests.rule_examples import examples_of
 from trtsmith.converter.rewrite.rules import RULES
 
@@ -33,8 +33,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     counts: Counter[str] = Counter()
     for job, finding in run_jobs(WORKER, deque(examples), os.cpu_count() or 1, CASE_S, folder, end):
         rule, example = examples[job]
-        died, _, how = finding.died.partition(": ")
-        found = finding.found or {"verdict": died, "form": "rewritten", "reason": how}
+        found = finding.verdict(form="rewritten")
         notes.row(rule=rule.name, example=example.name, **found)
         counts[found["verdict"]] += 1
         if found["verdict"] not in MATCHED:

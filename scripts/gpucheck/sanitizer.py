@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucheck.kernels import RAN, chosen
-from gpucheck.processes import Ended, run_boxed
 from gpucheck.record import Notes
+from harness.processes import Ended, run_boxed
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
+
+SCRIPT = Path(__file__).resolve().parents[1] / "gpu_check.py"
 
 FOUND = 9
 """Exit code with which compute-sanitizer says that it found something."""
@@ -79,10 +81,10 @@ def runs_of(tool: Tool, ops: Sequence[OpDef] = OPS) -> list[WatchedRun]:
     return [WatchedRun(tool, tuple(falling[part::parts])) for part in range(min(parts, len(falling)))]
 
 
-def command(run: WatchedRun, script: Path, references: Path) -> list[str]:
+def command(run: WatchedRun, references: Path) -> list[str]:
     """Options that end the run in FOUND for any finding."""
     sanitizer = shutil.which("compute-sanitizer") or "compute-sanitizer"
-    program = [sys.executable, str(script), "--run-kernels", run.tool.cases, "--folder", str(references)]
+    program = [sys.executable, str(SCRIPT), "--run-kernels", run.tool.cases, "--folder", str(references)]
     options = [*run.tool.arguments, "--error-exitcode", str(FOUND), "--print-limit", "20"]
     return [sanitizer, *options, *program, "--operators", *run.operators]
 
@@ -115,19 +117,23 @@ def judge(tool: Tool, ended: Ended) -> str | None:
     return None
 
 
-def check(
-    script: Path,
-    references: Path,
-    limit_s: float,
-    notes: Notes,
-    ops: Sequence[OpDef],
-    tools: Sequence[Tool] = TOOLS,
+def check(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> None:
+    """The step. folder: in which the results of the cases were stored (references.py)."""
+    _run_tools(TOOLS, folder, limit_s, notes, ops)
+
+
+def check_engines(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> None:
+    """The step of the cases inside engines."""
+    _run_tools(ENGINE_TOOLS, folder, limit_s, notes, ops)
+
+
+def _run_tools(
+    tools: Sequence[Tool], folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]
 ) -> None:
-    """references: the folder in which the results of the cases were stored (references.py)."""
 
     def end(run: WatchedRun) -> Ended:
         try:
-            return run_boxed(command(run, script, references), limit_s)
+            return run_boxed(command(run, folder), limit_s)
         except OSError as error:
             return Ended(None, "", 0.0, f"compute-sanitizer could not be started: {error}")
 

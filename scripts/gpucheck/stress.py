@@ -26,8 +26,8 @@ from gpucheck.engines import check_built
 from gpucheck.plugin_engines import built
 from gpucheck.plugin_trials import Arrays, TrialComparison, groups, trials_of
 from gpucheck.record import Notes
+from harness.jobs import run_jobs
 from onnxcoverage.builder import GPU_TARGET, Sizes, build_engine
-from onnxcoverage.jobs import run_jobs
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session

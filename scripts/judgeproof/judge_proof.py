@@ -11,7 +11,6 @@ the spread at any element must not. Networks are drawn twice: those with which t
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from onnx.reference import ReferenceEvaluator
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
+from harness.record import script_parser  # noqa: E402
 from judgeproof.output_plants import OUTPUT_PLANTS  # noqa: E402
 from judgeproof.proof_networks import HELD_OUT, TUNED, UNIT, Net, build, names  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
@@ -50,9 +50,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one network in N")
     parser.add_argument("--tuned-only", action="store_true", help="leave the networks that were kept alone")
     options = parser.parse_args(argv)

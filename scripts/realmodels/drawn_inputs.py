@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 
 from realmodels.real_model import RealModel
+from trtsmith.converter.model.shapes import parse_shapes
 
 
 def write_inputs(model: RealModel, path: Path, target: Path) -> Path:
@@ -15,7 +16,7 @@ def write_inputs(model: RealModel, path: Path, target: Path) -> Path:
     proto = onnx.load(path, load_external_data=False)
     inner = {tensor.name for tensor in proto.graph.initializer} | set(model.frozen())
     generator = np.random.default_rng(0)
-    shapes = optimal_shapes(model)
+    shapes = {name: given.opt for name, given in parse_shapes(model.shapes).items()}
     arrays = {
         value.name: _drawn(model, value, shapes, generator)
         for value in proto.graph.input
@@ -23,16 +24,6 @@ def write_inputs(model: RealModel, path: Path, target: Path) -> Path:
     }
     np.savez(target, allow_pickle=False, **arrays)
     return target
-
-
-def optimal_shapes(model: RealModel) -> dict[str, tuple[int, ...]]:
-    """By input, the middle one of its --shapes."""
-    found = {}
-    for spec in model.shapes:
-        name, _, sizes = spec.rpartition("=")
-        parts = sizes.split(":")
-        found[name] = tuple(int(size) for size in parts[len(parts) // 2].split("x"))
-    return found
 
 
 def _drawn(

@@ -6,8 +6,30 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from harness.processes import run_boxed
+
 AS_IT_IS, SAVED, QUANTIZED = "as it is", "saved by onnxruntime", "quantized by onnxruntime"
 FORMS = (AS_IT_IS, SAVED, QUANTIZED)
+
+LIMIT_S = 300.0
+"""For onnxruntime to make one."""
+
+
+class NotMadeError(Exception):
+    """onnxruntime makes no such form of the network."""
+
+
+def make_form(form: str, original: Path) -> Path:
+    """The network in one of FORMS, in a file beside its own. NotMadeError with onnxruntime's last words."""
+    if form == AS_IT_IS:
+        return original
+    path = original.with_name(f"{original.stem}.{form.partition(' ')[0]}.onnx")
+    command = [sys.executable, "-m", "realmodels.model_forms", form, str(original), str(path)]
+    made = run_boxed(command, LIMIT_S, Path(__file__).resolve().parents[1])
+    if made.problem is not None or not path.exists():
+        why = (made.output.strip().splitlines() or [made.problem or "nothing was written"])[-1]
+        raise NotMadeError(f"onnxruntime cannot make it: {why}")
+    return path
 
 
 def _save(path: Path, target: Path, level: str = "ORT_ENABLE_EXTENDED") -> None:

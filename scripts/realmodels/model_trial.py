@@ -13,17 +13,14 @@ from typing import Any
 
 import onnx
 
-from gpucheck.processes import Ended, run_boxed
+from harness.processes import Ended, run_boxed
 from realmodels.drawn_inputs import write_inputs
 from realmodels.model_download import PackageMissingError
-from realmodels.model_forms import AS_IT_IS, FORMS
+from realmodels.model_forms import FORMS, NotMadeError, make_form
 from realmodels.native_outcome import native_outcome
 from realmodels.real_model import RealModel
 
 ROOT = Path(__file__).resolve().parents[2]
-
-FORM_S = 300.0
-"""For onnxruntime to make a form."""
 
 AGREES = "agrees"
 NOT_TRIED = "not tried"
@@ -92,16 +89,10 @@ def try_model(
 
 
 def _try_form(model: RealModel, form: str, original: Path, setup: TrialSetup) -> TrialResult:
-    path = original
-    if form != AS_IT_IS:
-        path = original.with_name(f"{model.name}.{form.partition(' ')[0]}.onnx")
-        command = [sys.executable, "-m", "realmodels.model_forms", form, str(original), str(path)]
-        made = run_boxed(command, FORM_S, ROOT / "scripts")
-        if made.problem is not None or not path.exists():
-            why = (made.output.strip().splitlines() or [made.problem or "nothing was written"])[-1]
-            return _result(
-                model, form, original, {"problems": [{"what": f"onnxruntime cannot make it: {why}"}]}, {}
-            )
+    try:
+        path = make_form(form, original)
+    except NotMadeError as error:
+        return _result(model, form, original, {"problems": [{"what": str(error)}]}, {})
     folder = path.with_suffix(".converted")
     folder.mkdir()
     given = _given(model, path, folder)

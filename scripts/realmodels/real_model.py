@@ -24,9 +24,12 @@ class PublicPackage:
     def title(self) -> str:
         return f"{self.name} {self.version}" + (" (npm)" if self.index == "npm" else "")
 
+    def models(self, *files: ModelFile) -> tuple[RealModel, ...]:
+        return tuple(RealModel(**vars(file), package=self) for file in files)
+
 
 @dataclass(frozen=True)
-class RealModel:
+class ModelFile:
     """A model file in a package.
 
     name:      of this table. file: in the package's archive. sha256: of the file.
@@ -39,7 +42,6 @@ class RealModel:
     """
 
     name: str
-    package: PublicPackage
     file: str
     sha256: str
     about: str
@@ -47,6 +49,13 @@ class RealModel:
     arguments: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealModel(ModelFile):
+    """The same with its package."""
+
+    package: PublicPackage
 
     def frozen(self) -> dict[str, str]:
         """Inputs that the conversion makes constants, and their values."""

@@ -12,13 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import helper, parser
+from onnx import parser
 
 import trtsmith
+from tests.converter.models import written
 from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
@@ -76,18 +78,12 @@ def _own_schemas() -> Iterator[None]:
     """Of operators that trtsmith knows, too, with an attribute that only this program has."""
     schema = onnx.defs.OpSchema
     for name in ("Gelu", "Inverse"):
-        onnx.defs.register_schema(
-            schema(
-                name,
-                "com.microsoft",
-                1,
-                doc="the program's own",
-                inputs=[schema.FormalParameter("X", "T")],
-                outputs=[schema.FormalParameter("Y", "T")],
-                type_constraints=[("T", ["tensor(float)"], "")],
-                attributes=[schema.Attribute("own", schema.AttrType.INT, "", required=True)],
-            )
-        )
+        parts: dict[str, Any] = {
+            "inputs": [schema.FormalParameter("X", "T")], "outputs": [schema.FormalParameter("Y", "T")],
+            "type_constraints": [("T", ["tensor(float)"], "")],
+            "attributes": [schema.Attribute("own", schema.AttrType.INT, "", required=True)],
+        }  # fmt: skip
+        onnx.defs.register_schema(schema(name, "com.microsoft", 1, doc="the program's own", **parts))
     yield
     for name in ("Gelu", "Inverse"):
         onnx.defs.deregister_schema(name, 1, "com.microsoft")
@@ -173,11 +169,7 @@ def test_exports_of_two_threads_put_loggers_and_filters_back() -> None:
 
 
 def unary(tmp_path: Path, opset: int) -> Path:
-    ports = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", ports[:1], ports[1:])
-    path = tmp_path / f"opset{opset}.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
-    return path
+    return written(tmp_path / "m.onnx", "(float[2] x) => (float[2] y) { y = Neg (x) }", opset=opset)
 
 
 def test_a_session_leaves_onnxruntimes_settings_alone(

@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 
@@ -43,6 +44,29 @@ def save(
 
 def load(path: Path, *arguments: Any, **options: Any) -> Model:
     return load_model(save(path, *arguments, **options))
+
+
+def written(
+    path: Path, graph: str, weights: Mapping[str, np.ndarray] | None = None, *, opset: int = 17
+) -> Path:
+    """A model of ONNX text in a file: "(float[2] x) => (float[2] y) { y = Relu (x) }", functions behind the graph.
+
+    Every domain that a node names is imported at version 1. weights: further initializers.
+    """
+    proto = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> g {graph}')
+    proto.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()
+    )
+    named = {node.domain: None for inner in all_graphs(proto.graph) for node in inner.node if node.domain}
+    proto.opset_import.extend(oh.make_opsetid(domain, 1) for domain in named)
+    onnx.save(proto, path)
+    return path
+
+
+def parsed(
+    path: Path, graph: str, weights: Mapping[str, np.ndarray] | None = None, *, opset: int = 17
+) -> Model:
+    return load_model(written(path, graph, weights, opset=opset))
 
 
 def relu(path: Path, shape: Dims = (1, 3)) -> Path:
@@ -78,15 +102,10 @@ def convolution(path: Path, channels: int = 4, rank: int = 4, **attributes: Any)
     return save(path, [node], [value(n, s) for n, s in shapes.items()], [value("y", (1, 4, 8, 8))])
 
 
-def attention(path: Path, index: int = TensorProto.INT64, dtype: int = TensorProto.FLOAT) -> Path:
+def attention(path: Path, index: int = TensorProto.INT64) -> Path:
     """mmcv's multi-scale deformable attention."""
-    names = ["value", "shapes", "starts", "locations", "weights"]
-    node = oh.make_node("MMCVMultiScaleDeformableAttention", names, ["y"], name="msda", domain="mmcv")
-    inputs = [
-        value("value", (1, 41, 2, 8), dtype),
-        value("shapes", (2, 2), index),
-        value("starts", (2,), index),
-        value("locations", (1, 5, 2, 2, 4, 2), dtype),
-        value("weights", (1, 5, 2, 2, 4), dtype),
-    ]
-    return save(path, [node], inputs, [value("y", (1, 5, 16), dtype)])
+    kind = "int64" if index == TensorProto.INT64 else "int32"
+    text = f"""(float[1, 41, 2, 8] value, {kind}[2, 2] shapes, {kind}[2] starts, float[1, 5, 2, 2, 4, 2] locations,
+        float[1, 5, 2, 2, 4] weights) => (float[1, 5, 16] y) {{
+        [msda] y = mmcv.MMCVMultiScaleDeformableAttention (value, shapes, starts, locations, weights) }}"""
+    return written(path, text)

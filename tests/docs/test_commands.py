@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import NEEDS, Block, Command, PageError, blocks_of, files_of, shows
+from tests.docs.blocks import Block, Command, PageError, blocks_of, files_of, shows
 from tests.docs.samples import write_samples
 from tests.polygraphy_registration import declared, installed, metadata_folder
 from trtsmith.converter.cli.main import main
@@ -47,9 +47,8 @@ def workplace(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     if installed() != declared():  # by an installation that is older than pyproject.toml
         path.insert(0, str(metadata_folder(tmp_path / "metadata")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
-    monkeypatch.setenv(
-        "PATH", os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-    )
+    folders = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
     return folder
 
 
@@ -73,13 +72,8 @@ def run(text: str) -> tuple[int, str]:
     words = shlex.split(text)
     ours = words[0] == "trtsmith" or (words[0] == "python" and words[1].endswith(".py") and len(words) == 2)
     if not ours or set(text) & set("|<>&;`$"):
-        done = subprocess.run(
-            ["bash", "-c", text],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        done = subprocess.run(["bash", "-c", text], text=True, **streams)
         return done.returncode, done.stdout
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
@@ -93,14 +87,6 @@ def run(text: str) -> tuple[int, str]:
 def run_file(name: str) -> int:
     runpy.run_path(name, run_name="__main__")
     return 0
-
-
-def test_guides_run_commands_and_every_need_is_used() -> None:
-    blocks = {name: blocks_of(page) for name, page in zip(NAMES, PAGES, strict=True)}
-    guides = [name for name in NAMES if name.startswith("docs/guides/")]
-    assert len(guides) >= 7
-    assert all(any(not block.need for block in blocks[name]) for name in guides)
-    assert {block.need for found in blocks.values() for block in found} - {""} == set(NEEDS)
 
 
 def page_of(tmp_path: Path, text: str) -> list[Block]:
@@ -130,17 +116,6 @@ def test_commands_outputs_codes_and_needs_are_read(tmp_path: Path) -> None:
 def test_commands_that_no_test_would_see_are_an_error(text: str, tmp_path: Path) -> None:
     with pytest.raises(PageError):
         page_of(tmp_path, text)
-
-
-def test_a_block_with_a_title_is_a_file(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text('```python title="a.py"\nx = 1\n```\n\n```python\ny = 2\n```\n')
-    assert files_of(page) == {"a.py": "x = 1\n"}
-
-
-def test_a_mark_is_for_the_next_block_alone(tmp_path: Path) -> None:
-    text = "<!-- needs: gpu -->\nwords\n```console\n$ a\n```\n"
-    assert [block.need for block in page_of(tmp_path, text)] == [""]
 
 
 @pytest.mark.parametrize(

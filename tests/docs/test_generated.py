@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import generate_docs
-from docpages import command_line, evidence, gpu_networks, messages, operators, rewriting
-from docpages.marks import DocumentError, escaped, fill
-from docpages.message_index import Message, messages_of
+import trtsmith
+from docpages import evidence, gpu_networks, operators, python_api
+from docpages.marks import DocumentError, fill
+from docpages.operator_matrix import COLUMNS, KINDS, render
+from docpages.python_api import PAGES
 from gpucheck import engine_tables
-from trtsmith.converter.rewrite.phases import known_faults
-from trtsmith.importers.opdef import Alias
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import OPS, by_name
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
 
@@ -67,149 +65,13 @@ def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) ->
         fill(text, parts)
 
 
-def test_text_is_no_markup() -> None:
-    assert escaped("2*OG*KH  <x> a_b\nc") == "2\\*OG\\*KH \\<x\\> a\\_b c"
-    assert escaped("a_b `c_d` e_f") == "a\\_b `c_d` e\\_f"
-
-
-def test_every_command_option_and_choice_is_in_the_reference() -> None:
-    text = command_line.command_line()
-    for command in ("convert", "check", "locate", "plugin test", "plugin path", "doctor"):
-        assert f"## trtsmith {command}\n" in text
-    assert "<code>--precision fp32&#124;fp16&#124;bf16&#124;int8&#124;fp8</code>" in text
-    assert "`trtsmith convert MODEL [OPTIONS]`" in text
-    assert "`trtsmith bundle ENGINE --triton DIR [OPTIONS]`" in text
-    assert "examples:" not in text and "GPU compute  the engine's kernels" in text
-
-
-def test_a_parser_becomes_a_section() -> None:
-    parser = argparse.ArgumentParser(
-        "tool do", description="Does it.", epilog="a note\nexamples:\n  tool do x"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="less")
-    parser.add_argument("file", metavar="FILE", help="what to do it to")
-    group = parser.add_argument_group("how it is done")
-    group.add_argument("--times", required=True, type=int, default=3, help="how often (%(default)s)")
-    group.add_argument("--hidden", help=argparse.SUPPRESS)
-    assert command_line.section(parser) == (
-        "## tool do\n\nDoes it.\n\n`tool do FILE --times TIMES [OPTIONS]`\n\n"
-        "| Arguments |  |\n| --- | --- |\n| `FILE` | what to do it to |\n\n"
-        "| How it is done |  |\n| --- | --- |\n| `--times TIMES` | how often (3) (required) |\n\n"
-        "```text\na note\n```"
-    )
-
-
-def test_every_operator_alias_port_and_field_is_in_the_reference() -> None:
-    sections = operators.operator_reference().split("### ")[1:]
-    assert [section.split("\n")[0] for section in sections] == [op.name for op in OPS]
-    for op, section in zip(OPS, sections, strict=True):
-        for alias in op.aliases:
-            assert f"| `{alias.op_type}` | {operators.domains(alias)} |" in section
-        named = [port.name for port in (*op.inputs, *op.outputs)] + [field.name for field in op.fields]
-        assert all(f"`{name}`" in section for name in named)
-        assert ("IPluginV2DynamicExt" in section) == ("V2" in op.interfaces)
-        assert all(dtype in section for dtype in op.tolerance)
-    short = operators.operators()
-    assert all(f"**{op.name}**" in short for op in OPS) and "`NonZero`, where TensorRT lacks it" in short
-
-
-def test_an_alias_names_its_domains_and_opsets() -> None:
-    alias = Alias("Op", ("a", ""), ("x",), "somebody")
-    assert (operators.domains(alias), operators.opsets(alias)) == ("`a`, ONNX", "")
-    assert operators.domains(replace(alias, domains=())) == "none"
-    assert operators.opsets(replace(alias, opsets=(3, None))) == "3 on"
-    assert operators.opsets(replace(alias, opsets=(3, 5))) == "3 to 5"
-
-
-def test_every_operator_has_its_pytorch_form() -> None:
-    text = operators.torch_operators()
-    for op in OPS:
-        assert (f"torch.ops.trtsmith.{op.snake_name}(" in text) is (op.torch_reference is not None)
-        assert all(f"`{name}` as `{op.name}`" in text for name in op.aten)
-
-
-def test_every_fault_and_phase_is_in_the_documents() -> None:
-    rows = rewriting.faults().splitlines()[2:]
-    assert len(rows) == len(known_faults()) > 10
-    assert any("TensorRT-RTX | 1.6.1 |" in row and "| `log-sums`: " in row for row in rows)
-    assert [line.split("`")[1] for line in rewriting.phases().splitlines()[2:]][-2:] == [
-        "byte_constants",
-        "outputs",
-    ]
-
-
-MODULE = """
-_AGAIN = "export it again"
-
-def one(node, name):
-    what = "it is late" if node.late else f"it is {node.time}"
-    if node.odd:
-        what, fix = "it is odd", "make it even"
-    elif name:
-        what, fix = f"it has {len(name)} letters", "shorten it"
-    else:
-        return None
-    return Refusal(what, f"at most {LARGEST}", fix)
-
-def two(path):
-    def refuse(what, fix=_AGAIN):
-        return Problem(what, str(path), "a sound file", fix)
-    if path.empty:
-        raise refuse("The file is empty.")
-    raise refuse(f"The file is {path.kind}: {path.size} bytes.", "name another")
-
-def three(error):
-    return Problem(str(error), "here", "nothing", "nothing")
-"""
-
-
-def test_messages_are_read_from_sources() -> None:
-    assert messages_of(MODULE) == {
-        Message("it is odd", "at most …", "make it even"),
-        Message("it has … letters", "at most …", "shorten it"),
-        Message("The file is empty.", "a sound file", "export it again"),
-        Message("The file is …: … bytes.", "a sound file", "name another"),
-    }
-
-
-def test_the_index_has_messages_of_every_stage() -> None:
-    index = messages.all_messages()
-    for said in (
-        "the axes (…) are … at run time | constant axes",
-        "input … is dynamic and has no shapes",
-        "The model file does not exist. | the path of an ONNX file | check the path",
-        "The engine's plugin library … is missing.",
-    ):
-        assert said in index
-    assert len(index.splitlines()) > 400
-    assert "`com.microsoft::Tokenizer`" in messages.outside_operators()
-    assert (
-        "`plugin not found`" in messages.builder_messages()
-        and "UNSUPPORTED_NODE" in messages.builder_messages()
-    )
-    assert "`incompatible device`" in messages.loading_messages()
-
-
-def test_figures_come_from_the_record() -> None:
-    record = evidence.read(evidence.REWRITE_RECORD)
-    record["detector"] |= {"total_seconds": 123.456, "peak_growth_over_model": 9.87}
-    text = evidence.render_rewrite(record)
-    assert "| 123.46 s |" in text
-    assert "9.87 times the model" in text
-    assert record["machine"]["cpu"] in text
-    assert not any("detector" in sentence for sentence in record["over_limits"])
-    assert all(sentence in text for sentence in record["over_limits"])
-
-
 def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = evidence.figures()
-    assert "915 build | 1,800 build, 1,798 give ONNX's outputs" in text
+    text, changed = evidence.figures(), tmp_path / "record.json"
     record = evidence.read(evidence.COVERAGE_RECORD)
     record["summary"] |= {"built_as_is": 7}
-    changed = tmp_path / "record.json"
     changed.write_text(json.dumps(record))
     monkeypatch.setattr(evidence, "COVERAGE_RECORD", changed)
-    assert evidence.figures() == text.replace("915 build", "7 build")
+    assert evidence.figures() == text.replace("915 build", "7 build") != text
 
 
 def test_registries_are_told_apart_where_they_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -231,14 +93,14 @@ def test_registries_are_told_apart_where_they_differ(monkeypatch: pytest.MonkeyP
     assert evidence.figures() != before
 
 
-def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit() -> None:
-    verdicts = ["exact", "tf32", "wrong", "not built", "shapes"]
-    tests = [{"case": f"c{i}", "op": "Add" if i else "Abs", "verdict": v} for i, v in enumerate(verdicts)]
-    assert engine_tables.node_test_rows(tests) == [
-        ("Abs", "1", "1", "0", "0", "0"),
-        ("Add", "4", "2", "1", "1", "1"),
-    ]
-    rules = [{"rule": "r", "example": str(i), "verdict": v} for i, v in enumerate(verdicts[:4])]
+VERDICTS = ["exact", "tf32", "wrong", "not built", "shapes"]
+TESTS = [{"case": f"c{i}", "op": "Add" if i else "Abs", "verdict": v} for i, v in enumerate(VERDICTS)]
+
+
+def test_engine_tables_count_every_case() -> None:
+    counted = [("Abs", "1", "1", "0", "0", "0"), ("Add", "4", "2", "1", "1", "1")]
+    assert engine_tables.node_test_rows(TESTS) == counted
+    rules = [{"rule": "r", "example": str(i), "verdict": v} for i, v in enumerate(VERDICTS[:4])]
     assert engine_tables.rule_rows(rules) == [("r", "4", "2", "1", "2")]
     graphs = [
         {"seed": 7, "verdict": "wrong", "reason": "output 'v3'", "graph": "<...>"},
@@ -246,45 +108,51 @@ def test_engine_tables_count_every_case_and_show_the_output_nearest_to_its_limit
         {"verdict": "wrong", "graphs": 1, "reason": "seed 7: a | b"},
     ]
     assert engine_tables.graph_rows(graphs) == [("agrees", "11", ""), ("wrong", "1", "seed 7: a \\| b")]
-    far = {
-        "network": "n",
-        "precision": "fp32",
-        "engine": 2e-3,
-        "framework": 5e-3,
-        "allowed": 1e-2,
-        "passed": True,
-    }
-    near = {**far, "engine": 1e-4, "framework": 6e-5, "allowed": 1.2e-4}
+
+
+FAR = {
+    "network": "n",
+    "precision": "fp32",
+    "engine": 2e-3,
+    "framework": 5e-3,
+    "allowed": 1e-2,
+    "passed": True,
+}
+LOST = {"passed": False}
+
+
+def test_the_output_nearest_to_its_limit_is_shown_and_no_failure_is_lost() -> None:
+    near = {**FAR, "engine": 1e-4, "framework": 6e-5, "allowed": 1.2e-4}
     refused = {"network": "m", "precision": "fp16", "passed": False, "reason": "not built: no importer"}
-    assert engine_tables.network_rows([far, near, refused]) == [
-        ("n", "fp32", "1.0e-04", "83%", "agrees"),
-        ("m", "fp16", "", "", "not built: no importer"),
-    ]
-    lost = engine_tables.network_rows([far, {**near, "engine": None, "passed": False}])
-    assert lost == [("n", "fp32", "infinite", "", "disagrees")]
-    assert engine_tables.network_rows([far, {**near, "passed": False}])[0][-1] == "disagrees"
-    loose = {**far, "precision": engine_tables.COMPARED[0], "passed": False}
-    assert engine_tables.network_rows([loose])[0][-1] == "disagrees"
-    assert engine_tables.networks_said([far, loose]) == "1 of 1 networks agree, in fp32"
-    before = [{**far, "precision": form} for form in ("fp16", "fp16 --allow-fp16-accumulation")]
+    loose = {**FAR, **LOST, "precision": engine_tables.COMPARED[0]}
+    before = [{**FAR, "precision": form} for form in ("fp16", "fp16 --allow-fp16-accumulation")]
+    for tests, rows in (
+        ([FAR, near, refused], [("n", "fp32", "1.0e-04", "83%", "agrees"), ("m", "fp16", "", "", "not built: no importer")]),
+        ([FAR, {**near, **LOST, "engine": None}], [("n", "fp32", "infinite", "", "disagrees")]),
+    ):  # fmt: skip
+        assert engine_tables.network_rows(tests) == rows
+    for tests in ([FAR, {**near, **LOST}], [loose]):
+        assert engine_tables.network_rows(tests)[0][-1] == "disagrees"
     forms = [row[1] for row in engine_tables.network_rows(before)]
     assert forms == ["fp16 --accumulate fp32", "fp16 --accumulate fp16"]
-    tried = {**far, "precision": "fp16 with a flag that is gone", "passed": False}
-    assert engine_tables.networks_said([far, tried]) == "1 of 1 networks agree, in fp32"
-    wrong = {**far, "network": "k", "precision": "fp16", "passed": False}
-    assert engine_tables.networks_said([far, wrong]) == "1 of 2 networks agree, in fp32, fp16"
-    record = {
-        "gpu": "G",
-        "driver": "1",
-        "packages": {"torch": "2", "tensorrt": None, "onnx": "1"},
-        "steps": {"onnx-tests": {"summary": "3 of 5", "rows": tests}},
-    }
+    gone = {**FAR, **LOST, "precision": "fp16 with a flag that is gone"}
+    for other, said in (
+        (loose, "1 of 1 networks agree, in fp32"),
+        (gone, "1 of 1 networks agree, in fp32"),
+        ({**FAR, **LOST, "network": "k", "precision": "fp16"}, "1 of 2 networks agree, in fp32, fp16"),
+    ):
+        assert engine_tables.networks_said([FAR, other]) == said
+
+
+def test_what_was_not_done_is_said_to_be_not_run() -> None:
+    packages, done = {"torch": "2", "tensorrt": None, "onnx": "1"}, {"summary": "3 of 5", "rows": TESTS}
+    record = {"gpu": "G", "driver": "1", "packages": packages, "steps": {"onnx-tests": done}}
     assert engine_tables.was_done(record, "onnx-tests") and not engine_tables.was_done(record, "networks")
     late = {"steps": {"onnx-tests": {"rows": [{"verdict": "not done"}] * 2}}}
     assert not engine_tables.was_done(late, "onnx-tests")
-    page = evidence.render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
+    page = evidence.render_engines(record, "onnx-tests")
     assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
-    assert "not run" in evidence.render_engines(record, "rules", ("rule", "e", "m", "t", "o"))
+    assert "not run" in evidence.render_engines(record, "rules")
 
 
 def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
@@ -321,3 +189,52 @@ def test_the_table_of_planted_errors() -> None:
     ]
     said = engine_tables.planted_said(rows)
     assert said.startswith("1 of 2 errors were found") and said.endswith("in 1 of 2 searches")
+
+
+def test_every_public_name_of_trtsmith_is_documented() -> None:
+    listed = python_api.pages()["docs/reference/python/results.md"]["python results"]()
+    for name in trtsmith.__all__:
+        assert name in PAGES or f"## {name}\n" in listed or name == "__version__"
+    assert set(PAGES) < set(trtsmith.__all__)
+
+
+def line(name: str, types: str, *rows: dict[str, object]) -> list[str]:
+    text = render([by_name()[name]], [{"op": name, "types": types, **row} for row in rows])
+    (found,) = [row for row in text.splitlines() if f"| {types} |" in row]
+    return [cell.strip() for cell in found.strip("|").split("|")][2:]
+
+
+def row(route: str, kind: str, cases: int, passed: int) -> dict[str, object]:
+    return {"route": route, "kind": kind, "cases": cases, "passed": passed}
+
+
+def test_cases_are_counted_by_class_and_faults_are_bold() -> None:
+    routes = list(COLUMNS)
+    ordinary, empty, nan = KINDS
+    cells = line(
+        *("MatrixInverse", "float32"),
+        *(row(routes[0], nan, 2, 2), row(routes[0], ordinary, 9, 9), row(routes[1], empty, 2, 1)),
+    )
+    assert cells[:3] == ["9 + 2", "**1 of 2**", "not run"]
+
+
+def test_what_cannot_be_tried_has_its_footnote() -> None:
+    cells = dict(zip(COLUMNS.values(), line("NonZeroPositions", "bfloat16 int64 int32"), strict=True))
+    assert cells["expansion"] == "c" and cells["contract V2"] == cells["kernel V2"] == "a"
+    assert cells["CUDA graph"] == "b" and cells["embedded"] == "not run"
+
+
+def test_every_operator_alias_port_and_field_is_in_the_reference() -> None:
+    sections = operators.operator_reference().split("### ")[1:]
+    for op, section in zip(OPS, sections, strict=True):
+        assert section.startswith(f"{op.name}\n")
+        for alias in op.aliases:
+            assert f"| `{alias.op_type}` | {operators.domains(alias)} |" in section
+        assert all(f"`{one.name}`" in section for one in (*op.inputs, *op.outputs, *op.fields))
+
+
+def test_every_operator_has_its_pytorch_form() -> None:
+    text = operators.torch_operators()
+    for op in OPS:
+        assert (f"torch.ops.trtsmith.{op.snake_name}(" in text) is (op.torch_reference is not None)
+        assert all(f"`{name}` as `{op.name}`" in text for name in op.aten)

@@ -20,7 +20,7 @@ def machine() -> Iterator[Any]:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch without CUDA")
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from onnxcoverage.jobs import RETIRE
+from harness.jobs import RETIRE
 
 
 def work(job: str, folder: Path, word: str = "") -> dict[str, Any]:

@@ -368,7 +368,7 @@ def test_an_expectation_with_other_keys_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["rules", "foreign"])
 def test_this_checkout_has_the_models_where_they_are_looked_for(source: str, tmp_path: Path) -> None:
-    subjects = list(model_sources.SOURCES[source](script.ROOT, tmp_path, tmp_path))
+    subjects = list(model_sources.SOURCES[source](tmp_path, tmp_path))
     assert len(subjects) == len({subject.name for subject in subjects}) > 50
     for subject in subjects:
         assert onnx.load(tmp_path / subject.file).graph.node

@@ -17,7 +17,6 @@ from fuzzing.judged_trial import MODEL, OUTPUT, run_trial
 from fuzzing.smaller_model import smaller_model
 from fuzzing.starting_models import EXAMPLES, StartingModel, starting_models
 
-ROOT = Path(__file__).resolve().parents[2]
 CHECK, REWRITE = ["check", MODEL], ["rewrite", MODEL, "-o", OUTPUT]
 MODELS, PARTS = 500, 10
 
@@ -40,7 +39,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FuzzProcess]:
     ("name", "kind", "place"),
     [
         ("raise", "internal error", "KeyError"),
-        ("die", "process dies: SIGSEGV", "Fatal Python error: Segmentation fault"),
+        ("die", "process crashes: SIGSEGV", "Fatal Python error: Segmentation fault"),
         ("hang", "hang", ""),
         ("leave", "left over", "half-written"),
         ("temporary", "left over", "tmp"),
@@ -93,7 +92,7 @@ def test_a_seed_names_its_models() -> None:
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> list[StartingModel]:
-    return starting_models(EXAMPLES, tmp_path_factory.mktemp("models"), ROOT)
+    return starting_models(EXAMPLES, tmp_path_factory.mktemp("models"))
 
 
 @pytest.mark.parametrize("part", range(PARTS))

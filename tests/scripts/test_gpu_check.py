@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -10,9 +12,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gpucheck import kernels, metrics, planted_step, references, sanitizer
-from gpucheck.processes import Clock, Ended, run_boxed
+import gpu_check
+from gpucheck import commands, kernels, metrics, references, sanitizer
 from gpucheck.record import Notes, StepResult, read_notes, table, write_record
+from harness.processes import Clock, Ended, run_boxed
 from tests.processes import has_ended
 from trtsmith.converter.plugin import cases as plugin_cases
 from trtsmith.converter.plugin import machine
@@ -289,8 +292,16 @@ def test_a_script_s_own_record_becomes_a_row_without_what_the_record_has_already
         "open(sys.argv[-1], 'w').write(json.dumps({'commit': 'c', 'on': 'gpu', 'planted': [{'found': True}]}))\n"
         "print('1 planted: 0 wrong')\nsys.exit(1)\n"
     )
-    monkeypatch.setattr(planted_step, "command_of", lambda bundle: [str(script)])
-    planted_step.check(None, 20.0, Notes(tmp_path / "notes"))
+    monkeypatch.setattr(commands, "planted_command", lambda bundle: [str(script)])
+    commands.check_planted(None, 20.0, Notes(tmp_path / "notes"))
     result = read_notes(tmp_path / "notes", "planted", "")
     assert result.rows == [{"found": {"on": "gpu", "planted": [{"found": True}]}}]
     assert result.summary == "1 planted: 0 wrong" and "exited with code 1" in result.failures[0]
+
+
+def test_every_step_is_there_and_asks_for_what_steps_are_given() -> None:
+    for step in gpu_check.ALL.values():
+        module, _, function = step.check.partition(":")
+        check = getattr(importlib.import_module(f"gpucheck.{module}"), function)
+        known = {"folder", "limit_s", "notes", "ops", "bundle", "models", "names", "kept"}
+        assert set(inspect.signature(check).parameters) <= known

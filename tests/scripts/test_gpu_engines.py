@@ -14,8 +14,8 @@ from onnx import helper
 from gpucheck import engines, node_tests, rule_examples
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError
 from gpucheck.record import Notes, read_notes
+from harness.jobs import RETIRE
 from onnxcoverage.cases import CoverageCase
-from onnxcoverage.jobs import RETIRE
 from tests.rule_examples import examples_of
 from tests.scripts.engine_doubles import Change, by_onnxruntime, in_workers, refuses
 from trtsmith.converter.engine.build.gpu import Gpu

@@ -11,7 +11,7 @@ import pytest
 
 from gpucheck.engines import NOT_BUILT, EngineError, OpenEngine
 from gpucheck.record import Notes, read_notes
-from onnxcoverage.jobs import Finding
+from harness.jobs import Finding
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -174,7 +174,7 @@ def test_networks_are_made_in_the_children_alone(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(network_list, "network", make)
     monkeypatch.setattr(networks, "run_jobs", jobs)
-    networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"), kept=tmp_path / "kept")
+    networks.check(tmp_path, tmp_path, 60.0, Notes(tmp_path / "notes"), None, tmp_path / "kept")
     told = read_notes(tmp_path / "notes", "networks", None)
     good, bad, part, *lost = network_list.NAMES
     assert sorted(told.failures) == sorted([f"{bad} {FORM}: far", *(f"{name}: hangs" for name in lost)])

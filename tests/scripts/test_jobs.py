@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxcoverage.jobs import RETIRE, run_jobs
+from harness.jobs import RETIRE, run_jobs
 
 pytest.importorskip("tensorrt_rtx")
 

@@ -50,7 +50,7 @@ def covered(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def test_as_a_script_it_finds_its_modules() -> None:
     script = Path(__file__).parents[2] / "scripts" / "onnx_coverage.py"
-    there = "import onnxcoverage.cases, onnxcoverage.jobs, onnxcoverage.record"
+    there = "import onnxcoverage.cases, harness.jobs, onnxcoverage.record"
     code = f"import runpy; runpy.run_path({str(script)!r}); {there}"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
     done = subprocess.run(

@@ -8,7 +8,7 @@ import pytest
 
 import plugin_vs_native as script
 from docpages.native_times import native_tables
-from onnxcoverage.jobs import Finding
+from harness.jobs import Finding
 
 FIGURES = {"median_us": 12.34, "error": 1.23e-7, "workspace": 1 << 20}
 NATIVE = {"median_us": 1234.5, "error": 1.23e-7, "device_memory": 3 << 20, "layers": 9}
@@ -44,7 +44,7 @@ def test_the_tables_show_figures_and_say_what_is_missing() -> None:
         script.row_of("MatrixInverse:small:float32", Finding(found), head),
         script.row_of("MatrixInverse:huge:float16", Finding({}, "crashes: SIGABRT"), head),
     ]
-    lines = native_tables(script.to_json(head, rows)).splitlines()
+    lines = native_tables({**head, "rows": rows}).splitlines()
     assert "| small | float32 | 12.3 | 1,234 | ×100.0 | 1.2e-07 | 1.2e-07 | 1.0 | 3.0 | 9 |" in lines
     assert "| huge | float16 | - | - | - | - | - | - | - | - |" in lines
     assert "Not measured, native: crashes: SIGABRT (huge float16)." in lines

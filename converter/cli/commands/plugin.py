@@ -17,7 +17,6 @@ from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
-from trtsmith.importers.problem import Problem
 from trtsmith.options import REFERENCE, Flag, Operators, Ranges, References, StrPath
 
 if TYPE_CHECKING:
@@ -122,7 +121,5 @@ def _cases(options: argparse.Namespace) -> ModelCases:
     for flag, given in (("--shapes", options.shapes), ("--reference", options.reference)):
         if given:
             what = f"{flag} needs a model"
-            raise UsageError(
-                Problem(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
-            )
+            raise UsageError(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
     return ModelCases(())

@@ -12,7 +12,7 @@ import numpy as np
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.description import EngineDescription, describe_bundle
+from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, describe_bundle
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.arrays import load_arrays, save_arrays

@@ -52,12 +52,10 @@ def _check_file(path: Path) -> None:
             return
     except (OSError, ValueError) as error:
         raise UsageError(
-            Problem(
-                f"the program cannot be read: {getattr(error, 'strerror', None) or error}",
-                str(path),
-                "a file that torch.export.save wrote",
-                "correct the path",
-            )
+            f"the program cannot be read: {getattr(error, 'strerror', None) or error}",
+            str(path),
+            "a file that torch.export.save wrote",
+            "correct the path",
         ) from error
 
 

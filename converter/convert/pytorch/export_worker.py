@@ -15,7 +15,6 @@ from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.loading import with_operators_of_parent
-from trtsmith.importers.problem import Problem
 
 
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
@@ -57,12 +56,10 @@ def run_known(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
         from trtsmith.converter.convert.pytorch.callable_operators import own_namespaces  # seconds, only here
     except ImportError as error:
         raise UsageError(
-            Problem(
-                f"PyTorch and its exporter cannot be imported: {error}",
-                json.loads(text)["name"],
-                "PyTorch and onnxscript, which read the program and export it",
-                "pip install 'trtsmith[torch]', or export the module to ONNX where PyTorch is, and name the .onnx file",
-            )
+            f"PyTorch and its exporter cannot be imported: {error}",
+            json.loads(text)["name"],
+            "PyTorch and onnxscript, which read the program and export it",
+            "pip install 'trtsmith[torch]', or export the module to ONNX where PyTorch is, and name the .onnx file",
         ) from error
     own_namespaces()
     return with_operators_of_parent(run)(text, events, log_path)

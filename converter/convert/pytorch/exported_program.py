@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from torch.utils._pytree import tree_map
 from trtsmith.converter.convert.pytorch.torch_problems import export_problem
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.torch_ops import quiet
 
 
@@ -46,12 +45,7 @@ def program_of(source: TorchModule) -> Program:
     kwargs = dict(source.kwargs)
     told: list[str] = []
     with _evaluating(module, told), torch.no_grad(), quiet():
-        try:
-            exported = torch.export.export(
-                module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False
-            )
-        except Exception as error:  # PyTorch's, or of the module's own code
-            raise ConversionError(export_problem(error, str(source))) from error
+        exported = _exported(module, args, kwargs, source, told)
 
     def run(*given: Any, **named: Any) -> Any:
         with _evaluating(module, []), _unchanged(module):
@@ -60,26 +54,38 @@ def program_of(source: TorchModule) -> Program:
     return Program(exported, args, kwargs, run, _parameters(module), str(source), tuple(told))
 
 
+def _exported(
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], source: TorchModule, told: list[str]
+) -> Any:
+    """torch.export's program; traced through its bytecode where running it does not do, as torch.onnx.export tries it."""
+    try:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False)
+    except Exception as error:  # PyTorch's, or of the module's own code
+        with suppress(Exception):
+            found = torch.export.export(
+                module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=True
+            )
+            told.append("torch.export takes the module with strict=True alone")
+            return found
+        raise ConversionError(export_problem(error, str(source))) from error
+
+
 def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
     """A program that is exported already: its example is its own, unless another is given."""
     if source.dynamic_shapes is not None:
         raise UsageError(
-            Problem(
-                "dynamic_shapes are given for a program that is exported already",
-                name,
-                "a torch.nn.Module, or the program without dynamic_shapes",
-                "give dynamic_shapes to torch.export.export, or convert the module itself",
-            )
+            "dynamic_shapes are given for a program that is exported already",
+            name,
+            "a torch.nn.Module, or the program without dynamic_shapes",
+            "give dynamic_shapes to torch.export.export, or convert the module itself",
         )
     own = exported.example_inputs
     if source.args is None and not own:
         raise UsageError(
-            Problem(
-                "the program has no example inputs",
-                name,
-                "example inputs: usual sizes, and what outputs are compared for, come from them",
-                "give them as `args`, or save a program that still has its example_inputs",
-            )
+            "the program has no example inputs",
+            name,
+            "example inputs: usual sizes, and what outputs are compared for, come from them",
+            "give them as `args`, or save a program that still has its example_inputs",
         )
     args, kwargs = own if source.args is None else (_arguments(source.args), dict(source.kwargs))
     signature = exported.module_call_graph[0].signature if exported.module_call_graph else None
@@ -102,35 +108,29 @@ def _arguments(args: Any) -> tuple[Any, ...]:
     """Example arguments as a tuple; a single tensor stands for itself."""
     if args is None:
         raise UsageError(
-            Problem(
-                "the module has no example inputs",
-                "args",
-                "a tuple of example arguments: torch.export traces the module with them",
-                "trtsmith.convert(module, (torch.rand(1, 3, 224, 224),), output=...)",
-            )
+            "the module has no example inputs",
+            "args",
+            "a tuple of example arguments: torch.export traces the module with them",
+            "trtsmith.convert(module, (torch.rand(1, 3, 224, 224),), output=...)",
         )
     if isinstance(args, torch.Tensor):
         return (args,)
     if not isinstance(args, (tuple, list)):
         raise UsageError(
-            Problem(
-                f"the example arguments are of the type {type(args).__name__}",
-                "args",
-                "a tuple of what the module's forward takes",
-                "write (x,) for one argument",
-            )
+            f"the example arguments are of the type {type(args).__name__}",
+            "args",
+            "a tuple of what the module's forward takes",
+            "write (x,) for one argument",
         )
     return tuple(args)
 
 
 def _no_module(given: Any) -> UsageError:
     return UsageError(
-        Problem(
-            f"an object of the type {type(given).__module__}.{type(given).__qualname__} cannot be converted",
-            "model",
-            "a torch.nn.Module or torch.export.ExportedProgram; a path, an onnx.ModelProto, or its bytes",
-            "torch.export.export a ScriptModule's source, or write a module that calls the function",
-        )
+        f"an object of the type {type(given).__module__}.{type(given).__qualname__} cannot be converted",
+        "model",
+        "a torch.nn.Module or torch.export.ExportedProgram; a path, an onnx.ModelProto, or its bytes",
+        "torch.export.export a ScriptModule's source, or write a module that calls the function",
     )
 
 

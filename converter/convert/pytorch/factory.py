@@ -31,7 +31,7 @@ def called(factory: TorchFactory) -> TorchModule:
     name, place, path = factory.name, factory.place, factory.function
     if factory.is_file and not Path(place).is_file():
         what = f"there is no file {place!r}"
-        raise UsageError(Problem(what, name, "FILE.py:function of an existing file", "correct the path"))
+        raise UsageError(what, name, "FILE.py:function of an existing file", "correct the path")
     try:
         function: Any = _of_file(Path(place).absolute()) if factory.is_file else import_module(place)
     except Exception as error:  # of the user's module
@@ -39,12 +39,10 @@ def called(factory: TorchFactory) -> TorchModule:
     for part in path.split("."):
         if not hasattr(function, part):
             raise UsageError(
-                Problem(
-                    f"the module {place!r} has no {path!r}",
-                    name,
-                    "package.module:function or FILE.py:function of an existing function",
-                    "correct the name",
-                )
+                f"the module {place!r} has no {path!r}",
+                name,
+                "package.module:function or FILE.py:function of an existing function",
+                "correct the name",
             )
         function = getattr(function, part)
     try:
@@ -71,12 +69,10 @@ def _source(given: Any, name: str) -> TorchModule:
     parts = _parts(given)
     if parts is None or not isinstance(parts["module"], (torch.nn.Module, torch.export.ExportedProgram)):
         raise UsageError(
-            Problem(
-                f"the function gives an object of the type {type(given).__name__}",
-                name,
-                _FORMS,
-                "return the module and its example arguments: return module, (torch.rand(1, 3, 224, 224),)",
-            )
+            f"the function gives an object of the type {type(given).__name__}",
+            name,
+            _FORMS,
+            "return the module and its example arguments: return module, (torch.rand(1, 3, 224, 224),)",
         )
     return TorchModule(
         parts["module"],

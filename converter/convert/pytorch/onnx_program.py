@@ -8,18 +8,20 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import torch
 from torch.utils._pytree import tree_leaves, tree_structure
+from torch.utils._sympy.value_ranges import bound_sympy
 
+from trtsmith.converter.convert.pytorch.aten_rules import RULES
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
-from trtsmith.converter.convert.pytorch.dynamic_sizes import profile_of
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import Program, computed
 from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers import torch_ops
-from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
 Translations = Mapping[Any, Callable[..., Any]]
@@ -42,12 +44,10 @@ def export_program(program: Program, folder: Path, given: Translations, progress
         raise ConversionError(problems)
     if not edges.outputs:
         raise ConversionError(
-            Problem(
-                "the module returns no tensor",
-                program.name,
-                "one tensor at least",
-                "return the tensors that the engine shall compute",
-            )
+            "the module returns no tensor",
+            program.name,
+            "one tensor at least",
+            "return the tensors that the engine shall compute",
         )
     written = _write(program, edges, table, folder / MODEL)
     shapes = {name: tuple(tensor.shape) for name, tensor in edges.inputs.items()}
@@ -80,28 +80,42 @@ def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
 
 def _write(program: Program, edges: Edges, table: Translations, path: Path) -> list[str]:
     """Writes the ONNX file; the buffers that the module writes, which are constants there."""
-    decompositions = {
-        operator: rule for operator, rule in torch_ops.decompositions().items() if operator not in table
-    }
+    rules = {**RULES, **torch_ops.decompositions()}
+    decompositions = {operator: rule for operator, rule in rules.items() if operator not in table}
     with torch.no_grad(), torch_ops.quiet():
         try:
             lowered = program.exported.run_decompositions(decompositions)
             _drop_constants(lowered)
-            torch.onnx.export(
-                lowered,
-                f=str(path),
-                dynamo=True,
-                input_names=list(edges.inputs),
-                output_names=list(edges.outputs),
-                external_data=True,
-                verbose=False,
-                optimize=True,
-                custom_translation_table=dict(table),
-            )
+            for optimize in (
+                True,
+                False,
+            ):  # its optimizer breaks some graphs, such as Clips of Deformable DETR
+                torch.onnx.export(
+                    lowered,
+                    f=str(path),
+                    dynamo=True,
+                    input_names=list(edges.inputs),
+                    output_names=list(edges.outputs),
+                    external_data=True,
+                    verbose=False,
+                    optimize=optimize,
+                    custom_translation_table=dict(table),
+                )
+                if _valid(path):
+                    break
         except Exception as error:  # whatever an exporter finds wrong
             where = places(program.exported, program.name)
             raise ConversionError(translation_problem(error, program.name, where)) from error
     return sorted(set(lowered.graph_signature.buffers_to_mutate.values()))
+
+
+def _valid(path: Path) -> bool:
+    """Whether onnx's checker finds nothing wrong; with operators that it does not know it checks the others."""
+    try:
+        onnx.checker.check_model(str(path))
+    except onnx.checker.ValidationError:
+        return False
+    return True
 
 
 def _drop_constants(exported: Any) -> None:
@@ -142,3 +156,49 @@ def array_of(tensor: Any) -> np.ndarray:
         bits, dtype = _NUMPYS_OWN[plain.dtype]
         return np.array(plain.view(bits).numpy()).view(dtype)
     return np.array(plain.numpy())
+
+
+_LARGEST = (
+    2**31 - 1
+)  # a dimension of TensorRT is an int64, and nothing reaches this: PyTorch writes "any" as larger
+
+
+def profile_of(
+    program: Any, inputs: Mapping[str, Sequence[int]], fakes: Mapping[str, Any]
+) -> tuple[dict[str, ShapeRange], dict[str, str]]:
+    """(ranges of dynamic inputs by name, dimensions without a largest size by input).
+
+    inputs: shapes of the example. fakes: the program's symbolic tensors by input. A smallest size of 0 is PyTorch's way to
+    say that nobody named one, and becomes 1.
+    """
+    profile: dict[str, ShapeRange] = {}
+    open_: dict[str, str] = {}
+    for name, shape in inputs.items():
+        bounds = [_bounds(size, program.range_constraints) for size in fakes[name].shape]
+        if all(low == high for low, high in bounds):
+            continue
+        endless = [axis for axis, (_, high) in enumerate(bounds) if high is None]
+        if endless:
+            open_[name] = ", ".join(map(str, endless))
+            continue
+        low = tuple(min(max(least, 1), size) for (least, _), size in zip(bounds, shape, strict=True))
+        high = tuple(max(most or 0, size) for (_, most), size in zip(bounds, shape, strict=True))
+        profile[name] = ShapeRange(low, tuple(shape), high)
+    return profile, open_
+
+
+def _bounds(size: Any, constraints: Mapping[Any, Any]) -> tuple[int, int | None]:
+    """(smallest, largest; None where there is no end) of one dimension."""
+    if isinstance(size, int):
+        return size, size
+    expression = size.node.expr
+    if expression.is_Integer:
+        return int(expression), int(expression)
+    found = bound_sympy(expression, dict(constraints))
+    high = _whole(found.upper)
+    return _whole(found.lower) or 0, high if high is not None and high <= _LARGEST else None
+
+
+def _whole(value: Any) -> int | None:
+    """The number; None for one that is infinite."""
+    return int(value) if value.is_Integer else None

@@ -26,7 +26,6 @@ import torch
 
 from trtsmith.converter.convert.pytorch.program_texts import ProgramTextError, checked_program
 from trtsmith.converter.model.errors import InvalidModelError
-from trtsmith.importers.problem import Problem
 
 _FORMAT, _VERSION = b"pt2", b"0"
 _MODEL, _SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -66,12 +65,10 @@ def _records(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]
     names = [member.filename for member in members]
     if "serialized_exported_program.json" in names:
         raise InvalidModelError(
-            Problem(
-                "the program is in the format of PyTorch 2.8 and before, which needs unpickling",
-                str(path),
-                "a file of torch.export.save of PyTorch 2.9 or newer",
-                "load it where you trust it, with the PyTorch that wrote it, and save it again with a newer one",
-            )
+            "the program is in the format of PyTorch 2.8 and before, which needs unpickling",
+            str(path),
+            "a file of torch.export.save of PyTorch 2.9 or newer",
+            "load it where you trust it, with the PyTorch that wrote it, and save it again with a newer one",
         )
     roots = {name.partition("/")[0] for name in names}
     records = {member.filename.partition("/")[2]: member for member in members}
@@ -204,33 +201,27 @@ def _allow(path: Path, good: bool, what: str) -> None:
 
 def _refusal(path: Path, why: str) -> InvalidModelError:
     return InvalidModelError(
-        Problem(
-            f"the program is refused: {why}",
-            str(path),
-            "a program of tensors and operators, as torch.export.save writes it; nothing in it is ever run as code",
-            "save it again with torch.export.save, or convert the module in Python with trtsmith.convert",
-        )
+        f"the program is refused: {why}",
+        str(path),
+        "a program of tensors and operators, as torch.export.save writes it; nothing in it is ever run as code",
+        "save it again with torch.export.save, or convert the module in Python with trtsmith.convert",
     )
 
 
 def _foreign(path: Path) -> InvalidModelError:
     return InvalidModelError(
-        Problem(
-            "the file is not a program of torch.export",
-            str(path),
-            "a file that torch.export.save wrote; one of torch.save or torch.jit.save holds pickles, which are never loaded",
-            "torch.export.save(torch.export.export(module, args), 'program.pt2')",
-        )
+        "the file is not a program of torch.export",
+        str(path),
+        "a file that torch.export.save wrote; one of torch.save or torch.jit.save holds pickles, which are never loaded",
+        "torch.export.save(torch.export.export(module, args), 'program.pt2')",
     )
 
 
 def _damaged(path: Path, error: Exception) -> InvalidModelError:
     said = str(error) or type(error).__name__
     return InvalidModelError(
-        Problem(
-            f"the file cannot be read as a saved program: {said if len(said) <= 300 else said[:297] + '...'}",
-            str(path),
-            "a file that torch.export.save wrote",
-            "copy or download it again, or save the program again",
-        )
+        f"the file cannot be read as a saved program: {said if len(said) <= 300 else said[:297] + '...'}",
+        str(path),
+        "a file that torch.export.save wrote",
+        "copy or download it again, or save the program again",
     )

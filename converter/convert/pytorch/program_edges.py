@@ -13,7 +13,6 @@ from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_unflat
 from trtsmith.converter.convert.pytorch.exported_program import Program
 from trtsmith.converter.engine.runtime.call_structure import Structure, structure_of
 from trtsmith.converter.model.errors import ConversionError
-from trtsmith.importers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -129,10 +128,8 @@ def _output_leaves(exported: Any, outputs: Sequence[str]) -> list[Any]:
 
 def _no_inputs(program: Program, have: int, want: int) -> ConversionError:
     return ConversionError(
-        Problem(
-            f"the program has {want} tensor inputs, and the example {have} tensors",
-            program.name,
-            "an example with exactly the tensors of the program's inputs",
-            "give the arguments with which the program was exported",
-        )
+        f"the program has {want} tensor inputs, and the example {have} tensors",
+        program.name,
+        "an example with exactly the tensors of the program's inputs",
+        "give the arguments with which the program was exported",
     )

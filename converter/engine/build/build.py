@@ -13,19 +13,22 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from trtsmith.converter.engine.build import log as build_log
 from trtsmith.converter.engine.build.build_request import GRAPH_PHASES, PARSING, BuildRequest, BuildResult
-from trtsmith.converter.engine.build.flavour import choose_flavour
+from trtsmith.converter.engine.build.flavour import choose_flavour, installed_flavours
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.model.errors import BuildRefused, ConversionError, UsageError
+from trtsmith.converter.rewrite.native_operators import asked_parser
 from trtsmith.importers.problem import Problem
 
 WORKER = "trtsmith.converter.engine.build.build_worker"
 _TARGET_WORKER = "trtsmith.converter.engine.build.target_worker"
+_PARSER_WORKER = "trtsmith.converter.engine.build.parser_worker"
 _TARGETS_S = 60.0
 """For an import of TensorRT, which takes 1 s."""
 
@@ -74,6 +77,21 @@ def check_targets(flavour: str, targets: Sequence[str]) -> None:
     name = choose_flavour(flavour, find_gpu())
     with contextlib.suppress(ChildDied):  # the build will say how
         run_child(_TARGET_WORKER, json.dumps([name, list(targets)]), name, timeout_s=_TARGETS_S)
+
+
+@cache
+def parser_imports(flavour: str, op_type: str) -> bool:
+    """Whether the installed TensorRT's ONNX parser imports an operator of that name, where our table is of another one.
+
+    False where that TensorRT is not installed, or dies.
+    """
+    installed = {found.name: found.version for found in installed_flavours()}
+    if flavour not in installed or asked_parser() == f"{flavour} {installed[flavour]}":
+        return False
+    with contextlib.suppress(ChildDied, UsageError):
+        question = json.dumps([flavour, op_type])
+        return bool(run_child(_PARSER_WORKER, question, flavour, timeout_s=_TARGETS_S)["imported"])
+    return False
 
 
 def is_of_the_model(death: ChildDied) -> bool:

@@ -114,12 +114,10 @@ def _prepare_plugins(
     if request.plugins and not flavour.imports_plugins:
         first = ".".join(map(str, FIRST_RTX_WITH_PLUGINS))
         raise UsageError(
-            Problem(
-                f"The ONNX parser of {flavour.title} cannot make plugin layers.",
-                f"node {request.plugins[0].node!r} ({request.plugins[0].name})",
-                f"TensorRT-RTX {first} or newer, or TensorRT",
-                f"pip install 'tensorrt-rtx>={first}'",
-            )
+            f"The ONNX parser of {flavour.title} cannot make plugin layers.",
+            f"node {request.plugins[0].node!r} ({request.plugins[0].name})",
+            f"TensorRT-RTX {first} or newer, or TensorRT",
+            f"pip install 'tensorrt-rtx>={first}'",
         )
     if not flavour.is_rtx:
         trt.init_libnvinfer_plugins(logger, "")  # NVIDIA's own, such as EfficientNMS_TRT
@@ -190,12 +188,10 @@ def _set_profiles(builder: Any, network: Any, config: Any, request: BuildRequest
         set_profile(profile, network, sizes)
         if config.add_optimization_profile(profile) < 0:
             raise UsageError(
-                Problem(
-                    "TensorRT refused an optimization profile.",
-                    ", ".join(f"--shapes {name}" for name in sizes),
-                    "sizes that fit the model's inputs, from smallest to largest",
-                    "correct the sizes",
-                )
+                "TensorRT refused an optimization profile.",
+                ", ".join(f"--shapes {name}" for name in sizes),
+                "sizes that fit the model's inputs, from smallest to largest",
+                "correct the sizes",
             )
 
 
@@ -234,12 +230,10 @@ def _write(path: Path, data: Any) -> int:
     except OSError as error:
         path.unlink(missing_ok=True)
         raise UsageError(
-            Problem(
-                f"The file could not be written: {error.strerror or error}.",
-                str(path.parent),
-                f"room for {len(view)} bytes",
-                "free some space, or choose another folder",
-            )
+            f"The file could not be written: {error.strerror or error}.",
+            str(path.parent),
+            f"room for {len(view)} bytes",
+            "free some space, or choose another folder",
         ) from error
     return len(view)
 

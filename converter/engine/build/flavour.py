@@ -18,7 +18,6 @@ from typing import Any
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.target import FLAVOURS, Target, version_of
-from trtsmith.importers.problem import Problem
 
 OLDEST_TENSORRT = (10, 0)
 FIRST_RTX_WITH_PLUGINS = (1, 7, 1)  # the ONNX parser of older ones has no plugin importer
@@ -134,21 +133,17 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
         return found
     if prefer == "auto":
         raise UsageError(
-            Problem(
-                "No TensorRT is installed in this Python.",
-                "the modules tensorrt and tensorrt_rtx",
-                "one of the two",
-                f"{PIP['tensorrt_rtx']}; it needs no GPU to build",
-            )
+            "No TensorRT is installed in this Python.",
+            "the modules tensorrt and tensorrt_rtx",
+            "one of the two",
+            f"{PIP['tensorrt_rtx']}; it needs no GPU to build",
         )
     others = f"; or --flavour {installed[0]}, which is installed" if installed else ""
     raise UsageError(
-        Problem(
-            f"{prefer} is not installed in this Python.",
-            f"--flavour {prefer}",
-            f"the module {prefer}",
-            PIP[prefer] + others,
-        )
+        f"{prefer} is not installed in this Python.",
+        f"--flavour {prefer}",
+        f"the module {prefer}",
+        PIP[prefer] + others,
     )
 
 
@@ -161,12 +156,10 @@ def preferred(installed: Collection[str], prefer: str, has_gpu: bool) -> str | N
 def _check_name(prefer: str) -> None:
     if prefer not in (*FLAVOURS, "auto"):
         raise UsageError(
-            Problem(
-                f"There is no TensorRT flavour {prefer!r}.",
-                f"--flavour {prefer}",
-                "auto, tensorrt or tensorrt_rtx",
-                "give one of those, or leave the flag out",
-            )
+            f"There is no TensorRT flavour {prefer!r}.",
+            f"--flavour {prefer}",
+            "auto, tensorrt or tensorrt_rtx",
+            "give one of those, or leave the flag out",
         )
 
 
@@ -196,12 +189,10 @@ def load_flavour(prefer: str = "auto") -> Flavour:
         module = importlib.import_module(name)
     except (ImportError, OSError) as error:
         raise UsageError(
-            Problem(
-                f"{name} is installed but does not load: {error}",
-                f"import {name}",
-                "its bindings and its libraries, of one version",
-                f"{PIP[name]}, or put the folder of its libraries on LD_LIBRARY_PATH",
-            )
+            f"{name} is installed but does not load: {error}",
+            f"import {name}",
+            "its bindings and its libraries, of one version",
+            f"{PIP[name]}, or put the folder of its libraries on LD_LIBRARY_PATH",
         ) from error
     return wrap_module(module, name)
 
@@ -211,13 +202,11 @@ def wrap_module(module: ModuleType, name: str) -> Flavour:
     flavour = Flavour(module, name, version_of(module.__version__))
     if not flavour.is_rtx and flavour.version < OLDEST_TENSORRT:
         raise UsageError(
-            Problem(
-                f"{flavour.title} is too old.",
-                f"import {name}",
-                "TensorRT 10 or 11, or TensorRT-RTX",
-                PIP[name]
-                + "; for an older TensorRT write the ONNX file with 'trtsmith rewrite' and build it there",
-            )
+            f"{flavour.title} is too old.",
+            f"import {name}",
+            "TensorRT 10 or 11, or TensorRT-RTX",
+            PIP[name]
+            + "; for an older TensorRT write the ONNX file with 'trtsmith rewrite' and build it there",
         )
     return flavour
 

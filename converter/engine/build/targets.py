@@ -60,12 +60,10 @@ def plan_targets(
             "'ampere plus', which can be slower than an engine built on the GPU that runs it",
         )
     raise UsageError(
-        Problem(
-            f"{flavour.title} on {gpu.target} cannot build for {', '.join(targets)}.",
-            f"--target {','.join(targets)}",
-            f"{gpu.target}, or targets from sm80 up on a GPU from sm80 up",
-            "build on the GPU that will run the engine, or use --flavour tensorrt_rtx",
-        )
+        f"{flavour.title} on {gpu.target} cannot build for {', '.join(targets)}.",
+        f"--target {','.join(targets)}",
+        f"{gpu.target}, or targets from sm80 up on a GPU from sm80 up",
+        "build on the GPU that will run the engine, or use --flavour tensorrt_rtx",
     )
 
 
@@ -95,13 +93,11 @@ def _plan_rtx(
     unknown = [target for target in asked if target not in known]
     if unknown:
         raise UsageError(
-            Problem(
-                f"{flavour.title} cannot build for {', '.join(unknown)}.",
-                f"--target {','.join(asked)}",
-                f"any of {', '.join(known)}",
-                " ".join(_where_built(target) for target in unknown)
-                + (" Leave it out here." if len(unknown) < len(asked) else ""),
-            )
+            f"{flavour.title} cannot build for {', '.join(unknown)}.",
+            f"--target {','.join(asked)}",
+            f"any of {', '.join(known)}",
+            " ".join(_where_built(target) for target in unknown)
+            + (" Leave it out here." if len(unknown) < len(asked) else ""),
         )
     if asked:
         return tuple(dict.fromkeys(asked)), ()

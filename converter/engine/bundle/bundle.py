@@ -14,7 +14,6 @@ from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import unfinished_file
-from trtsmith.importers.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -38,48 +37,40 @@ def check_output(engine: Path, model: Path | None = None, libraries: Sequence[Pa
             pass
     except OSError as error:
         what = f"the output cannot be written: {error.strerror}"
-        raise UsageError(
-            Problem(what, where, "a file name in a writable folder", "choose another with -o")
-        ) from error
+        raise UsageError(what, where, "a file name in a writable folder", "choose another with -o") from error
 
 
 def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], where: str) -> None:
     folder = engine.parent
     if engine.is_dir():
-        raise UsageError(
-            Problem("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}")
-        )
+        raise UsageError("the output is a folder", where, "a file name", f"-o {engine / 'model.plan'}")
     if folder.exists() and not folder.is_dir():
         raise UsageError(
-            Problem(
-                f"{folder} is a file, not a folder",
-                where,
-                "a file name in a folder",
-                "choose another with -o",
-            )
+            f"{folder} is a file, not a folder",
+            where,
+            "a file name in a folder",
+            "choose another with -o",
         )
     if not folder.is_dir():
         raise UsageError(
-            Problem("the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}")
+            "the output's folder does not exist", where, "an existing folder", f"mkdir -p {folder}"
         )
     if engine.exists() and not (engine.is_file() and os.access(engine, os.W_OK)):
-        raise UsageError(
-            Problem("the output cannot be written", where, "a writable file", "choose another file")
-        )
+        raise UsageError("the output cannot be written", where, "a writable file", "choose another file")
     targets: dict[str, Path] = {engine.name: engine}
     for source in (*{os.path.realpath(path): path for path in libraries}.values(), manifest_path(engine)):
         target = folder / source.name
         if targets.setdefault(source.name, source) is not source:
             what = f"two of the files to be written have the name {source.name!r}"
             fix = "name another file with -o, or rename the library"
-            raise UsageError(Problem(what, where, "different names for engine, libraries and manifest", fix))
+            raise UsageError(what, where, "different names for engine, libraries and manifest", fix)
         if target.is_dir():
             fix = "remove the folder, or choose another folder with -o"
-            raise UsageError(Problem(f"{target} is a folder", where, "a file, or nothing, of that name", fix))
+            raise UsageError(f"{target} is a folder", where, "a file, or nothing, of that name", fix)
     for target in (engine, manifest_path(engine)):
         if model is not None and target.exists() and model.exists() and os.path.samefile(target, model):
             raise UsageError(
-                Problem("the output is the model itself", where, "another file", "name another file with -o")
+                "the output is the model itself", where, "another file", "name another file with -o"
             )
 
 
@@ -122,12 +113,10 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
                 Path(source).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"the output cannot be written: {error.strerror}",
-                str(folder),
-                "room and permission",
-                "free space, or -o elsewhere",
-            )
+            f"the output cannot be written: {error.strerror}",
+            str(folder),
+            "room and permission",
+            "free space, or -o elsewhere",
         ) from error
     return Bundle(engine, tuple(targets), manifest)
 

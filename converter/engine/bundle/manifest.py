@@ -18,7 +18,6 @@ from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.importers.problem import Problem
 
 _MOST_BYTES = 64 << 20
 """Manifests have some KiB; the values of frozen inputs in them are below 1 KiB each."""
@@ -39,12 +38,10 @@ def read_manifest(engine: Path, parse: Callable[[Mapping[str, Any]], T]) -> T | 
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         said = f"{type(error).__name__}: {error}"
         raise UsageError(
-            Problem(
-                f"The engine's manifest cannot be read: {said if len(said) <= 300 else said[:297] + '...'}",
-                str(path),
-                "the manifest that `trtsmith convert` wrote with the engine",
-                "convert the model again, or move the file away and name plugin libraries with --plugins",
-            )
+            f"The engine's manifest cannot be read: {said if len(said) <= 300 else said[:297] + '...'}",
+            str(path),
+            "the manifest that `trtsmith convert` wrote with the engine",
+            "convert the model again, or move the file away and name plugin libraries with --plugins",
         ) from error
 
 

@@ -127,7 +127,8 @@ def _reduction(entry: Any) -> PrecisionSummary | None:
         for one in map(mapping, items(report["kept"]))
     )
     (reduced,) = sizes([report["reduced"]])
-    return PrecisionSummary(kept, reduced, flag(report.get("own", False)), report.get("sums") is not None)
+    own = flag(report.get("own", False)) or report.get("share") is not None
+    return PrecisionSummary(kept, reduced, own, report.get("sums") is not None)
 
 
 def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:

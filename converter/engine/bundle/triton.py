@@ -57,12 +57,10 @@ def write_model(engine: Path, options: TritonOptions) -> TritonModel:
         _write(engine, options.repository, folder, version, config)
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"the model repository cannot be written: {error.strerror or error}",
-                str(error.filename or folder),
-                "room and permission",
-                "free space, or --triton elsewhere",
-            )
+            f"the model repository cannot be written: {error.strerror or error}",
+            str(error.filename or folder),
+            "room and permission",
+            "free space, or --triton elsewhere",
         ) from error
     return TritonModel(
         folder,
@@ -79,9 +77,7 @@ def _check_engine(engine: Path, facts: Facts) -> None:
         digest = file_digest(engine)
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"the engine cannot be read: {error.strerror}", str(engine), "an engine", "correct the path"
-            )
+            f"the engine cannot be read: {error.strerror}", str(engine), "an engine", "correct the path"
         ) from error
     if digest not in facts.files.values():  # by any name: a bundle may be renamed
         problems.append(
@@ -127,27 +123,23 @@ def _check_name(options: TritonOptions) -> None:
     plain = options.name.isprintable() and not set(options.name) & set("/\\")
     if not plain or options.name in ("", ".", ".."):
         fix = "give another with --name"
-        raise UsageError(
-            Problem("the model's name is not a folder name", _where(options), "a plain name", fix)
-        )
+        raise UsageError("the model's name is not a folder name", _where(options), "a plain name", fix)
 
 
 def _check_target(options: TritonOptions, folder: Path, version: Path, config: str) -> None:
     where = _where(options)
     if options.repository.exists() and not options.repository.is_dir():
-        raise UsageError(Problem(f"{options.repository} is a file", where, "a folder", "name another"))
+        raise UsageError(f"{options.repository} is a file", where, "a folder", "name another")
     if version.exists():
         fix = f"--model-version {options.version + 1}, or remove it"
-        raise UsageError(Problem(f"{version} exists already", where, "a version that is not there", fix))
+        raise UsageError(f"{version} exists already", where, "a version that is not there", fix)
     before = folder / "config.pbtxt"
     if folder.exists() and not (before.is_file() and before.read_bytes() == config.encode()):
         raise UsageError(
-            Problem(
-                "the repository has this model with another configuration, which holds for all its versions",
-                str(before),
-                "inputs, outputs and options as this engine has them",
-                "give the engine another name with --name, or remove the old model",
-            )
+            "the repository has this model with another configuration, which holds for all its versions",
+            str(before),
+            "inputs, outputs and options as this engine has them",
+            "give the engine another name with --name, or remove the old model",
         )
 
 

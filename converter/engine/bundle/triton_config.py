@@ -25,7 +25,6 @@ from trtsmith.converter.engine.bundle.manifest import (
 )
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.importers.problem import Problem
 
 TYPES = {
     "float32": "TYPE_FP32",
@@ -93,7 +92,7 @@ def read_facts(engine: Path) -> Facts:
         path = manifest_path(engine)
         expected = "the manifest that `trtsmith convert` writes beside the engine"
         fix = "copy it from where the engine was built, or convert the model again"
-        raise UsageError(Problem("there is no manifest beside the engine", str(path), expected, fix))
+        raise UsageError("there is no manifest beside the engine", str(path), expected, fix)
     return facts
 
 
@@ -108,12 +107,10 @@ def largest_batch(facts: Facts, options: TritonOptions) -> int:
         return high
     if options.batching:
         raise UsageError(
-            Problem(
-                "requests for this engine cannot be joined to batches",
-                "--batching",
-                "a dynamic first dimension, of one range from 1 on, of every input, and of every output",
-                "convert the model with such --shapes, or leave --batching out",
-            )
+            "requests for this engine cannot be joined to batches",
+            "--batching",
+            "a dynamic first dimension, of one range from 1 on, of every input, and of every output",
+            "convert the model with such --shapes, or leave --batching out",
         )
     return 0
 

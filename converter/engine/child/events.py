@@ -8,7 +8,16 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trtsmith.converter.model.errors import (
+    EXIT_USAGE,
+    BuildRefused,
+    ConversionError,
+    InvalidModelError,
+    TrtsmithError,
+    UsageError,
+)
 from trtsmith.converter.model.progress import Steps
+from trtsmith.importers.problem import Problem
 
 
 class Events:
@@ -50,3 +59,12 @@ def tell(event: Mapping[str, Any], progress: Callable[[str], None]) -> None:
         progress.note(text)
     elif text:
         progress(text)
+
+
+def error_of(event: Mapping[str, Any]) -> TrtsmithError:
+    """What a `problems` event says."""
+    problems = [Problem(**problem) for problem in event["problems"]]
+    for kind in (InvalidModelError, BuildRefused):
+        if event.get("kind") == kind.__name__:
+            return kind(problems)
+    return UsageError(problems) if event["exit_code"] == EXIT_USAGE else ConversionError(problems)

@@ -15,6 +15,25 @@ _MEANINGS = {
 }
 
 
+class ChildDied(Exception):  # noqa: N818  it is an ending as much as an error: the caller says what it means
+    """The child ended without a result and without a problem.
+
+    how:       such as "died of SIGSEGV (...)" or "did not finish within 5 s".
+    phase:     the last step that it announced.
+    log:       all that it, TensorRT and its libraries printed.
+    timed_out: whether it was killed here because its time was up.
+    code:      its exit code, negative for a signal; None where it was killed here.
+    """
+
+    def __init__(self, how: str, phase: str, log: str, *, timed_out: bool, code: int | None = None) -> None:
+        super().__init__(f"{how} while {phase}")
+        self.how = how
+        self.phase = phase
+        self.log = log
+        self.timed_out = timed_out
+        self.code = code
+
+
 def describe_exit(returncode: int) -> str:
     """What ended a process, for a returncode of subprocess: negative for a signal."""
     if returncode >= 0:

@@ -1,12 +1,13 @@
 """Runs many calls in long-lived workers, so that each worker imports its modules once.
 
-A worker is `python -m MODULE - FD LOG REQUESTS`, in a session of its own; converter/engine/child/serve.py is its side. It
+A worker is `python -m MODULE FD LOG REQUESTS`, in a session of its own; converter/engine/child/serve.py is its side. It
 ends with this process, however that ends. One that dies or takes too long costs the request that it had, which says how
 the worker died; another worker takes its place.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import os
@@ -22,14 +23,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from trtsmith.converter.engine.child.environment import child_environment
-from trtsmith.converter.engine.child.events import tell
-from trtsmith.converter.engine.child.exits import describe_exit
-from trtsmith.converter.engine.child.process import ChildDied, Progress, error_of
-from trtsmith.converter.engine.child.serve import MANY
+from trtsmith.converter.engine.child.events import error_of, tell
+from trtsmith.converter.engine.child.exits import ChildDied, describe_exit
 from trtsmith.converter.engine.child.session import end_session, start_session
 from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.operators.sources import VARIABLE
+from trtsmith.importers.registry import packages_in_force
 
 START_S = 120.0
 """For a worker's imports and its setup."""
@@ -77,7 +78,7 @@ class _Worker:
     """One child. key: of the request that it has in hand; phase: the last step that it announced; setup: its answer."""
 
     def __init__(
-        self, module: str, environment: Mapping[str, str], folder: Path, log_path: Path, start_s: float
+        self, module: str, environment: Mapping[str, str], folder: Path, log_path: Path, start_s: float | None
     ) -> None:
         self.log_path = log_path
         self.state = _State.STARTING
@@ -96,7 +97,7 @@ class _Worker:
         try:
             with open(log_path, "ab") as log:  # all who write to it append, so that it can be emptied
                 self.process = start_session(
-                    [*_PYTHON, module, MANY, str(event_write), log_path, str(request_read)],
+                    [*_PYTHON, module, str(event_write), log_path, str(request_read)],
                     env=environment,
                     cwd=folder,
                     stdout=log,
@@ -193,7 +194,7 @@ class Pool:
     flavour:     the TensorRT that they import, which decides their environment.
     setup:       the first request of every worker, for `serve(setup=...)`; None: there is none.
     environment: variables on top of the inherited ones. paths: folders that Python looks for modules in.
-    start_s:     the time that a worker gets to be ready for its first request.
+    start_s:     the time that a worker gets to be ready for its first request; None: any.
     folder:      where its private folder is made; None: where temporary files are.
 
     A worker that dies before it is ready would do so again: no other is started then, and the requests that are left have
@@ -209,7 +210,7 @@ class Pool:
         setup: str | None = None,
         environment: Mapping[str, str] | None = None,
         paths: Sequence[Path] = (),
-        start_s: float = START_S,
+        start_s: float | None = START_S,
         folder: Path | None = None,
     ) -> None:
         self._module = module
@@ -271,7 +272,7 @@ class Pool:
         self,
         request: str,
         timeout_s: float | None = None,
-        on_progress: Progress | None = None,
+        on_progress: Callable[[str], None] | None = None,
         log_path: Path | None = None,
     ) -> Payload:
         """The payload that answers one request. log_path: gets what the worker and its libraries printed.
@@ -309,7 +310,7 @@ class Pool:
                     break
                 failure = self._failure
                 if failure is not None and not self._workers:
-                    yield pending.popleft()[0], Outcome(error=failure)
+                    yield pending.popleft()[0], Outcome(error=failure, said=getattr(failure, "log", ""))
                     continue
                 for worker in self._in(_State.IDLE)[: len(pending)]:
                     worker.key, request = pending.popleft()
@@ -399,3 +400,37 @@ class Pool:
             yield key, Outcome(error=death, said=death.log)
         elif state is not _State.IDLE:
             self._failure = death
+
+
+def child_environment(flavour: str, work: Path) -> dict[str, str]:
+    """The inherited environment, with this package importable and TensorRT-RTX's library by its plain name.
+
+    Its TRTSMITH_OPS names the operator packages that are in force here.
+
+    work: a private folder, which must outlive the child. The parser of TensorRT-RTX 1.7.1 opens
+    `libtensorrt_rtx.so` when it meets a plugin, and calls std::terminate if it finds none; the wheel has the
+    library as `libtensorrt_rtx.so.1` only.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    if specs := [package.spec for package in packages_in_force() if package.spec]:
+        environment[VARIABLE] = os.pathsep.join(specs)
+    _prepend(environment, "PYTHONPATH", PACKAGE_ROOT)
+    if flavour == "tensorrt_rtx":
+        library = _rtx_library()
+        if library is not None:
+            names = work / "lib"
+            names.mkdir()
+            (names / "libtensorrt_rtx.so").symlink_to(library)
+            _prepend(environment, "LD_LIBRARY_PATH", names)
+    return environment
+
+
+def _rtx_library() -> Path | None:
+    spec = importlib.util.find_spec("tensorrt_rtx_libs")
+    folder = None if spec is None or spec.origin is None else Path(spec.origin).parent
+    return None if folder is None else next(iter(sorted(folder.glob("libtensorrt_rtx.so.*"))), None)
+
+
+def _prepend(environment: dict[str, str], name: str, folder: Path) -> None:
+    before = environment.get(name)
+    environment[name] = f"{folder}{os.pathsep}{before}" if before else str(folder)

@@ -13,7 +13,6 @@ from typing import Any
 from trtsmith.converter.engine.runtime.loading import LoadedEngine
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import unfinished_file
-from trtsmith.importers.problem import Problem
 
 # Names that only TensorRT-RTX has; nothing here is reached with another flavour.
 RTX_ONLY = frozenset(
@@ -70,12 +69,10 @@ def open_cache(
     takeable = file.is_file() or not file.exists()  # a device or pipe must not be replaced by a file
     if not takeable or not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
         raise UsageError(
-            Problem(
-                "The runtime cache cannot be written.",
-                f"--runtime-cache {path}",
-                "a file in a folder that you may write",
-                "name another file",
-            )
+            "The runtime cache cannot be written.",
+            f"--runtime-cache {path}",
+            "a file in a folder that you may write",
+            "name another file",
         )
     engine = loaded.engine
     runtime_config = engine.create_runtime_config()

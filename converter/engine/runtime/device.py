@@ -84,12 +84,10 @@ class Device:
             major, minor = device.compute_capability
         except Exception as error:  # cuda-core has no public class for what CUDA refuses
             raise UsageError(
-                Problem(
-                    f"The GPU {index} cannot be used: {error}",
-                    f"GPU {index} of this machine",
-                    "a GPU that this process may use",
-                    "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES chooses among them",
-                )
+                f"The GPU {index} cannot be used: {error}",
+                f"GPU {index} of this machine",
+                "a GPU that this process may use",
+                "nvidia-smi lists the GPUs; CUDA_VISIBLE_DEVICES chooses among them",
             ) from error
         self.index = index
         self.compute_capability = f"{major}.{minor}"
@@ -299,11 +297,9 @@ def _import() -> tuple[Any, Any, Any]:
         del needed
     except (ImportError, AttributeError) as error:
         raise UsageError(
-            Problem(
-                f"cuda-core is not installed, or too old: {error}",
-                "running an engine",
-                "cuda-core 1.x and cuda-bindings 12.9 or 13",
-                PACKAGES,
-            )
+            f"cuda-core is not installed, or too old: {error}",
+            "running an engine",
+            "cuda-core 1.x and cuda-bindings 12.9 or 13",
+            PACKAGES,
         ) from error
     return driver, core, views

@@ -321,10 +321,8 @@ def _need_torch() -> None:
 
     if find_spec("torch") is None:
         raise UsageError(
-            Problem(
-                "PyTorch cannot be imported here",
-                "trtsmith.load",
-                "PyTorch with CUDA: the engine's inputs and outputs are its tensors",
-                "pip install torch; or trtsmith.Runner.load, which takes arrays of numpy, CuPy and others",
-            )
+            "PyTorch cannot be imported here",
+            "trtsmith.load",
+            "PyTorch with CUDA: the engine's inputs and outputs are its tensors",
+            "pip install torch; or trtsmith.Runner.load, which takes arrays of numpy, CuPy and others",
         )

@@ -43,12 +43,10 @@ def check_profile(count: int, index: int) -> None:
     """UsageError if the engine has no optimization profile of that number."""
     if not 0 <= index < count:
         raise UsageError(
-            Problem(
-                f"The engine has no optimization profile {index}.",
-                f"profile {index}",
-                f"0 to {count - 1}" if count > 1 else "0, the only one",
-                "give another number; `trtsmith run ENGINE --list` shows the profiles",
-            )
+            f"The engine has no optimization profile {index}.",
+            f"profile {index}",
+            f"0 to {count - 1}" if count > 1 else "0, the only one",
+            "give another number; `trtsmith run ENGINE --list` shows the profiles",
         )
 
 

@@ -16,7 +16,6 @@ from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.model.arrays import as_declared
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType, to_engine
-from trtsmith.importers.problem import Problem
 
 _CPU = 1  # kDLCPU of dlpack.h
 
@@ -101,21 +100,17 @@ class Input:
         self._check(array.dtype, array.shape, dtype)
         if not array.contiguous:
             raise UsageError(
-                Problem(
-                    f"The array of the input {self.name!r} is not contiguous: its elements do not follow each other.",
-                    f"input {self.name!r}",
-                    "elements in C order without gaps: trtsmith never copies them silently",
-                    "tensor.contiguous() of PyTorch, cupy.ascontiguousarray",
-                )
+                f"The array of the input {self.name!r} is not contiguous: its elements do not follow each other.",
+                f"input {self.name!r}",
+                "elements in C order without gaps: trtsmith never copies them silently",
+                "tensor.contiguous() of PyTorch, cupy.ascontiguousarray",
             )
         if array.on_device and array.device_index not in (-1, self._device.index):
             raise UsageError(
-                Problem(
-                    f"The array of the input {self.name!r} is on the GPU {array.device_index}.",
-                    f"input {self.name!r}",
-                    f"the GPU {self._device.index}, on which the engine is",
-                    "copy the array there, or open the engine with device=" + str(array.device_index),
-                )
+                f"The array of the input {self.name!r} is on the GPU {array.device_index}.",
+                f"input {self.name!r}",
+                f"the GPU {self._device.index}, on which the engine is",
+                "copy the array there, or open the engine with device=" + str(array.device_index),
             )
         size = int(np.prod(array.shape, dtype=np.int64)) * np.dtype(self.spec.dtype).itemsize
         self.source, self.fingerprint = value, None
@@ -177,12 +172,10 @@ def import_or_refuse(name: str, device: Device, value: object, stream: Stream | 
         return import_array(device, value, stream)
     except TypeError as error:
         raise UsageError(
-            Problem(
-                f"The value of the input {name!r} cannot be used: {error}",
-                f"input {name!r}",
-                "an array of numpy, PyTorch, CuPy, or any with DLPack or __cuda_array_interface__",
-                "detach a tensor that requires a gradient, and give a dense one",
-            )
+            f"The value of the input {name!r} cannot be used: {error}",
+            f"input {name!r}",
+            "an array of numpy, PyTorch, CuPy, or any with DLPack or __cuda_array_interface__",
+            "detach a tensor that requires a gradient, and give a dense one",
         ) from error
 
 

@@ -56,14 +56,12 @@ def read_engine(path: Path) -> Any:
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         what = f"The engine cannot be read: {error.strerror or error}."
-        raise UsageError(Problem(what, str(path), "a file that you may read", "correct the path")) from error
+        raise UsageError(what, str(path), "a file that you may read", "correct the path") from error
     raise UsageError(
-        Problem(
-            f"The file is not an engine: it has {size} bytes.",
-            str(path),
-            "an engine that TensorRT or `trtsmith convert` wrote",
-            "correct the path, or convert the model again",
-        )
+        f"The file is not an engine: it has {size} bytes.",
+        str(path),
+        "an engine that TensorRT or `trtsmith convert` wrote",
+        "correct the path, or convert the model again",
     )
 
 
@@ -73,12 +71,10 @@ def check_version(flavour: Flavour, origin: EngineIdentity) -> None:
         return
     package = "tensorrt-rtx" if flavour.is_rtx else "tensorrt"
     raise UsageError(
-        Problem(
-            f"The engine was built by {flavour.name} {origin.built_version}; here is {flavour.title}.",
-            origin.where,
-            f"{flavour.name} {origin.built_version}",
-            f"pip install {package}=={origin.built_version}, or convert the model again with this one",
-        )
+        f"The engine was built by {flavour.name} {origin.built_version}; here is {flavour.title}.",
+        origin.where,
+        f"{flavour.name} {origin.built_version}",
+        f"pip install {package}=={origin.built_version}, or convert the model again with this one",
     )
 
 

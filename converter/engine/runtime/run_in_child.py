@@ -130,13 +130,11 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
         write_arrays(folder, arrays)
     except ValueError as error:
         fix = "convert it with array.astype; `trtsmith run ENGINE --list` shows the types"
-        raise UsageError(Problem(str(error), "the inputs", "arrays of an engine's types", fix)) from error
+        raise UsageError(str(error), "the inputs", "arrays of an engine's types", fix) from error
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"The inputs cannot be passed on: {error.strerror or error}.",
-                str(folder.parent),
-                "room for a copy of the inputs in the folder for temporary files",
-                "free some space, or set TMPDIR to another folder",
-            )
+            f"The inputs cannot be passed on: {error.strerror or error}.",
+            str(folder.parent),
+            "room for a copy of the inputs in the folder for temporary files",
+            "free some space, or set TMPDIR to another folder",
         ) from error

@@ -20,7 +20,6 @@ from trtsmith.converter.engine.runtime.run_request import ChildRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 
 
 def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
@@ -52,12 +51,10 @@ def run(
                 write_arrays(target, outputs)
             except OSError as error:
                 raise UsageError(
-                    Problem(
-                        f"The outputs cannot be written: {error.strerror or error}.",
-                        str(target.parent),
-                        "room for the outputs in the folder for temporary files",
-                        "free some space, or set TMPDIR to another folder",
-                    )
+                    f"The outputs cannot be written: {error.strerror or error}.",
+                    str(target.parent),
+                    "room for the outputs in the folder for temporary files",
+                    "free some space, or set TMPDIR to another folder",
                 ) from error
         events.phase("closing the engine")
     return {"info": runner.info.to_json(), "warnings": list(dict.fromkeys(runner.warnings))}

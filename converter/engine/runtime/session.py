@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.engine.runtime.cache import RuntimeCache
-from trtsmith.converter.engine.runtime.context import create_context
-from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
+from trtsmith.converter.engine.runtime.context import GraphReplay, create_context
 from trtsmith.converter.engine.runtime.device import Device, DeviceError, Stream
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.explain_failure import kernel_problem, memory_problem, run_problem
@@ -22,7 +21,6 @@ from trtsmith.converter.engine.runtime.profiling import profiled
 from trtsmith.converter.engine.runtime.run_request import EAGER
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.importers.problem import Problem
 
 
 class Session:
@@ -226,13 +224,11 @@ class Session:
         for item in self._inputs:
             if item.pointer in written:
                 raise UsageError(
-                    Problem(
-                        f"The input {item.name!r} is the output {written[item.pointer]!r} of this session, "
-                        "which the run would write while it reads it.",
-                        f"input {item.name!r}",
-                        "memory of its own",
-                        "copy it first (`.clone()` of PyTorch, `.copy()` of CuPy), or let two sessions take turns",
-                    )
+                    f"The input {item.name!r} is the output {written[item.pointer]!r} of this session, "
+                    "which the run would write while it reads it.",
+                    f"input {item.name!r}",
+                    "memory of its own",
+                    "copy it first (`.clone()` of PyTorch, `.copy()` of CuPy), or let two sessions take turns",
                 )
 
     def _launch(self) -> None:

@@ -1,32 +1,203 @@
 """Times trtsmith's kernels against other implementations: `trtsmith plugin bench`.
 
-The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in bench_torch.py,
-behind the Bench protocol; the arithmetic is in bench_figures.py.
+The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in kernel_torch.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.progress import notes_of
-from trtsmith.converter.plugin.bench.kernel_figures import (
-    Ceilings,
-    Measured,
-    Unavailable,
-    moved_bytes,
-    rotation_sets,
-    row,
-)
 from trtsmith.converter.plugin.cases import SEED
 from trtsmith.converter.plugin.host.plugin_values import array_dtype
-from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Work
+from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Shapes, Work
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import by_name, operators
+from trtsmith.importers.registry import operators
+
+if TYPE_CHECKING:
+    from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
+
+FLUSHES = 3
+"""How many times the L2 cache is overwritten between two runs on the same memory."""
+
+MOST_SETS = 512
+
+EXACT_ERROR = 1e-5
+"""Relative error that tells exact float32 products (below 5e-6 in every case) from those of TF32 (near 3e-4)."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Statistics of single runs, in microseconds."""
+
+    median: float
+    minimum: float
+    p10: float
+    p90: float
+    count: int
+
+    @classmethod
+    def of(cls, microseconds: Sequence[float]) -> Times:
+        """ValueError for none at all."""
+        if not microseconds:
+            raise ValueError("no times")
+        p10, median, p90 = (float(p) for p in np.percentile(microseconds, (10, 50, 90)))
+        return cls(median, min(microseconds), p10, p90, len(microseconds))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one candidate took. error: ||out - ref|| / ||ref|| against float64; None where it computes something else.
+
+    workspace: bytes; None where the candidate allocates by itself.
+    """
+
+    times: Times
+    error: float | None
+    workspace: int | None = None
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Why a baseline was not measured."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What the machine reached in this run.
+
+    copy:     bytes/s, read and written together.
+    products: FLOP/s of a large matrix product, by dtype and "tf32".
+    empty:    microseconds that the two events around no work at all are apart; in every time, and taken off none.
+    """
+
+    copy: float
+    products: Mapping[str, float]
+    empty: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "copy_gb_s": round(self.copy / 1e9, 1),
+            "matmul_tflop_s": {name: round(rate / 1e12, 1) for name, rate in self.products.items()},
+            "empty_us": digits(self.empty),
+        }
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The least time, in microseconds, that the machine needs. bytes: every tensor moved once. arithmetic: the longer of
+    the operations on ordinary units, in float32, and the products on matrix units; they run side by side."""
+
+    bytes: float
+    arithmetic: float
+
+    @property
+    def binding(self) -> str:
+        return "bytes" if self.bytes >= self.arithmetic else "arithmetic"
+
+    @property
+    def floor(self) -> float:
+        return max(self.bytes, self.arithmetic)
+
+
+def limit(moved: int, work: Work, precision: str, ceilings: Ceilings) -> Limit:
+    """precision: a dtype, or "tf32" for products of float32 rounded to it."""
+    arithmetic = max(
+        work.flops / ceilings.products["float32"], work.matrix_flops / ceilings.products[precision]
+    )
+    return Limit(moved / ceilings.copy * 1e6, arithmetic * 1e6)
+
+
+def moved_bytes(op: OpDef, shapes: Shapes, sizes: Mapping[str, int]) -> int:
+    """Every input read once and every output written once. sizes: bytes of an element by type variable."""
+    return sum(
+        math.prod(shapes[port.name]) * sizes[port.type]
+        for port in (*op.inputs, *op.outputs)
+        if port.name in shapes
+    )
+
+
+def rotation_sets(set_bytes: int, l2_bytes: int, memory: int) -> int:
+    """How many sets of inputs and outputs to take in turn, so that each finds its memory out of the L2 cache.
+
+    At least 2 and at most MOST_SETS, and no more than fit into `memory` bytes.
+    """
+    wanted = 1 + math.ceil(FLUSHES * l2_bytes / max(set_bytes, 1))
+    return max(2, min(wanted, MOST_SETS, memory // max(set_bytes, 1)))
+
+
+def precision_of(dtype: str, work: Work, error: float | None) -> str:
+    """The arithmetic that a kernel's error says it used: "tf32" for float32 products that are not exact."""
+    rounded = error is not None and error > EXACT_ERROR
+    return "tf32" if dtype == "float32" and work.matrix_flops and rounded else dtype
+
+
+def row(
+    case: str,
+    dtype: str,
+    moved: int,
+    work: Work,
+    sets: int,
+    tolerance: float,
+    ceilings: Ceilings,
+    ours: Measured,
+    baselines: Mapping[str, Measured | Unavailable],
+) -> dict[str, Any]:
+    """One line of the report, as it is written to JSON."""
+    precision = precision_of(dtype, work, ours.error)
+    bound = limit(moved, work, precision, ceilings)
+    seconds = ours.times.median / 1e6
+    return {
+        "case": case,
+        "dtype": dtype,
+        "precision": precision,
+        "bytes": moved,
+        "flops": work.flops,
+        "matrix_flops": work.matrix_flops,
+        "sets": sets,
+        "limit_us": {"bytes": digits(bound.bytes), "arithmetic": digits(bound.arithmetic)},
+        "binding": bound.binding,
+        "ours": {
+            **measured_json(ours),
+            "gb_s": digits(moved / seconds / 1e9),
+            "tflop_s": digits((work.flops + work.matrix_flops) / seconds / 1e12),
+            "of_limit": digits(bound.floor / ours.times.median),
+            "tolerance": tolerance,
+            "right": ours.error is not None and ours.error <= max(tolerance, 1e-3 * (precision == "tf32")),
+        },
+        "baselines": {
+            name: {"unavailable": baseline.reason}
+            if isinstance(baseline, Unavailable)
+            else measured_json(baseline) | {"ratio": digits(baseline.times.median / ours.times.median)}
+            for name, baseline in baselines.items()
+        },
+    }
+
+
+def measured_json(measured: Measured) -> dict[str, Any]:
+    """Times in microseconds, error and workspace, as they are written to JSON."""
+    times = {f"{name}_us" if name != "count" else name: v for name, v in asdict(measured.times).items()}
+    found: dict[str, Any] = {name: digits(value) for name, value in times.items()}
+    found["error"] = None if measured.error is None else digits(measured.error)
+    if measured.workspace is not None:
+        found["workspace"] = measured.workspace
+    return found
+
+
+def digits(value: float) -> float:
+    """Four digits: no more is reproducible. JSON has no infinity; what is infinitely wrong reads 1e308."""
+    if isinstance(value, int):
+        return value
+    return float(f"{min(value, 1e308):.4g}") if not math.isnan(value) else 1e308
+
 
 FORMAT = 1
 """Version of the document."""
@@ -58,33 +229,6 @@ class TimingPlan:
     warm: bool = False
 
 
-class KernelSubject(Protocol):
-    """One case in one dtype, with its tensors on the GPU."""
-
-    def ours(self, count: int) -> Measured: ...
-
-    def close(self) -> None: ...
-
-
-SubjectT = TypeVar("SubjectT", bound=KernelSubject)
-
-
-class Bench(Protocol[SubjectT]):
-    """A machine to measure on. memory: bytes that may be used for tensors."""
-
-    l2_bytes: int
-    memory: int
-
-    def ceilings(self) -> Ceilings: ...
-
-    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> SubjectT: ...
-
-    def baselines(
-        self, subject: SubjectT, names: Sequence[str], count: int
-    ) -> Mapping[str, Measured | Unavailable]:
-        """What others take for the same, by name."""
-
-
 def select(
     ops: Sequence[str],
     cases: Sequence[str],
@@ -98,25 +242,20 @@ def select(
 
     Raises UsageError for unknown names and for too few runs.
     """
-    known = by_name()
-    problems = [
-        _unknown("operator", name, "OP", [op.name for op in operators() if op.benchmarks])
-        for name in ops
-        if name not in known or not known[name].benchmarks
-    ]
-    chosen = [known[name] for name in dict.fromkeys(ops) if name in known]
+    timed = {op.name: op for op in operators() if op.benchmarks}
+    chosen = [timed[name] for name in dict.fromkeys(ops) if name in timed]
     have = list(dict.fromkeys(case.name for op in chosen for case in op.benchmarks))
-    if not problems:
-        problems += [_unknown("case", name, "--case", have) for name in cases if name not in have]
-    problems += [
-        _unknown("dtype", name, "--dtype", TYPE_VARIABLES["T"])
-        for name in dtypes
-        if name not in TYPE_VARIABLES["T"]
-    ]
-    problems += [
-        _unknown("baseline", name, "--against", BASELINES)
-        for name in baselines or ()
-        if name not in BASELINES
+    asked: tuple[tuple[str, str, Sequence[str], Collection[str]], ...] = (
+        ("operator", "OP", ops, timed),
+        ("case", "--case", cases if timed.keys() >= set(ops) else (), have),
+        ("dtype", "--dtype", dtypes, TYPE_VARIABLES["T"]),
+        ("baseline", "--against", baselines or (), BASELINES),
+    )
+    problems = [
+        Problem(f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s")
+        for kind, where, names, known in asked
+        for name in names
+        if name not in known
     ]
     if count < LEAST_COUNT:
         what = f"{count} runs are too few for a median that can be repeated"
@@ -136,15 +275,9 @@ def select(
     )
 
 
-def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
-    return Problem(
-        f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s"
-    )
-
-
 def measure(
     plan: TimingPlan,
-    bench: Bench[SubjectT],
+    bench: TorchBench,
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
@@ -177,7 +310,7 @@ def measure(
 
 def _row(
     plan: TimingPlan,
-    bench: Bench[SubjectT],
+    bench: TorchBench,
     ceilings: Ceilings,
     op: OpDef,
     case: Case,

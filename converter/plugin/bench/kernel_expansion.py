@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
+from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.dtypes import NUMBERS, dtype_name
 from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
-from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Fields, OpDef
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Arrays, Fields, OpDef
 
 OPSET = 17
 IR_VERSION = 9
@@ -81,3 +82,22 @@ def cuda_runs(
         return result
 
     return run
+
+
+def engine_model(op: OpDef, fields: Fields, generated: Arrays, dtype: str) -> onnx.ModelProto:
+    """The expansion with what is constant in an engine as initializers: its `constants`.
+
+    generated: inputs by port name. dtype: of its key.
+    """
+    types = {p.name: op.dtypes(dtype)[p.type] for p in op.inputs}
+    arrays = {
+        p.name: generated[p.name].astype(array_dtype(types[p.name])) for p in op.inputs if p.name in generated
+    }
+    described = {name: (types[name], array.shape) for name, array in arrays.items()}
+    model = expanded_model(op, fields, described)
+    constant = [name for name in arrays if name in op.constants]
+    model.graph.initializer.extend(numpy_helper.from_array(arrays[name], name) for name in constant)
+    left = [value for value in model.graph.input if value.name not in constant]
+    del model.graph.input[:]
+    model.graph.input.extend(left)
+    return model

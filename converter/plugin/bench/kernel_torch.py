@@ -9,20 +9,24 @@ does so here too.
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from statistics import median
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
 
-from trtsmith.converter.plugin.bench.kernel_figures import Measured, Times
-from trtsmith.converter.plugin.host.device_tensors import prepared
-from trtsmith.converter.plugin.host.host import Creator
+from trtsmith.converter.plugin.bench.kernel_bench import Ceilings, Measured, Times, Unavailable
+from trtsmith.converter.plugin.host.enqueue import prepared
+from trtsmith.converter.plugin.host.host import Creator, Host, PluginLibrary
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
-from trtsmith.importers.opdef import Arrays, Case, OpDef
+from trtsmith.importers.opdef import Arrays, Case, OpDef, TorchFunction
 
 DEVICE = "cuda"
 WARMUP = 10
@@ -45,20 +49,11 @@ class Constant:
         return self._values[index]
 
 
-class Setting(Protocol):
-    """What subjects are measured with: the plugins' creators by name, and the stream that everything runs on."""
-
-    stream: Any
-    compile_s: float
-
-    def creator(self, plugin: str) -> Creator: ...
-
-
 class TorchSubject:
     """One case in one dtype. sets: tensors by port name, on the GPU; they differ only in their addresses."""
 
     def __init__(
-        self, bench: Setting, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
+        self, bench: TorchBench, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int
     ) -> None:
         self.bench, self.op, self.fields, self.dtype = bench, op, case.fields, dtype
         types = {variable: getattr(torch, name) for variable, name in op.dtypes(dtype).items()}
@@ -186,3 +181,176 @@ def _unwritten(dtype: str) -> float:
 
 def _desc(tensor: Any) -> TensorDesc:
     return TensorDesc(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape))
+
+
+MESSAGE = 160
+"""Characters of another program's error that go into the record."""
+
+TF32_TOO = ("eager", "torchvision", "convolution")
+"""Baselines that are timed in float32 twice: exact, and with products in TF32."""
+
+
+class NotAvailableError(Exception):
+    """A baseline cannot be measured; the text says why."""
+
+
+Run = Callable[[int], Sequence[Any]]
+"""Computes with the set of this number; returns the outputs."""
+
+
+def measure_baselines(
+    subject: TorchSubject, names: Sequence[str], count: int
+) -> dict[str, Measured | Unavailable]:
+    """By name; those with TF32 end in "_tf32"."""
+    found: dict[str, Measured | Unavailable] = {}
+    for name in names:
+        variants = {name: False}
+        if subject.op.tensor_cores and subject.dtype == "float32" and name in TF32_TOO:
+            variants[f"{name}_tf32"] = True
+        for label, rounded in variants.items():
+            with tf32(rounded):
+                found[label] = _measure(subject, name, count)
+            torch.cuda.empty_cache()
+    return found
+
+
+def _measure(subject: TorchSubject, name: str, count: int) -> Measured | Unavailable:
+    try:
+        run = _PREPARE[name](subject) if name in _PREPARE else _other(subject, name)
+        error = None if name == "convolution" else subject.error(run(0))
+        return Measured(time_runs(run, len(subject.sets), count), error)
+    except NotAvailableError as reason:
+        return Unavailable(str(reason))
+    except Exception as failure:  # whatever keeps another program from computing this is its own affair
+        lines = str(failure).strip().splitlines() or [""]
+        return Unavailable(f"{type(failure).__name__}: {lines[0]}"[:MESSAGE])
+
+
+def _framework(subject: TorchSubject) -> TorchFunction:
+    if subject.op.torch_reference is None:
+        raise NotAvailableError(f"{subject.op.name} has no PyTorch side")
+    return subject.op.torch_reference
+
+
+def _eager(subject: TorchSubject) -> Run:
+    compute, sets = _framework(subject), subject.framework_sets()
+    return lambda i: compute(subject.fields, sets[i])
+
+
+def _compiled(subject: TorchSubject) -> Run:
+    torch._dynamo.reset()
+    compute, fields, sets = _framework(subject), subject.fields, subject.framework_sets()
+    function = torch.compile(lambda tensors: compute(fields, tensors), dynamic=False)
+    with time_box(subject.bench.compile_s):
+        function(sets[0])
+        torch.cuda.synchronize()
+    return lambda i: function(sets[i])
+
+
+def _other(subject: TorchSubject, name: str) -> Run:
+    """An implementation that the operator's definition has."""
+    op, fields = subject.op, subject.fields
+    if name not in op.baselines:
+        raise NotAvailableError(f"{op.name} has no such baseline")
+    return lambda i: op.baselines[name](fields, subject.sets[i])
+
+
+def _expansion(subject: TorchSubject) -> Run:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise NotAvailableError("onnxruntime is not installed") from None
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        raise NotAvailableError("this onnxruntime has no CUDA provider")
+    from trtsmith.converter.plugin.bench.kernel_expansion import cuda_runs  # needs onnxruntime
+
+    return cuda_runs(subject.op, subject.fields, subject.sets, subject.bench.stream.cuda_stream)
+
+
+_PREPARE: Mapping[str, Callable[[TorchSubject], Run]] = {
+    "eager": _eager,
+    "compile": _compiled,
+    "expansion": _expansion,
+}
+
+
+@contextmanager
+def time_box(seconds: float) -> Iterator[None]:
+    """Raise NotAvailableError in the body after this many seconds. Only the main thread can be interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(_signal: int, _frame: FrameType | None) -> None:
+        raise NotAvailableError(f"took longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class TorchBench:
+    """The first GPU and plugin libraries on it. compile_s: the most that torch.compile may take for one case."""
+
+    def __init__(self, libraries: Sequence[PluginLibrary], compile_s: float) -> None:
+        properties = torch.cuda.get_device_properties(0)
+        self._libraries = libraries
+        self.compile_s = compile_s
+        self.l2_bytes = int(properties.L2_cache_size)
+        # An eighth: the formulations in PyTorch need several times the tensors' size for what lies between.
+        self.memory = int(properties.total_memory) // 8
+        # The legacy stream: torchvision launches part of its work there, whatever the current stream is, and events on
+        # another would not see it.
+        self.stream = torch.cuda.default_stream()
+        torch.backends.cudnn.benchmark = True  # cuDNN's best algorithm, not its first guess
+
+    def creator(self, plugin: str) -> Creator:
+        """The creator of that plugin, from the first library that has it. LookupError if none has."""
+        having = [x for x in self._libraries if any(c.info.name == plugin for c in x.creators)]
+        return (having or self._libraries)[0].creator(plugin)
+
+    def ceilings(self) -> Ceilings:
+        """A copy of 2 GiB, products of random matrices of 8192 x 8192, and no work at all."""
+        names = ("float32", "tf32", "float16", "bfloat16")
+        copy, products = _copy_rate(min(2 << 30, self.memory // 2)), {n: _product_rate(n) for n in names}
+        rates = Ceilings(copy, products, time_runs(lambda _: None, 1, 50).median)
+        torch.cuda.empty_cache()
+        return rates
+
+    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> TorchSubject:
+        return TorchSubject(self, op, case, generated, dtype, sets)
+
+    def baselines(
+        self, subject: TorchSubject, names: Sequence[str], count: int
+    ) -> Mapping[str, Measured | Unavailable]:
+        return measure_baselines(subject, names, count)
+
+
+@contextmanager
+def open_bench(libraries: Path | Sequence[Path], compile_s: float) -> Iterator[TorchBench]:
+    """libraries: one, or several with plugins of different names."""
+    host = Host()
+    with ExitStack() as stack:
+        paths = [libraries] if isinstance(libraries, Path) else libraries
+        yield TorchBench([stack.enter_context(host.open(path)) for path in paths], compile_s)
+
+
+def _copy_rate(size: int) -> float:
+    """Bytes/s, read and written together."""
+    source = torch.randint(0, 255, (size,), dtype=torch.uint8, device=DEVICE)
+    target = torch.empty_like(source)
+    return 2 * size / (time_runs(lambda _: target.copy_(source), 1, 20).median / 1e6)
+
+
+def _product_rate(name: str, n: int = 8192) -> float:
+    """FLOP/s."""
+    dtype = torch.float32 if name == "tf32" else getattr(torch, name)
+    a, b = (torch.randn(n, n, device=DEVICE, dtype=dtype) for _ in range(2))
+    out = torch.empty_like(a)
+    with tf32(name == "tf32"):
+        times = time_runs(lambda _: torch.matmul(a, b, out=out), 1, 20)
+    return 2 * n**3 / (times.median / 1e6)

@@ -8,15 +8,16 @@ Checks about creators and fields are here; the other plugin_checks_*.py hold the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.host import Creator, Plugin, PluginError
-from trtsmith.converter.plugin.host.plugin_values import EncodedField, field_values
+from trtsmith.converter.plugin.host.host import Creator, Plugin
+from trtsmith.converter.plugin.host.host_library import PluginError, PluginRefusedError
+from trtsmith.converter.plugin.host.plugin_values import PLAIN, EncodedField, TensorDesc, field_values
 
 LONGEST_NAME = 1023  # TensorRT takes names up to 1024 bytes with their NUL
 
@@ -97,12 +98,8 @@ def find_fields(creator: Creator) -> tuple[EncodedField, ...]:
             tuple(_filled(spec.name or "", spec.type, max(spec.length, 1), number) for spec in specs)
         )
     for fields in tries:
-        try:
+        with suppress(PluginRefusedError):
             creator.create(fields).close()
-        except PluginError as error:
-            if error.status is not abi.Status.REFUSED:
-                raise
-        else:
             return fields
     raise NotTestableError(
         "no case is known, and it cannot be created with no fields, its own defaults, ones or zeros"
@@ -110,10 +107,21 @@ def find_fields(creator: Creator) -> tuple[EncodedField, ...]:
 
 
 def _filled(name: str, type_: str, length: int, number: int) -> EncodedField:
-    if type_ in ("float32", "float64", "int8", "int16", "int32", "int64", "float16"):
+    if type_ in PLAIN:
         return EncodedField(name, type_, np.full(length, number, dtype=type_).tobytes(), length)
     size = (abi.FIELD_BITS.get(type_, 8) * length + 7) // 8
     return EncodedField(name, type_, bytes(size), length)
+
+
+def with_batch(
+    descs: Sequence[TensorDesc], case: ContractCase, change: Callable[[int], int]
+) -> tuple[TensorDesc, ...]:
+    """The same tensors with another batch: of all whose first dimension is that of the case's first input."""
+    old = case.inputs[0].shape[:1] if case.inputs else ()
+    return tuple(
+        replace(desc, shape=(change(old[0]), *desc.shape[1:])) if old and desc.shape[:1] == old else desc
+        for desc in descs
+    )
 
 
 def creator_names(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
@@ -182,10 +190,8 @@ def _names(names: set[str | None] | set[str]) -> str:
 def _refuse(session: CreatorUnderTest, fields: tuple[EncodedField, ...], what: str) -> None:
     try:
         session.creator.create(fields).close()
-    except PluginError as error:
-        if error.status is abi.Status.REFUSED:
-            return
-        raise
+    except PluginRefusedError:
+        return
     raise CheckFailedError(f"it was created {what}", "createPlugin to return null")
 
 
@@ -257,4 +263,43 @@ CREATOR_CHECKS = (
     ContractCheck("unknown field refused", unknown_field_refused, "plugin"),
     ContractCheck("wrong field types refused", wrong_types_refused, "plugin"),
     ContractCheck("wrong field lengths refused", wrong_lengths_refused, "plugin"),
+)
+
+
+def _ask_again(session: CreatorUnderTest, finder: abi.Finder, when: str) -> None:
+    try:
+        session.creator.library.ask_again(finder)
+    except PluginError as error:
+        if error.status is abi.Status.UNSUPPORTED:
+            raise NotTestableError(error.message) from error
+        if error.status is abi.Status.BROKEN:
+            raise CheckFailedError(
+                f"{when} {error.message}",
+                "the creators of the first time, at the same addresses, which live as long as the library",
+                "keep them in static variables",
+            ) from error
+        raise
+
+
+def creators_kept(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """A library that is loaded already gives the same creators again."""
+    for _ in range(2):
+        _ask_again(session, abi.Finder.KEPT, "asked again,")
+    return None
+
+
+def logger_finder(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """setLoggerFinder may come after getCreators, again, and with null, for an application without a logger."""
+    for finder, when in (
+        (abi.Finder.OURS, "after setLoggerFinder was called again,"),
+        (abi.Finder.NULL, "after setLoggerFinder was called with null,"),
+        (abi.Finder.OURS, "after setLoggerFinder was called with null and then with a finder,"),
+    ):
+        _ask_again(session, finder, when)
+    return None
+
+
+LIBRARY_CHECKS = (
+    ContractCheck("creators asked again", creators_kept, "creator"),
+    ContractCheck("logger finder set again", logger_finder, "creator"),
 )

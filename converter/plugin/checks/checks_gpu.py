@@ -9,16 +9,15 @@ import numpy as np
 
 from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
 from trtsmith.converter.plugin.contract import GpuCase
-from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.contexts import (
     run_in_contexts,
     run_in_graph,
     run_in_threads,
     run_with_shapes,
 )
-from trtsmith.converter.plugin.host.device_memory import MemoryLayout
-from trtsmith.converter.plugin.host.enqueue import run_plugin
-from trtsmith.converter.plugin.host.host import Plugin, PluginError
+from trtsmith.converter.plugin.host.enqueue import MemoryLayout, run_plugin
+from trtsmith.converter.plugin.host.host import Plugin
+from trtsmith.converter.plugin.host.host_library import PluginRefusedError
 from trtsmith.converter.plugin.host.plugin_values import field_values
 from trtsmith.converter.verify.compare import compare as compare_outputs
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -105,9 +104,7 @@ def _second(case: GpuCase, plugin: Plugin) -> GpuCase:
     """Another case for the same plugin, as large or larger: with twice the batch, where the plugin takes that."""
     try:
         return _alone(case, plugin, doubled(case.inputs), "with twice the batch")
-    except PluginError as error:
-        if error.status is not abi.Status.REFUSED:
-            raise
+    except PluginRefusedError:
         return _alone(case, plugin, halved(case.inputs), "with inputs halved")
 
 

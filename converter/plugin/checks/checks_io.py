@@ -14,8 +14,8 @@ from trtsmith.converter.plugin.checks.checks import (
 )
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.host import Plugin, PluginError
-from trtsmith.converter.plugin.host.marshal import Io
+from trtsmith.converter.plugin.host.host import Plugin
+from trtsmith.converter.plugin.host.host_library import Io, PluginError
 from trtsmith.converter.plugin.host.plugin_values import Shape
 
 SEED = 20261121

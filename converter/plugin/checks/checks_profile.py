@@ -15,10 +15,12 @@ from trtsmith.converter.plugin.checks.checks import (
     ContractCheck,
     CreatorUnderTest,
     NotTestableError,
+    with_batch,
 )
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.host import Plugin, PluginError
+from trtsmith.converter.plugin.host.host import Plugin
+from trtsmith.converter.plugin.host.host_library import PluginError, PluginRefusedError
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc
 
 Descs = tuple[TensorDesc, ...]
@@ -37,11 +39,7 @@ class _ProfilePoint:
 
 def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _ProfilePoint:
     """The case with another batch: of every input whose first dimension is that of the first one."""
-    old = case.inputs[0].shape[:1]
-    inputs = tuple(
-        replace(desc, shape=(batch, *desc.shape[1:])) if old and desc.shape[:1] == old else desc
-        for desc in case.inputs
-    )
+    inputs = with_batch(case.inputs, case, lambda _: batch)
     shapes = plugin.concrete_shapes([desc.shape for desc in inputs], case.shape_values)
     outputs = tuple(replace(desc, shape=shape) for desc, shape in zip(case.outputs, shapes, strict=True))
     return _ProfilePoint(batch, inputs, outputs)
@@ -103,9 +101,7 @@ def _profile(plugin: Plugin, case: ContractCase, least: int) -> _BatchProfile:
 def _configure(plugin: Plugin, inputs: Descs, outputs: Descs, what: str, *, may_refuse: bool = False) -> bool:
     try:
         plugin.configure(inputs, outputs)
-    except PluginError as error:
-        if error.status is not abi.Status.REFUSED:
-            raise
+    except PluginRefusedError as error:
         if may_refuse:
             return False
         raise CheckFailedError(
@@ -169,9 +165,7 @@ def _takes(plugin: Plugin, point: _ProfilePoint) -> bool:
             with fixed.attach() as context:
                 context.on_shape_change(point.inputs, point.outputs)
             fixed.terminate()
-        except PluginError as error:
-            if error.status is not abi.Status.REFUSED:
-                raise
+        except PluginRefusedError:
             return False
     return True
 
@@ -238,9 +232,7 @@ def shapes_change(session: CreatorUnderTest, case: ContractCase | None) -> str |
             for point in (high, low, typical, none, high, low):
                 try:
                     context.on_shape_change(point.inputs, point.outputs)
-                except PluginError as error:
-                    if error.status is not abi.Status.REFUSED:
-                        raise
+                except PluginRefusedError as error:
                     if point.batch == 0:
                         refused = True
                         continue

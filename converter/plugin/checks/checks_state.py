@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +14,14 @@ from trtsmith.converter.plugin.checks.checks import (
     ContractCheck,
     CreatorUnderTest,
     NotTestableError,
+    with_batch,
 )
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.host import Plugin, PluginError
-from trtsmith.converter.plugin.host.plugin_values import EncodedField, State
+from trtsmith.converter.plugin.host.contexts import at_once
+from trtsmith.converter.plugin.host.host import Plugin
+from trtsmith.converter.plugin.host.host_library import PluginError, PluginRefusedError
+from trtsmith.converter.plugin.host.plugin_values import PLAIN, EncodedField, State
 
 
 def identity(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
@@ -157,10 +162,7 @@ def serialisation_complete(session: CreatorUnderTest, case: ContractCase | None)
 
 def _other_values(field: EncodedField) -> Iterator[EncodedField]:
     """The field with other values, likelier ones first."""
-    if (
-        field.type not in ("int32", "int64", "int8", "int16", "float32", "float64", "float16")
-        or not field.length
-    ):
+    if field.type not in PLAIN or not field.length:
         return
     values = np.frombuffer(field.data, dtype=field.type)
     for changed in (
@@ -192,9 +194,7 @@ def fields_kept(session: CreatorUnderTest, case: ContractCase | None) -> str | N
             changed = (*fields[:i], other, *fields[i + 1 :])
             try:
                 plugin = session.creator.create(changed)
-            except PluginError as error:
-                if error.status is not abi.Status.REFUSED:
-                    raise
+            except PluginRefusedError:
                 continue
             with plugin:
                 if plugin.serialize() == state:
@@ -232,9 +232,7 @@ def damaged_refused(session: CreatorUnderTest, case: ContractCase | None) -> str
     for what, other in damaged:
         try:
             session.creator.deserialize(other).close()
-        except PluginError as error:
-            if error.status is not abi.Status.REFUSED:
-                raise
+        except PluginRefusedError:
             continue
         raise CheckFailedError(
             f"it was restored from a serialisation {what}", "null, and nothing read past the end"
@@ -250,3 +248,169 @@ STATE_CHECKS = (
     ContractCheck("serialisation keeps fields", fields_kept, "plugin"),
     ContractCheck("damaged serialisation refused", damaged_refused, "plugin"),
 )
+
+
+def any_order(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """The creator takes fields in any order: they come in the order of the node's attributes."""
+    fields = session.fields(case)
+    if len(fields) < 2:
+        raise session.too_few_fields(fields)
+    with session.creator.create(fields) as plugin:
+        wanted = answers(plugin, case)
+    orders = dict.fromkeys((fields[::-1], (*fields[1:], fields[0])))
+    for order in orders:
+        names = ", ".join(field.name for field in order)
+        try:
+            plugin = session.creator.create(order)
+        except PluginRefusedError as error:
+            raise CheckFailedError(
+                f"it refuses its fields in the order {names}", "fields found by their names", "look for names"
+            ) from error
+        with plugin:
+            require_same(plugin, case, wanted, f"the plugin from the fields in the order {names}")
+    return f"{len(orders)} other orders"
+
+
+def fields_copied(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Names and values of fields are TensorRT's, and gone when createPlugin has returned."""
+    fields = session.fields(case)
+    if not fields:
+        raise session.too_few_fields(fields)
+    with session.creator.create(fields, overwrite=False) as plugin:
+        wanted = answers(plugin, case)
+    with session.creator.create(fields) as plugin:
+        require_same(plugin, case, wanted, "the plugin whose fields were overwritten after createPlugin")
+    return None
+
+
+def stored_and_restored(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Fields come back out of an engine in another order, from any address, when their plugin is long gone."""
+    with session.configured(case) as plugin:
+        wanted = answers(plugin, case)
+        state = plugin.serialize()
+    stored: State = state if isinstance(state, bytes) else state[::-1]
+    try:
+        restored = session.creator.deserialize(stored, unaligned=True)
+    except PluginRefusedError as error:
+        how = "bytes at an odd address" if isinstance(stored, bytes) else "fields reversed, at odd addresses"
+        raise CheckFailedError(
+            f"it cannot be restored from what it serialised, with its {how}",
+            "a plugin, from any address and from fields in any order",
+            "copy values with memcpy, and look for names",
+        ) from error
+    with restored:
+        if case is not None and restored.info.has_build:
+            restored.configure(case.inputs, case.outputs)
+        require_same(restored, case, wanted, "the plugin restored from reversed fields at odd addresses")
+    return None
+
+
+FIELD_CHECKS = (
+    ContractCheck("fields in any order", any_order, "plugin"),
+    ContractCheck("fields copied", fields_copied, "plugin"),
+    ContractCheck("restored as an engine stores it", stored_and_restored, "plugin"),
+)
+
+
+def clones(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """A clone, and a clone of it, answer as the original does, also when that is destroyed."""
+    with session.configured(case) as plugin:
+        wanted = answers(plugin, case)
+        first = plugin.clone()
+        require_same(first, case, wanted, "the clone")
+    require_same(first, case, wanted, "the clone, after its original was destroyed,")
+    second = first.clone()
+    first.close()
+    with second:
+        require_same(second, case, wanted, "the clone of the clone, after both were destroyed,")
+        if case is not None:
+            second.configure(case.inputs, case.outputs)
+            require_same(second, case, wanted, "the clone, configured again,")
+    return None
+
+
+def clone_independence(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Changes of a clone do not affect the original."""
+    if case is None:
+        raise NotTestableError("no case is known: it cannot be configured")
+    # another batch leaves nearly every operator's shapes consistent
+    inputs, outputs = (with_batch(descs, case, lambda n: n + 1) for descs in (case.inputs, case.outputs))
+    with session.configured(case) as plugin:
+        wanted = answers(plugin, case)
+        with plugin.clone() as clone:
+            with suppress(PluginRefusedError):
+                clone.configure(inputs, outputs)
+            if plugin.info.family is not abi.Family.V3:
+                clone.set_namespace("another.namespace")
+            require_same(plugin, case, wanted, "the original, after its clone was configured,")
+        require_same(plugin, case, wanted, "the original, after its clone was destroyed,")
+    return None
+
+
+def context_life(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """The plugin is restored, initialised, attached, configured and terminated, as by an engine and its context."""
+    with session.configured(case) as plugin:
+        state = plugin.serialize()
+    with session.creator.deserialize(state) as restored:
+        if case is not None and restored.info.family is not abi.Family.V3:
+            restored.configure(case.inputs, case.outputs)
+        restored.initialize()
+        with restored.attach() as attached:
+            if case is not None:
+                attached.on_shape_change(case.inputs, case.outputs)
+        restored.terminate()
+    return None
+
+
+LIFE_CHECKS = (
+    ContractCheck("clones", clones, "plugin"),
+    ContractCheck("clone independence", clone_independence, "plugin"),
+    ContractCheck("life in a context", context_life, "plugin"),
+)
+
+
+THREADS = 4
+ROUNDS = 10
+
+
+def several_threads(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
+    """Clones of one plugin, and plugins of one creator, are made and asked in several threads at once."""
+    fields = session.fields(case)
+    with session.configured(case) as plugin, session.create(case) as fresh:
+        wanted, wanted_fresh = answers(plugin, case), answers(fresh, case)
+
+        def cloned(thread: int) -> None:
+            _ask(plugin.clone, case, wanted, f"a clone made in thread {thread} of {THREADS}")
+
+        def created(thread: int) -> None:
+            def make() -> Plugin:
+                return session.creator.create(fields)
+
+            _ask(make, case, wanted_fresh, f"a plugin created in thread {thread} of {THREADS}")
+
+        for work in (cloned, created):
+            at_once(_started_together(work), range(THREADS))
+    return f"{THREADS} threads, {ROUNDS} times"
+
+
+def _started_together(work: Callable[[int], None]) -> Callable[[int], None]:
+    start = threading.Barrier(THREADS)
+
+    def run(thread: int) -> None:
+        start.wait()
+        work(thread)
+
+    return run
+
+
+def _ask(make: Callable[[], Plugin], case: ContractCase | None, wanted: dict[str, object], who: str) -> None:
+    for _ in range(ROUNDS):
+        try:
+            made = make()
+        except PluginError as error:
+            raise CheckFailedError(f"{who} failed: {error.message}", "what one thread alone gets") from error
+        with made:
+            require_same(made, case, wanted, who)
+
+
+THREAD_CHECKS = (ContractCheck("several threads", several_threads, "plugin"),)

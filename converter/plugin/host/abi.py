@@ -98,7 +98,7 @@ class CCreatorInfo(ctypes.Structure):
         ("family", c_int32),
         ("name", c_char_p),
         ("version", c_char_p),
-        ("plugin_namespace", c_char_p),
+        ("namespace", c_char_p),
         ("has_fields", c_int32),
         ("field_count", c_int32),
     )
@@ -116,7 +116,7 @@ class CPluginInfo(ctypes.Structure):
         ("format_limit", c_int32),
         ("name", c_char_p),
         ("version", c_char_p),
-        ("plugin_namespace", c_char_p),
+        ("namespace", c_char_p),
     )
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 import numpy as np
 
 from trtsmith.converter.plugin.host.enqueue import BoundPlugin, bound, describe_call, engine
-from trtsmith.converter.plugin.host.instance import Plugin
+from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.plugin_values import Shape
 
 Arrays = Sequence[np.ndarray]
+T = TypeVar("T")
+R = TypeVar("R")
 ROUNDS = 5
 
 
@@ -66,31 +70,35 @@ def run_in_threads(
     """Outputs of each run in each of ROUNDS rounds, in a context, a stream and a thread of its own."""
     with _contexts(plugin, runs, shape_values) as all_ready:
         together = threading.Barrier(len(all_ready))
-        found: list[list[list[np.ndarray]]] = [[] for _ in all_ready]
-        raised: list[BaseException] = []
 
-        def work(ready: BoundPlugin, mine: list[list[np.ndarray]]) -> None:
+        def work(ready: BoundPlugin) -> list[list[np.ndarray]]:
+            found = []
             try:
                 ready.shape()
                 for _ in range(ROUNDS):
                     ready.poison()
                     together.wait()
                     ready.run()
-                    mine.append(ready.results())
-            except threading.BrokenBarrierError:
-                pass  # another thread has failed, and says why
-            except BaseException as error:  # it belongs to the caller
-                raised.append(error)
+                    found.append(ready.results())
+            except BaseException:
                 together.abort()
+                raise
+            return found
 
-        threads = [threading.Thread(target=work, args=pair) for pair in zip(all_ready, found, strict=True)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if raised:
-            raise raised[0]
-        return found
+        return at_once(work, all_ready)
+
+
+def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """What the work makes of each item, in a thread each. Raises what one of them raised."""
+    with ThreadPoolExecutor(len(items)) as pool:
+        done = [pool.submit(work, item) for item in items]
+    raised = [error for one in done if (error := one.exception()) is not None]
+    for error in raised:
+        if not isinstance(
+            error, threading.BrokenBarrierError
+        ):  # then another thread has failed, and says why
+            raise error
+    return [one.result() for one in done]
 
 
 def run_with_shapes(
@@ -99,7 +107,7 @@ def run_with_shapes(
     """Outputs of each run, one after the other in one context. runs[0] is the largest: the workspace is its."""
     calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
     found = []
-    with engine(plugin, calls[0]) as (base, size), base.attach() as context:
+    with engine(plugin, calls[0].inputs, calls[0].outputs) as (base, size), base.attach() as context:
         for call in calls:
             with bound(context, call, size) as ready:
                 ready.shape()
@@ -114,7 +122,7 @@ def _contexts(
 ) -> Iterator[list[BoundPlugin]]:
     calls = [describe_call(plugin, arrays, shape_values) for arrays in runs]
     with ExitStack() as stack:
-        base, size = stack.enter_context(engine(plugin, calls[0]))
+        base, size = stack.enter_context(engine(plugin, calls[0].inputs, calls[0].outputs))
         contexts = [stack.enter_context(base.attach()) for _ in calls]
         yield [
             stack.enter_context(bound(context, call, size))

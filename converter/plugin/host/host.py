@@ -16,39 +16,245 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from trtsmith.converter.plugin.host import abi
-from trtsmith.converter.plugin.host.enqueue import Timing
-from trtsmith.converter.plugin.host.field_memory import CMemory, FieldMemory
-from trtsmith.converter.plugin.host.host_library import Native, PluginError, text
-from trtsmith.converter.plugin.host.instance import Plugin, PluginInfo
-from trtsmith.converter.plugin.host.marshal import read_field
+from trtsmith.converter.plugin.host.host_library import (
+    CMemory,
+    FieldMemory,
+    Io,
+    Native,
+    PluginError,
+    plain,
+    read_dim,
+    read_field,
+    text,
+    to_dims,
+)
 from trtsmith.converter.plugin.host.plugin_values import (
     Dim,
     EncodedField,
     FieldSpec,
+    Shape,
     State,
     TensorDesc,
     Value,
     field_values,
 )
 
-__all__ = [
-    "Creator",
-    "CreatorInfo",
-    "Dim",
-    "EncodedField",
-    "FieldSpec",
-    "GpuInfo",
-    "Host",
-    "Plugin",
-    "PluginError",
-    "PluginInfo",
-    "PluginLibrary",
-    "TensorDesc",
-    "Timing",
-]
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """What a plugin says of itself. Counts are -1 where it has no build capability; tensorrt_version is V2's."""
+
+    family: abi.Family
+    has_core: bool
+    has_build: bool
+    has_runtime: bool
+    build_version: int
+    tensorrt_version: int
+    output_count: int
+    format_limit: int
+    name: str | None
+    version: str | None
+    namespace: str | None
+
+
+class Plugin:
+    """A plugin that a creator, clone() or attach() made. Close it, or use it in a with statement.
+
+    given:  what it was made from, kept while it lives.
+    opened: of the library, in which those that are open are noted, for it to close them before it goes.
+
+    Shapes always have the batch in front; for V2Ext and V2IOExt it is taken off before the plugin sees them.
+    """
+
+    def __init__(
+        self,
+        native: Native,
+        handle: ctypes.c_void_p,
+        where: str,
+        opened: dict[Plugin, None],
+        given: CMemory | None = None,
+    ) -> None:
+        self.native = native
+        self.where = where
+        self._given = given
+        self._handle: ctypes.c_void_p | None = handle
+        self._opened = opened
+        opened[self] = None
+
+    def __enter__(self) -> Plugin:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Destroy the plugin. Its clones live on. Closing twice does nothing."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            del self._opened[self]
+            self.native.call("plugin_destroy", handle, where=self.where)
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    def call(self, name: str, *arguments: object) -> None:
+        if self._handle is None:
+            raise PluginError(abi.Status.USAGE, "the plugin is closed", self.where)
+        self.native.call(
+            name, self._handle, *arguments, where=f"{self.where}, {name.removeprefix('plugin_')}"
+        )
+
+    @property
+    def info(self) -> PluginInfo:
+        raw = abi.CPluginInfo()
+        self.call("plugin_describe", ctypes.byref(raw))
+        return PluginInfo(**plain(raw) | {"family": abi.Family(raw.family)})
+
+    @property
+    def implicit_batch(self) -> bool:
+        """Whether the interface leaves the batch out of shapes (V2, V2Ext, V2IOExt)."""
+        return self.info.family < abi.Family.V2_DYNAMICEXT
+
+    def _new(self, call: str) -> Plugin:
+        handle = ctypes.c_void_p()
+        self.call(call, ctypes.byref(handle))
+        return Plugin(self.native, handle, self.where, self._opened)
+
+    def clone(self) -> Plugin:
+        return self._new("plugin_clone")
+
+    def attach(self) -> Plugin:
+        """The plugin of an execution context: V3 attachToContext(), V2 clone() and attachToContext()."""
+        return self._new("plugin_attach")
+
+    def set_namespace(self, namespace: str) -> None:
+        """V2 only."""
+        self.call("plugin_set_namespace", namespace.encode())
+
+    def initialize(self) -> None:
+        """V2: initialize(), undone by terminate() or close(). V3: nothing."""
+        self.call("plugin_initialize")
+
+    def terminate(self) -> None:
+        self.call("plugin_terminate")
+
+    def output_types(self, inputs: Sequence[str]) -> tuple[str, ...]:
+        """Element types of the outputs for those of the inputs, as names of plugin_abi.DTYPES."""
+        count = max(self.info.output_count, 0)
+        types = (ctypes.c_int32 * max(len(inputs), 1))(*(abi.DTYPES.index(name) for name in inputs))
+        answer = (ctypes.c_int32 * max(count, 1))()
+        self.call("plugin_output_types", types, len(inputs), answer, count)
+        return tuple(abi.DTYPES[i] if 0 <= i < len(abi.DTYPES) else f"type {i}" for i in answer[:count])
+
+    def output_shapes(
+        self,
+        inputs: Sequence[Shape],
+        symbolic: Sequence[int] | None = None,
+        shape_values: Sequence[Shape] = (),
+    ) -> tuple[tuple[Dim, ...], ...]:
+        """Shapes of the outputs. -1 is an unknown dimension.
+
+        symbolic: for each input a bit mask of dimensions that the plugin sees as unknown, though their values are put
+        into Dim.evaluated. shape_values: the values of shape tensor inputs (V3).
+        """
+        count = max(self.info.output_count, 0)
+        strip = 1 if self.implicit_batch else 0
+        dims = (abi.CDims * max(len(inputs), 1))(*(to_dims(shape[strip:]) for shape in inputs))
+        masks = (ctypes.c_uint32 * max(len(inputs), 1))(*(symbolic or ()))
+        values = (abi.CDims * max(len(shape_values), 1))(*(to_dims(shape) for shape in shape_values))
+        answer = (abi.CShape * max(count, 1))()
+        self.call("plugin_output_shapes", dims, masks, len(inputs), values, len(shape_values), answer, count)
+        batch = [_batch(inputs[0][0])] if strip and inputs and inputs[0] else []
+        return tuple((*batch, *(read_dim(shape.d[j]) for j in range(shape.n))) for shape in answer[:count])
+
+    def concrete_shapes(
+        self, inputs: Sequence[Shape], shape_values: Sequence[Shape] = ()
+    ) -> tuple[Shape, ...]:
+        """Output shapes for constant input shapes; a size tensor gives its upper bound."""
+        shapes = self.output_shapes(inputs, shape_values=shape_values)
+        return tuple(
+            tuple(-1 if dim.evaluated is None else dim.evaluated for dim in shape) for shape in shapes
+        )
+
+    def io(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> Io:
+        return Io(inputs, outputs, self.implicit_batch)
+
+    def supports_format(
+        self, position: int, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]
+    ) -> bool:
+        """position counts the inputs, then the outputs."""
+        return self.ask_format(position, self.io(inputs, outputs))
+
+    def ask_format(self, position: int, io: Io) -> bool:
+        """supports_format() on a description that the caller changes in place."""
+        answer = ctypes.c_int32()
+        self.call("plugin_supports_format", position, ctypes.byref(io.c), ctypes.byref(answer))
+        return bool(answer.value)
+
+    def configure(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> None:
+        self.call("plugin_configure", ctypes.byref(self.io(inputs, outputs).c))
+
+    def workspace_size(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> int:
+        """Bytes."""
+        size = ctypes.c_size_t()
+        self.call("plugin_workspace", ctypes.byref(self.io(inputs, outputs).c), ctypes.byref(size))
+        return size.value
+
+    def enqueue(self, io: Io, buffers: abi.CBuffers, *, wait: bool) -> None:
+        """Enqueue once. Unless that is waited for, faults of the kernel show up later."""
+        arguments = ctypes.byref(io.c), ctypes.byref(buffers)
+        if wait:
+            self.call("plugin_enqueue", *arguments)
+        else:  # timing after one run for warming up, of no run at all, is just that run
+            self.call("plugin_time", *arguments, 1, 0, None, 0, None)
+
+    def on_shape_change(self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc]) -> None:
+        self.call("plugin_on_shape_change", ctypes.byref(self.io(inputs, outputs).c))
+
+    def aliased_input(self, output: int) -> int | None:
+        """The input that an output overwrites in place."""
+        answer = ctypes.c_int32()
+        self.call("plugin_aliased_input", output, ctypes.byref(answer))
+        return None if answer.value < 0 else answer.value
+
+    def tactics(self) -> tuple[int, ...]:
+        count = ctypes.c_int32()
+        self.call("plugin_tactics", None, 0, ctypes.byref(count))
+        answer = (ctypes.c_int32 * max(count.value, 1))()
+        self.call("plugin_tactics", answer, count.value, ctypes.byref(count))
+        return tuple(answer[: count.value])
+
+    def set_tactic(self, tactic: int) -> None:
+        self.call("plugin_set_tactic", tactic)
+
+    def timing_cache_id(self) -> str | None:
+        return self._text("plugin_timing_cache_id")
+
+    def metadata(self) -> str | None:
+        return self._text("plugin_metadata")
+
+    def _text(self, call: str) -> str | None:
+        answer = ctypes.c_char_p()
+        self.call(call, ctypes.byref(answer))
+        return text(answer.value)
+
+    def serialize(self, fill: int = 0) -> State:
+        """V3: the fields to serialise. V2: the bytes, in a buffer that held `fill` before."""
+        if self.info.family is not abi.Family.V3:
+            data, size = ctypes.c_void_p(), ctypes.c_size_t()
+            self.call("plugin_serialize_bytes", fill, ctypes.byref(data), ctypes.byref(size))
+            return ctypes.string_at(data.value, size.value) if data.value and size.value else b""
+        fields, count = ctypes.POINTER(abi.CField)(), ctypes.c_int32()
+        self.call("plugin_serialize_fields", ctypes.byref(fields), ctypes.byref(count))
+        return tuple(read_field(fields[i]) for i in range(count.value))
+
+
+def _batch(value: int) -> Dim:
+    known = value if value >= 0 else None
+    return Dim(known, known, None, str(value) if value >= 0 else "batch")
 
 
 @dataclass(frozen=True)
@@ -95,12 +301,14 @@ class CreatorInfo:
     """What a creator says of itself. family: 3 (V3), 2 (V2) or 0 for a kind that the host does not know."""
 
     kind: str | None
-    kind_version: tuple[int, int]
+    major: int
+    minor: int
     family: int
     name: str | None
     version: str | None
     namespace: str | None
     has_fields: bool
+    field_count: int
 
 
 class Creator:
@@ -111,23 +319,14 @@ class Creator:
         self._handle = handle
         raw = abi.CCreatorInfo()
         library.call("creator_describe", handle, ctypes.byref(raw), where=str(library.path))
-        self.info = CreatorInfo(
-            kind=text(raw.kind),
-            kind_version=(raw.major, raw.minor),
-            family=raw.family,
-            name=text(raw.name),
-            version=text(raw.version),
-            namespace=text(raw.plugin_namespace),
-            has_fields=bool(raw.has_fields),
-        )
-        self._field_count = raw.field_count
+        self.info = CreatorInfo(**plain(raw))
         self.where = f"plugin {self.info.name} of {library.path}"
 
     @property
     def fields(self) -> tuple[FieldSpec, ...]:
         """The fields that the creator lists."""
         result = []
-        for i in range(self._field_count):
+        for i in range(self.info.field_count):
             raw = abi.CField()
             self.library.call("creator_field", self._handle, i, ctypes.byref(raw), where=self.where)
             value = read_field(raw)
@@ -167,7 +366,7 @@ class Creator:
         if overwrite:
             memory.overwrite()
         # The memory is kept, so that a plugin that still points into it reads what is there now, and not anything at all.
-        return self.library.adopt(Plugin(self.library.native, handle, self.where, given=memory))
+        return Plugin(self.library.native, handle, self.where, self.library.opened, memory)
 
     def deserialize(self, state: State, *, layer: str = "plugin", unaligned: bool = False) -> Plugin:
         """The plugin from what Plugin.serialize() gave: V3 in the runtime phase, V2 from the bytes."""
@@ -193,7 +392,7 @@ class PluginLibrary:
     def __init__(self, native: Native, path: Path) -> None:
         self.native = native
         self.path = path
-        self._plugins: list[Plugin] = []
+        self.opened: dict[Plugin, None] = {}
         self._handle: ctypes.c_void_p | None = None
         try:
             there = path.is_file()
@@ -223,12 +422,6 @@ class PluginLibrary:
             raise PluginError(abi.Status.USAGE, "the library is closed", where)
         self.native.call(name, *arguments, where=where)
 
-    def adopt(self, plugin: Plugin) -> Plugin:
-        """Remember a plugin, to close it before the library goes."""
-        self._plugins = [item for item in self._plugins if item.any_open()]
-        self._plugins.append(plugin)
-        return plugin
-
     def ask_again(self, finder: int) -> None:
         """Ask for the creators again. finder: of loggers, offered before; one of abi.Finder.
 
@@ -249,18 +442,14 @@ class PluginLibrary:
     def __enter__(self) -> PluginLibrary:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the plugins, then unload the library. Closing twice does nothing."""
         if self._handle is None:
             return
-        for plugin in self._plugins:
-            for one in plugin.family_tree():
-                one.close()
-        self._plugins = []
+        for plugin in list(self.opened):
+            plugin.close()
         handle, self._handle = self._handle, None
         self.native.call("library_close", handle, where=str(self.path))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError, UsageError
 from trtsmith.converter.plugin.host import abi
+from trtsmith.converter.plugin.host.plugin_values import Dim, EncodedField, Shape, TensorDesc
 from trtsmith.importers.problem import Problem
 
 HOST_NAME = "libtrtsmith_host.so"
@@ -42,49 +45,41 @@ class PluginError(TrtsmithError):
         super().__init__(Problem(message + said, where, _EXPECTED[status], _FIX[status]))
 
 
+class PluginRefusedError(PluginError):
+    """The plugin said no where it may: its status is REFUSED."""
+
+
 class Native:
     """The loaded host library. Raises UsageError where it is missing, does not load or has another ABI."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else libraries.library("trtsmith_host")
+        again = "build it again (make, or pip install .)"
         if not self.path.is_file():
-            raise UsageError(
-                Problem(
-                    "the plugin host library is missing",
-                    str(self.path),
-                    f"{HOST_NAME}, which is built with the package",
-                    "build it: make setup, or pip install .",
-                )
+            expected, fix = (
+                f"{HOST_NAME}, which is built with the package",
+                "build it: make setup, or pip install .",
             )
+            raise self._unusable("is missing", expected, fix)
         try:
             self._library = ctypes.CDLL(str(self.path.resolve()))
             abi.declare(self._library)
             found = int(self._library.tsh_abi())
         except (OSError, AttributeError) as error:
-            raise UsageError(
-                Problem(
-                    f"the plugin host library cannot be used: {error}",
-                    str(self.path),
-                    f"{HOST_NAME} of this package",
-                    "build it again (make, or pip install .)",
-                )
-            ) from error
+            raise self._unusable(f"cannot be used: {error}", f"{HOST_NAME} of this package", again) from error
         if found != abi.ABI:
-            raise UsageError(
-                Problem(
-                    f"the plugin host library has ABI {found}",
-                    str(self.path),
-                    f"ABI {abi.ABI}, as this package calls it",
-                    "build it again (make, or pip install .)",
-                )
-            )
+            raise self._unusable(f"has ABI {found}", f"ABI {abi.ABI}, as this package calls it", again)
+
+    def _unusable(self, what: str, expected: str, fix: str) -> UsageError:
+        return UsageError(Problem(f"the plugin host library {what}", str(self.path), expected, fix))
 
     def call(self, name: str, *arguments: object, where: str) -> None:
         """Call tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""
         status = abi.Status(getattr(self._library, f"tsh_{name}")(*arguments))
         if status is not abi.Status.OK:
             message = self._library.tsh_last_error().decode(errors="replace")
-            raise PluginError(status, message, where, self.take_log())
+            kind = PluginRefusedError if status is abi.Status.REFUSED else PluginError
+            raise kind(status, message, where, self.take_log())
 
     def take_log(self) -> str:
         """What plugins have logged since the last call, a line each."""
@@ -94,3 +89,117 @@ class Native:
 def text(value: bytes | None) -> str | None:
     """A string that a plugin gave; None where it gave a null pointer."""
     return None if value is None else value.decode(errors="replace")
+
+
+def plain(raw: ctypes.Structure) -> dict[str, Any]:
+    """The fields of a structure that was filled in, by their names: numbers, texts, and answers of "has_" as bool."""
+    values = {name: getattr(raw, name) for name, *_ in raw._fields_}
+    return {
+        name: text(value) if isinstance(value, bytes) else bool(value) if name.startswith("has_") else value
+        for name, value in values.items()
+    }
+
+
+ALIGNMENT = 16
+OVERWRITTEN = 0xFF
+
+
+class CMemory:
+    """Bytes that a plugin is given for one call, each run of them with a NUL behind.
+
+    unaligned: every run starts at an odd address; otherwise at a multiple of ALIGNMENT.
+    """
+
+    def __init__(self, *, unaligned: bool = False) -> None:
+        self._offset = 1 if unaligned else 0
+        self._buffers: list[ctypes.Array[ctypes.c_char]] = []
+        self._runs: list[tuple[int, int]] = []
+
+    def put(self, data: bytes) -> int:
+        """Copies the bytes; their address, which is valid while this object lives."""
+        buffer = ctypes.create_string_buffer(ALIGNMENT + self._offset + len(data) + 1)
+        start = ctypes.addressof(buffer)
+        address = start + -start % ALIGNMENT + self._offset
+        ctypes.memmove(address, data, len(data))
+        self._buffers.append(buffer)
+        self._runs.append((address, len(data)))
+        return address
+
+    def overwrite(self) -> None:
+        """What TensorRT's memory may hold as soon as the call has returned. The closing NULs stay."""
+        for address, size in self._runs:
+            ctypes.memset(address, OVERWRITTEN, size)
+
+
+class FieldMemory(CMemory):
+    """Names and data of fields. `array` is valid while this object lives."""
+
+    def __init__(self, fields: Sequence[EncodedField], *, unaligned: bool = False) -> None:
+        super().__init__(unaligned=unaligned)
+        self.array = (abi.CField * max(len(fields), 1))()
+        for item, field in zip(self.array, fields, strict=False):
+            item.name = self.put(field.name.encode())
+            item.data = self.put(field.data) if field.data else None
+            item.type = abi.FIELD_TYPES.index(field.type)
+            item.length = field.length
+
+
+class Io:
+    """The inputs and outputs of one call, in C. `c` is valid while this object lives."""
+
+    def __init__(
+        self, inputs: Sequence[TensorDesc], outputs: Sequence[TensorDesc], implicit_batch: bool
+    ) -> None:
+        strip = 1 if implicit_batch else 0
+        self.count = len(inputs) + len(outputs)
+        # One array, so that a position counts through inputs and outputs.
+        self.tensors = (abi.CTensor * max(self.count, 1))(
+            *(_to_tensor(desc, strip) for desc in (*inputs, *outputs))
+        )
+        first = ctypes.cast(self.tensors, ctypes.POINTER(abi.CTensor))
+        after = ctypes.cast(
+            ctypes.byref(self.tensors, len(inputs) * ctypes.sizeof(abi.CTensor)), ctypes.POINTER(abi.CTensor)
+        )
+        batch = inputs[0].shape[0] if strip and inputs and inputs[0].shape else 1
+        self.c = abi.CIo(first, len(inputs), after, len(outputs), batch)
+
+
+def to_dims(shape: Shape | None) -> abi.CDims:
+    if shape is None:
+        return abi.CDims(-1)
+    if len(shape) > abi.MAX_DIMS:
+        return abi.CDims(len(shape))  # the host refuses it with its message
+    return abi.CDims(len(shape), (ctypes.c_int64 * abi.MAX_DIMS)(*shape))
+
+
+def read_field(raw: abi.CField) -> EncodedField:
+    """Copy a field that a plugin gave. A null pointer reads as no bytes."""
+    type_ = abi.FIELD_TYPES[raw.type] if 0 <= raw.type < len(abi.FIELD_TYPES) else f"type {raw.type}"
+    size = (abi.FIELD_BITS.get(type_, 8) * max(raw.length, 0) + 7) // 8
+    data = ctypes.string_at(raw.data, size) if raw.data and size else b""
+    return EncodedField(text(raw.name) or "", type_, data, raw.length)
+
+
+def _to_tensor(desc: TensorDesc, strip: int) -> abi.CTensor:
+    def cut(shape: Shape | None) -> abi.CDims:
+        return to_dims(None if shape is None else shape[strip:])
+
+    return abi.CTensor(
+        abi.DTYPES.index(desc.dtype),
+        abi.FORMATS.index(desc.format),
+        desc.scale,
+        cut(desc.shape),
+        cut(desc.minimum),
+        cut(desc.optimum),
+        cut(desc.maximum),
+    )
+
+
+def read_dim(raw: abi.CDim) -> Dim:
+    """One dimension of an output."""
+    return Dim(
+        None if raw.value < 0 else raw.value,
+        None if raw.evaluated < 0 else raw.evaluated,
+        None if raw.size_output < 0 else raw.size_output,
+        text(raw.text) or "",
+    )

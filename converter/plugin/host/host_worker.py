@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from trtsmith.converter.engine.child.exits import signal_name
@@ -52,9 +52,7 @@ class LibraryWorker:
     def __enter__(self) -> LibraryWorker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._pool.close()
         self._folder.cleanup()
 
@@ -103,6 +101,15 @@ class LibraryWorker:
             self._pool.finish(self._timeout_s)
         except ChildDied as death:
             raise _death(death, "end") from death
+
+
+def creator_index(described: Mapping[str, Any], plugin: str, library: Path, fix: str) -> int:
+    """The place of a plugin's creator in a description. UsageError, with the fix, where the library has no such plugin."""
+    names = [str(creator["name"]) for creator in described["creators"]]
+    if plugin not in names:
+        what = f"the library has no plugin {plugin}"
+        raise UsageError(Problem(what, str(library), f"one of {', '.join(names)}", fix))
+    return names.index(plugin)
 
 
 def read_request(text: str) -> tuple[int, str, Any]:

@@ -19,18 +19,23 @@ from trtsmith.converter.rewrite.local_functions import inline
 from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.formats import BF16, Format
-from trtsmith.converter.rewrite.precision.judge import Judge, Judgement, Wish, foreign
+from trtsmith.converter.rewrite.precision.judge import WHOLE_SUM, Judge, Judgement, Wish, foreign
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import INTERFACES
 from trtsmith.converter.rewrite.precision.ports import Ports, reducible_ports
 from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cast
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.precision.sums import reduced_share
 from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
 from trtsmith.converter.rewrite.types import IoType
 
 MARGIN = 2.0
 """By how much larger values may be on other inputs than on those that were tried."""
+
+LEAST_SHARE = 0.05
+"""Of a quantized network's products, which are of whole numbers and in float32. Where fewer would be in the type, it stays
+as it is: it gains nothing by the Casts around the rest, and rounding there flips its steps."""
 
 _QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
@@ -68,6 +73,7 @@ def reduce_precision(
         node stays for reasons of its own, and `keep` and `seen` are not asked.
     longest:    how many products a reduced node may sum (converter/rewrite/precision/sums.py); None: any number.
     wide:       by node, why it must sum in float32, however few products it has.
+    Of a quantized network that would get less than LEAST_SHARE nothing is written, but for `folded`: the report says so.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
     """
@@ -86,6 +92,10 @@ def reduce_precision(
             order = list(graph.nodes())
         judge = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {})
         ports, judged, reduced = _decisions(order, judge, reduced_io)
+        whole = [node for node, wish in judged.items() if wish.reason == WHOLE_SUM]
+        share = None if reduced_io or decided is not None else reduced_share(reduced, whole)
+        if share is not None and share < LEAST_SHARE:
+            return Reduction(PrecisionReport("float32", 0, (), 0, 0, 0, seen=bool(seen), share=share), ())
         kept = tuple(_kept(order, judged))
         weights = Converted(graph, fmt.elem)
         writer = PrecisionWriter(graph, fmt, ports, reduced, weights, reduced_io)

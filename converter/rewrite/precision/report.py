@@ -73,6 +73,7 @@ class PrecisionReport:
     folded:    names of nodes whose scale or shift is in the weights of a convolution (affine.py).
     sums:      what became of sums of products; None where TensorRT sums them in float32.
     own:       whether the model had this precision itself, and nothing was changed.
+    share:     of a quantized network's products, those that would be in the type, if so few that nothing changed.
     """
 
     precision: str
@@ -85,11 +86,19 @@ class PrecisionReport:
     folded: tuple[str, ...] = ()
     sums: SumsReport | None = None
     own: bool = False
+    share: float | None = None
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the network is as it was."""
+        return self.own or self.share is not None
 
     def summary(self) -> str:
         """One line: "412 nodes in float16, 31 kept in float32 (20 a norm..., ...), 40 beside them; 57 Casts"."""
         if self.own:
             return f"{self.reduced} nodes in {self.precision}, by the model's own QuantizeLinear and DequantizeLinear"
+        if self.share is not None:
+            return f"the network stays in float32: {self.share:.1%} of its products are not of whole numbers"
         counts = Counter(_short(kept.reason) for kept in self.kept)
         why = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
         kept = f", {len(self.kept)} kept in float32" + (f" ({why})" if why else "") if self.kept else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import ceil, gcd, prod
 from typing import Any
 
@@ -92,6 +92,23 @@ def long_sums(model: Model) -> tuple[str, ...]:
         for node in scope.nodes
         if any(scope.elem_type(name) == FP16.elem for name in node.outputs) and sums_more_than(node, LONGEST)
     )
+
+
+def reduced_share(reduced: Mapping[Node, bool], whole: Collection[Node]) -> float | None:
+    """The share of a quantized network's products that are in the reduced type; None where plugins compute in it, too.
+
+    whole: nodes that add up products of whole numbers. Sizes that are not known count as 1.
+    """
+    if not whole or any(there and node.domain for node, there in reduced.items()):
+        return None
+    gained = sum(_work(node) for node, there in reduced.items() if there and is_sum(node))
+    return gained / (gained + sum(map(_work, whole)))
+
+
+def _work(node: Node) -> int:
+    """Products that the node computes, for results of one if their sizes are not known."""
+    dims = node.scope.dims(node.outputs[0]) or ()
+    return (products(node) or 1) * prod(size for size in dims if isinstance(size, int) and size)
 
 
 def products(node: Node) -> int | None:

@@ -13,7 +13,12 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope, all_scopes
 from trtsmith.converter.graph.tensor_types import element_type
 from trtsmith.converter.rewrite.types.legal_types import ILLEGAL_TYPES, legal_type
-from trtsmith.converter.rewrite.types.operators import IN_ONNX_TYPES, MOVES, TYPE_ATTRIBUTES
+from trtsmith.converter.rewrite.types.operators import (
+    IN_ONNX_TYPES,
+    MOVES,
+    QUANTIZING_DOMAINS,
+    TYPE_ATTRIBUTES,
+)
 from trtsmith.importers.builder import Builder
 
 INSIDE = "(a graph inside)"
@@ -54,7 +59,7 @@ def wanted_in_onnx_types(scope: Scope) -> set[str]:
         name
         for part in all_scopes(scope)
         for node in part.nodes
-        if node.op_type in IN_ONNX_TYPES and not node.domain
+        if node.op_type in IN_ONNX_TYPES and node.domain in QUANTIZING_DOMAINS
         for name in node.inputs
     }
     for node in reversed(scope.nodes):

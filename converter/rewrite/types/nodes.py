@@ -23,6 +23,7 @@ from trtsmith.converter.rewrite.types.operators import (
     IN_ONNX_TYPES,
     MOVES,
     NOT_IN_INT8,
+    QUANTIZING_DOMAINS,
     TYPE_ATTRIBUTES,
     compute,
 )
@@ -64,7 +65,7 @@ class NodeLegaliser:
 
     def _stays(self, node: Node, values: Values) -> str:
         """The node on legal types, without arithmetic of ours; what changed about it."""
-        own = not node.domain and node.op_type in IN_ONNX_TYPES
+        own = node.domain in QUANTIZING_DOMAINS and node.op_type in IN_ONNX_TYPES
         moved = node.op_type in MOVES and any(map(values.kept, node.inputs)) and _only_kept(node, values)
         kept = own or moved
         held = values.native if own else values.legal

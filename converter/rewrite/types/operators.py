@@ -14,6 +14,7 @@ from trtsmith.converter.rewrite.types import unsigned64
 from trtsmith.converter.rewrite.types.integers import wrapped
 from trtsmith.converter.rewrite.types.legal_types import INTEGERS
 from trtsmith.importers.builder import Value
+from trtsmith.importers.contrib_types import TENSORRT_DOMAIN
 
 Handler = Callable[[onnx.NodeProto, Sequence[Value]], list[Value]]
 
@@ -193,9 +194,15 @@ IN_ONNX_TYPES = frozenset(
         "QLinearConv",
         "QLinearMatMul",
         "QuantizeLinear",
+        "TRT_FP4DynamicQuantize",
+        "TRT_MXFP8DequantizeLinear",
+        "TRT_MXFP8DynamicQuantize",
     }
 )
-"""Operators that depend on the type itself: they keep their types, and have rules of their own."""
+"""Operators that depend on the type itself: they keep their types, and have rules of their own, or are TensorRT's own."""
+
+QUANTIZING_DOMAINS = ("", TENSORRT_DOMAIN)
+"""Domains in which these names are theirs."""
 
 TYPE_ATTRIBUTES = frozenset({"dtype", "output_datatype", "softmax_precision", "stash_type", "to"})
 """Attributes that hold an element type."""

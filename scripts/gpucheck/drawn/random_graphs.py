@@ -14,8 +14,8 @@ from gpucheck.drawn.graph_draw import Draw, draw
 from gpucheck.drawn.graph_kinds import KINDS
 from gpucheck.engines import DOES_NOT_RUN, NOT_BUILT, EngineError, Opener, open_engine
 from gpucheck.record import Notes
+from harness.jobs import RETIRE, run_jobs
 from onnxcoverage.builder import sizes_of
-from onnxcoverage.jobs import RETIRE, run_jobs
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.load import load_model
@@ -52,8 +52,7 @@ def check(folder: Path, limit_s: float, notes: Notes) -> None:
     first: dict[str, str] = {}  # of each verdict a seed, and what was said
     jobs = deque(map(str, range(GRAPHS)))
     for job, finding in run_jobs(WORKER, jobs, os.cpu_count() or 1, GRAPH_S, folder, end):
-        died, _, how = finding.died.partition(": ")
-        found = finding.found or {"verdict": died, "reason": how}
+        found = finding.verdict()
         counts[found["verdict"]] += 1
         if found["reason"]:
             first.setdefault(found["verdict"], f"seed {job}: {found['reason']}")
@@ -87,11 +86,8 @@ def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
             return {"verdict": REFUSED, "reason": problems[0].what}
         save_model(result.model, rewritten)
         feeds = {value.name: drawn.inputs[value.name] for value in model.graph.input}
-        engine = opener(rewritten, sizes_of(to_engine(feeds, result.io_types)), result.io_types)
-        try:
+        with opener(rewritten, sizes_of(to_engine(feeds, result.io_types)), result.io_types) as engine:
             found = engine.run(feeds)
-        finally:
-            engine.close()
     except TrtsmithError as error:
         return {"verdict": REFUSED, "reason": error.problems[0].what}
     except EngineError as error:

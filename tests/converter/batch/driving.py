@@ -69,14 +69,9 @@ def drive(
 
 
 def main() -> None:
-    """HOME JOBS CACHE TASKS: the last is JSON, a list of [name, word, ...]."""
-    home, jobs, cache, tasks = (
-        Path(sys.argv[1]),
-        int(sys.argv[2]),
-        sys.argv[3] == "1",
-        json.loads(sys.argv[4]),
-    )
-    sys.exit(drive(home, [known(home, *words) for words in tasks], jobs=jobs, cache=cache).exit_code)
+    """HOME TASKS: the last is JSON, a list of [name, word, ...]."""
+    home = Path(sys.argv[1])
+    sys.exit(drive(home, [known(home, *words) for words in json.loads(sys.argv[2])]).exit_code)
 
 
 if __name__ == "__main__":

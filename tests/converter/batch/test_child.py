@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.converter.batch.workers import NAME, left_in, task, write_worker
+from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_worker
 from tests.converter.models import inverse, relu
 from tests.processes import children, has_ended
 from trtsmith.converter.batch.child import ChildSetup, TaskRunner
@@ -34,10 +34,6 @@ def runner(scratch: Path) -> Iterator[TaskRunner]:
 
 def silent(event: Event) -> None:
     del event
-
-
-def pid_in(path: Path) -> int:
-    return int(path.read_text())
 
 
 def test_a_task_becomes_a_folder_and_a_record(runner: TaskRunner, scratch: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.converter.batch.driving import MACHINE, Told, drive, known
-from tests.converter.batch.workers import NAME, left_in, task, write_worker
+from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_worker
 from tests.processes import ROOT, checkout_environment, has_ended
 from trtsmith.converter.batch.child import ChildSetup
 from trtsmith.converter.batch.command_words import gpu_demand
@@ -289,21 +289,10 @@ def test_a_full_disk_is_said_of_the_pages_too(tmp_path: Path) -> None:
 # --- as a program of its own ---
 
 
-def start(
-    home: Path, tasks: Sequence[Sequence[object]], jobs: int = 1, cache: bool = False
-) -> subprocess.Popen[str]:
+def start(home: Path, tasks: Sequence[Sequence[object]]) -> subprocess.Popen[str]:
     words = json.dumps([list(map(str, words)) for words in tasks])
-    command = [
-        sys.executable,
-        "-m",
-        "tests.converter.batch.driving",
-        str(home),
-        str(jobs),
-        str(int(cache)),
-        words,
-    ]
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", "tests.converter.batch.driving", str(home), words],
         cwd=ROOT,
         env=checkout_environment(),
         stderr=subprocess.PIPE,
@@ -312,14 +301,18 @@ def start(
     )
 
 
+def hanging(home: Path) -> tuple[subprocess.Popen[str], Path, Path]:
+    """A driver whose first task is done and whose second hangs; the files that name its processes."""
+    child, begun = home / "child", home / "begun"
+    driver = start(home, [["a"], ["b", f"child={child}", f"begun={begun}", "hang"], ["c"]])
+    until(lambda: has_content(begun) and (home / "out/a/record.json").exists(), driver)
+    return driver, child, begun
+
+
 def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     while not condition():
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.01)
-
-
-def pid_in(path: Path) -> int:
-    return int(path.read_text())
 
 
 def has_content(path: Path) -> bool:
@@ -329,30 +322,21 @@ def has_content(path: Path) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("default_signals")
 def test_a_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
-    child, begun = tmp_path / "child", tmp_path / "begun"
-    tasks = [["a"], ["b", f"child={child}", f"begun={begun}", "hang"], ["c"]]
-    driver = start(tmp_path, tasks)
-    until(lambda: has_content(begun) and (tmp_path / "out/a/record.json").exists(), driver)
+    driver, child, begun = hanging(tmp_path)
     driver.send_signal(number)
     error = driver.communicate()[1]
-    assert driver.returncode == 128 + number, error
-    assert error == ""
+    assert (driver.returncode, error) == (128 + number, "")
     assert has_ended(pid_in(child)) and has_ended(pid_in(begun))
     assert {*left_in(tmp_path / "out")} == {"a/model.plan", "a/record.json", *PAGES}
     document = json.loads((tmp_path / "out/results.json").read_text())
-    assert {row["name"]: row["status"] for row in document["tasks"]} == {
-        "a": "agree",
-        "b": "cancelled",
-        "c": "cancelled",
-    }
-    result = drive(tmp_path, [known(tmp_path, "a"), known(tmp_path, "b"), known(tmp_path, "c")])
+    statuses = {row["name"]: row["status"] for row in document["tasks"]}
+    assert statuses == {"a": "agree", "b": "cancelled", "c": "cancelled"}
+    result = drive(tmp_path, [known(tmp_path, name) for name in "abc"])
     assert result.passed and list(result.sources.values()) == ["kept", "run", "run"]
 
 
 def test_a_driver_that_is_killed_leaves_no_process_and_nothing_half_written(tmp_path: Path) -> None:
-    child, begun = tmp_path / "child", tmp_path / "begun"
-    driver = start(tmp_path, [["a"], ["b", f"child={child}", f"begun={begun}", "hang"], ["c"]])
-    until(lambda: has_content(begun) and (tmp_path / "out/a/record.json").exists(), driver)
+    driver, child, begun = hanging(tmp_path)
     driver.kill()
     driver.wait()
     assert has_ended(pid_in(begun))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.converter.batch.conftest import Nodes
-from tests.converter.batch.workers import NAME, left_in, task, write_worker
+from tests.converter.batch.workers import NAME, left_in, pid_in, task, write_worker
 from tests.converter.model.builders import rich_model, save_external
 from tests.converter.models import inverse, relu
 from tests.processes import has_ended
@@ -253,7 +253,7 @@ def test_stop_ends_what_runs_with_all_its_processes(runs: Runs) -> None:
         assert first.record.name == "a" and first.record.status is TaskStatus.AGREE
         assert ended["b"].record.status is TaskStatus.CANCELLED and ended["b"].folder is None
         assert ended.keys() == {one.name for one in tasks}
-        assert has_ended(int(begun.read_text())) and has_ended(int(child.read_text()))
+        assert has_ended(pid_in(begun)) and has_ended(pid_in(child))
     assert soon(lambda: not runs.nodes.left())
     assert [path for path in runs.out.iterdir() if path != first.folder] == []
 
@@ -264,7 +264,7 @@ def test_an_executor_that_is_left_in_the_middle_leaves_nothing(runs: Runs) -> No
         ended = executor.run([task("a"), task("b", f"begun={begun}", "hang")], runs.events.append)
         assert next(ended).record.name == "a"
         assert soon(begun.exists)
-    assert has_ended(int(begun.read_text()))
+    assert has_ended(pid_in(begun))
     assert soon(lambda: not runs.nodes.left())
 
 

@@ -90,3 +90,7 @@ def task(name: str, *words: object, source: str = "", needs: Needs | None = None
 def left_in(folder: Path) -> Sequence[str]:
     """What is in a folder, at any depth, but for folders."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+
+def pid_in(path: Path) -> int:
+    return int(path.read_text())

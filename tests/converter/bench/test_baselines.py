@@ -7,21 +7,19 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
+from tests.converter.models import written
 from trtsmith.converter.bench import against, baseline_worker
-from trtsmith.converter.bench.against import check_baselines, time_baseline
-from trtsmith.converter.bench.baseline_worker import BaselineRequest
-from trtsmith.converter.bench.baselines import (
+from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, time_baseline
+from trtsmith.converter.bench.baseline_worker import (
     Baseline,
+    BaselineRequest,
     onnxruntime_baseline,
     repeat,
     torch_baseline,
 )
-from trtsmith.converter.bench.bench_request import TimingOptions
-from trtsmith.converter.bench.judging import ExpectedOutputs
+from trtsmith.converter.bench.timed_engine import TimingOptions
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime.exchange import write_arrays
@@ -37,26 +35,12 @@ QUICK = TimingOptions(warmup_s=0.0, duration_s=0.0, iterations=3, graphs=(False,
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """y = inverse of (x @ x^T + 3 I), by a custom operator that onnxruntime has not."""
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["t"]),
-        helper.make_node("MatMul", ["x", "t"], ["p"]),
-        helper.make_node("Add", ["p", "eye"], ["s"]),
-        helper.make_node("Inverse", ["s"], ["y"], domain="trt.plugins"),
-    ]
-    eye = onnx.numpy_helper.from_array(3 * np.eye(3, dtype=np.float32), "eye")
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 3])],
-        [eye],
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("trt.plugins", 1)]
-    path = tmp_path / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
-    return path
+    text = """(float[3,4] x) => (float[3,3] y) {
+        t = Transpose (x) p = MatMul (x, t) s = Add (p, eye) y = trt.plugins.Inverse (s) }"""
+    return written(tmp_path / "model.onnx", text, {"eye": 3 * np.eye(3, dtype=np.float32)})
 
 
+UNKNOWN = "(float[3,4] x) => (float[3,4] y) { y = nobody.NobodyKnowsThis (x) }"
 RIGHT = np.linalg.inv(X.astype(np.float64) @ X.T.astype(np.float64) + 3 * np.eye(3))
 
 USERS = """
@@ -186,12 +170,7 @@ def test_the_warm_up_is_not_counted(model: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> None:
-    node = helper.make_node("NobodyKnowsThis", ["x"], ["y"], domain="nobody")
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, 4]) for name in "xy")
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("nobody", 1)]
-    graph = helper.make_graph([node], "g", [x], [y])
-    path = tmp_path / "unknown.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
+    path = written(tmp_path / "unknown.onnx", UNKNOWN)
     row = time_baseline(request("onnxruntime", path, tmp_path), 1.0, {}, ExpectedOutputs(), tmp_path, print)
     assert set(row) == {"name", "unavailable"} and "NobodyKnowsThis" in row["unavailable"]
 
@@ -208,9 +187,6 @@ def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> N
 def test_baselines_that_cannot_be(names: list[str], torch: str, has_model: bool, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         check_baselines(names, torch, has_model=has_model)
-
-
-def test_baselines_that_can_be() -> None:
     check_baselines(["onnxruntime", "torch"], "m:f", has_model=True)
     check_baselines([], "", has_model=False)
 

@@ -11,18 +11,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
-from tests.converter.models import inverse, save, value
+from tests.converter.models import inverse, written
 from trtsmith.converter.bench import engine_bench as stage
 from trtsmith.converter.bench import native_bench, subject
-from trtsmith.converter.bench.bench_request import TimingOptions
+from trtsmith.converter.bench.against import ExpectedOutputs
 from trtsmith.converter.bench.engine_bench import bench
-from trtsmith.converter.bench.figures import Summary
-from trtsmith.converter.bench.judging import ExpectedOutputs
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.subject import BenchOptions, Subject, open_source
-from trtsmith.converter.bench.timed_engine import Timed
+from trtsmith.converter.bench.timed_engine import Timed, TimingOptions
+from trtsmith.converter.bench.timing import Summary
 from trtsmith.converter.cli.reports import native_times
 from trtsmith.converter.cli.reports.engine_times import render
 from trtsmith.converter.engine.child.process import ChildDied
@@ -48,11 +46,14 @@ INFO = EngineInfo(
 QUICK = TimingOptions(warmup_s=0.0, duration_s=0.0, iterations=2, graphs=(False,))
 
 
+def timed(model: Path, timing: TimingOptions = QUICK, **options: Any) -> dict[str, Any]:
+    return bench(BenchOptions(model, timing=timing, **options), lambda step: None)
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """Neg and Inverse."""
-    path: Path = inverse(tmp_path / "m.onnx")
-    return path
+    return inverse(tmp_path / "m.onnx")
 
 
 def run_of(point: Point, ms: float, *, graph: bool = False) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, model: Path) -> Engines:
 
 def test_a_model_is_built_and_timed_and_the_record_is_complete(engines: Engines, model: Path) -> None:
     engines.layers = ({"Inverse/MatrixInverse": 3.0, "other": 1.0},)
-    document = bench(BenchOptions(model, timing=QUICK), lambda step: None)
+    document = timed(model)
     assert engines.timed == ["plugin"]
     assert json.loads(json.dumps(document)) == document
     assert document["engine"]["bytes"] > 1000 and document["engine"]["device_memory"] == 4096
@@ -144,12 +145,12 @@ def test_the_plugins_layer_is_known_by_the_name_of_its_node(
         return made
 
     monkeypatch.setattr(stage, "plugin_engine", spy)
-    bench(BenchOptions(model, timing=QUICK), lambda step: None)
+    timed(model)
     assert [node.op_type for node in seen.values() if node.plugin] == ["MatrixInverse"]
 
 
 def test_against_onnxruntime_in_the_same_run(engines: Engines, model: Path) -> None:
-    document = bench(BenchOptions(model, timing=QUICK, against=("onnxruntime",)), lambda step: None)
+    document = timed(model, against=("onnxruntime",))
     (baseline,) = document["against"]
     assert baseline["agrees"] and baseline["ratio"] == pytest.approx(
         baseline["response_ms"]["median"] / 2.0, rel=1e-3
@@ -158,39 +159,35 @@ def test_against_onnxruntime_in_the_same_run(engines: Engines, model: Path) -> N
 
 def test_an_engine_that_is_wrong_does_not_agree(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
     Engines(monkeypatch, model, off=0.5)
-    document = bench(BenchOptions(model, timing=QUICK, against=("onnxruntime",)), lambda step: None)
+    document = timed(model, against=("onnxruntime",))
     assert not document["against"][0]["agrees"]
 
 
 def test_nan_in_outputs_is_warned_of(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
     Engines(monkeypatch, model, off=float("nan"))
-    document = bench(BenchOptions(model, timing=QUICK), lambda step: None)
+    document = timed(model)
     assert document["outputs"][0]["nan"] == document["outputs"][0]["elements"] > 0
     assert "is NaN throughout" in document["warnings"][-1]
 
 
 def test_nan_is_counted_in_types_that_numpy_does_not_know(engines: Engines, model: Path) -> None:
     engines.off, engines.dtype = float("nan"), ml_dtypes.bfloat16
-    (output,) = bench(BenchOptions(model, timing=QUICK), lambda step: None)["outputs"]
+    (output,) = timed(model)["outputs"]
     assert output["dtype"] == "bfloat16" and output["nan"] == output["elements"] > 0
 
 
 def test_no_layers_are_profiled_where_none_are_asked_for(engines: Engines, model: Path) -> None:
-    document = bench(BenchOptions(model, timing=QUICK, layers=0), lambda step: None)
+    document = timed(model, layers=0)
     assert engines.profiled == [0] and document["layers"] is None
 
 
 def test_what_is_frozen_reaches_those_who_run_the_model_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    nodes = [helper.make_node("Mul", ["x", "k"], ["y"], name="scaled")]
-    path = save(tmp_path / "m.onnx", nodes, [value("x", (2, 3)), value("k", (1,))], [value("y", (2, 3))])
+    path = written(tmp_path / "m.onnx", "(float[2,3] x, float[1] k) => (float[2,3] y) { y = Mul (x, k) }")
     engines = Engines(monkeypatch, path)
     engines.frozen = {"k": np.array([3.0], np.float32)}
-    options = BenchOptions(
-        path, timing=QUICK, freeze=("k=[3]",), against=("onnxruntime",), plugin_vs_native=True
-    )
-    document = bench(options, lambda step: None)
+    document = timed(path, freeze=("k=[3]",), against=("onnxruntime",), plugin_vs_native=True)
     (baseline,) = document["against"]
     assert baseline["agrees"] and document["plugin_vs_native"]["plugin"]["agrees"]
 
@@ -203,13 +200,12 @@ def test_the_users_module_is_looked_for_in_the_working_folder(
     code = "import torch\ndef make(inputs):\n    return lambda: torch.linalg.inv(-inputs['x'])\n"
     (tmp_path / "code" / "in_the_working_folder.py").write_text(code)
     monkeypatch.chdir(tmp_path / "code")
-    options = BenchOptions(model, timing=QUICK, against=("torch",), torch="in_the_working_folder:make")
-    (baseline,) = bench(options, lambda step: None)["against"]
+    (baseline,) = timed(model, against=("torch",), torch="in_the_working_folder:make")["against"]
     assert baseline["agrees"]
 
 
 def test_plugin_against_native_builds_both(engines: Engines, model: Path) -> None:
-    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    document = timed(model, plugin_vs_native=True)
     assert engines.timed == ["plugin", "native"]
     assert document["runs"][0]["compute_ms"]["median"] == 2.0  # the record is about the plugin engine
     account = document["plugin_vs_native"]
@@ -234,7 +230,7 @@ def test_where_no_engine_with_plugins_runs_each_node_is_timed_alone(
     engines.refused = frozenset({"plugin"})
     monkeypatch.setattr(native_bench, "run_child", child)
     patient = replace(QUICK, iterations=47)
-    document = bench(BenchOptions(model, timing=patient, plugin_vs_native=True), lambda step: None)
+    document = timed(model, patient, plugin_vs_native=True)
     assert engines.timed == ["native"]
     account = document["plugin_vs_native"]
     assert account["reason"] == account["plugin"]["unavailable"] == "no engine of this runs here"
@@ -252,7 +248,7 @@ def test_engines_of_which_no_run_was_possible_are_no_sides(
     engines.no_graph = "no CUDA graph is used: a loop"
     figures = {"median_us": 5.0, "error": 1e-7}
     monkeypatch.setattr(native_bench, "run_child", lambda *_, **more: {"plugin": figures, "native": figures})
-    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    document = timed(model, plugin_vs_native=True)
     assert engines.timed == ["plugin", "native"]
     account = document["plugin_vs_native"]
     assert account["plugin"] == account["native"] == {"unavailable": engines.no_graph}
@@ -263,34 +259,30 @@ def test_engines_of_which_no_run_was_possible_are_no_sides(
 
 def test_a_native_engine_that_does_not_run_leaves_the_other(engines: Engines, model: Path) -> None:
     engines.refused = frozenset({"native"})
-    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    document = timed(model, plugin_vs_native=True)
     account = document["plugin_vs_native"]
     assert account["native"] == {"unavailable": "no engine of this runs here"}
     assert account["reason"] is None and account["plugin"]["agrees"] and account["nodes"] is None
 
 
-def test_a_side_that_nothing_can_be_compared_with_neither_agrees_nor_errs(tmp_path: Path) -> None:
-    (tmp_path / "m.plan").write_bytes(b"an engine")
-    timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.ones(3)}, (), "", None, ())
-    side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, ExpectedOutputs())
-    assert side["agrees"] is None and side["error"] is None and side["reason"]
-
-
 @pytest.mark.parametrize(
-    ("expected", "actual"),
+    ("expected", "actual", "agrees"),
     [
-        pytest.param([0.0, 0.0], [1.0, 2.0], id="a reference of zeros"),
-        pytest.param([1.0, 2.0], [np.inf, np.nan], id="no number to compare"),
+        pytest.param(None, [1.0, 1.0], None, id="nothing to compare with"),
+        pytest.param([0.0, 0.0], [1.0, 2.0], False, id="a reference of zeros"),
+        pytest.param([1.0, 2.0], [np.inf, np.nan], False, id="no number to compare"),
     ],
 )
 def test_an_error_that_is_no_number_is_not_told(
-    model: Path, tmp_path: Path, expected: list[float], actual: list[float]
+    model: Path, tmp_path: Path, expected: list[float] | None, actual: list[float], agrees: bool | None
 ) -> None:
     (tmp_path / "m.plan").write_bytes(b"an engine")
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.array(actual)}, (), "", None, ())
-    judge = ExpectedOutputs(load_model(model), [{"y": np.array(expected)}])
+    judge = ExpectedOutputs()
+    if expected is not None:
+        judge = ExpectedOutputs(load_model(model), [{"y": np.array(expected)}])
     side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, judge)
-    assert side["agrees"] is False and side["error"] is None
+    assert side["agrees"] is agrees and side["error"] is None and side["reason"]
 
 
 def test_a_node_whose_process_dies_says_how(
@@ -301,7 +293,7 @@ def test_a_node_whose_process_dies_says_how(
 
     engines.refused = frozenset({"plugin"})
     monkeypatch.setattr(native_bench, "run_child", dies)
-    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    document = timed(model, plugin_vs_native=True)
     (row,) = document["plugin_vs_native"]["nodes"]
     assert row["plugin"] == row["native"] == {"unavailable": "its process died of SIGSEGV while timing"}
 
@@ -309,7 +301,7 @@ def test_a_node_whose_process_dies_says_how(
 def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> None:
     """Here there is no GPU: the child process says so, and the rest of the record stands."""
     engines.refused = frozenset({"plugin"})
-    document = bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+    document = timed(model, plugin_vs_native=True)
     (row,) = document["plugin_vs_native"]["nodes"]
     assert row["ratio"] is None and row["plugin"]["unavailable"]
 
@@ -317,13 +309,8 @@ def test_a_node_that_cannot_be_timed_says_why(engines: Engines, model: Path) -> 
 @pytest.fixture
 def some(tmp_path: Path) -> Path:
     """NonZero: a plugin for TensorRT-RTX alone."""
-    nodes = [
-        helper.make_node("Relu", ["x"], ["r"], name="r"),
-        helper.make_node("NonZero", ["r"], ["y"], name="some"),
-    ]
-    return save(
-        tmp_path / "some.onnx", nodes, [value("x", (3, 2))], [value("y", (2, None), TensorProto.INT64)]
-    )
+    text = "(float[3,2] x) => (int64[2,n] y) { [r] r = Relu (x) [some] y = NonZero (r) }"
+    return written(tmp_path / "some.onnx", text)
 
 
 @pytest.mark.parametrize(
@@ -354,9 +341,9 @@ def test_a_node_whose_number_of_results_depends_on_values_is_not_timed_alone(
 def test_a_model_of_which_no_engine_runs_is_an_error(engines: Engines, model: Path) -> None:
     engines.refused = frozenset({"plugin", "native"})
     with pytest.raises(UsageError, match="no engine of this runs here"):
-        bench(BenchOptions(model, timing=QUICK, plugin_vs_native=True), lambda step: None)
+        timed(model, plugin_vs_native=True)
     with pytest.raises(UsageError, match="no engine of this runs here"):
-        bench(BenchOptions(model, timing=QUICK), lambda step: None)
+        timed(model)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 
 from tests.importers.running import some_case
-from trtsmith.converter.bench.expansion_model import engine_model
+from trtsmith.converter.plugin.bench.kernel_expansion import engine_model
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
-from trtsmith.converter.bench.judging import ExpectedOutputs, judge_of
-from trtsmith.converter.model.load import load_model
+from tests.converter.models import parsed
+from trtsmith.converter.bench.against import ExpectedOutputs, judge_of
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE
 
@@ -22,18 +20,8 @@ W = RNG.standard_normal((64, 32)).astype(np.float32)
 @pytest.fixture
 def model(tmp_path: Path) -> Model:
     """y = x @ w; r is random."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["y"]),
-        helper.make_node("RandomNormalLike", ["y"], ["r"]),
-    ]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 32]) for name in "yr"]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 64])
-    graph = helper.make_graph(nodes, "g", [x], outputs, [numpy_helper.from_array(W, "w")])
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9),
-        tmp_path / "m.onnx",
-    )
-    return load_model(tmp_path / "m.onnx")
+    text = "(float[8,64] x) => (float[8,32] y, float[8,32] r) { y = MatMul (x, w) r = RandomNormalLike (y) }"
+    return parsed(tmp_path / "m.onnx", text, {"w": W})
 
 
 def shortened(array: np.ndarray) -> np.ndarray:
@@ -54,12 +42,8 @@ def test_tf32_agrees_and_a_wrong_number_does_not(model: Model) -> None:
 
 
 def test_a_model_that_onnxruntime_does_not_run_has_no_expectation(tmp_path: Path) -> None:
-    node = helper.make_node("NobodyKnowsThis", ["x"], ["y"], domain="nobody")
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("nobody", 1)]
-    graph = helper.make_graph([node], "g", [x], [y])
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "u.onnx")
-    judge = judge_of(load_model(tmp_path / "u.onnx"), {"x": np.ones(3, np.float32)}, print)
+    model = parsed(tmp_path / "u.onnx", "(float[3] x) => (float[3] y) { y = nobody.NobodyKnowsThis (x) }")
+    judge = judge_of(model, {"x": np.ones(3, np.float32)}, print)
     assert judge.plain is None and judge.verdict({"y": np.ones(3, np.float32)}).status == NOT_COMPARABLE
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from trtsmith.converter.bench.layers import EngineLayer, LayerNode, nodes_of, parse_inspector, profile
 
@@ -56,18 +56,10 @@ def test_fused_names_are_taken_apart(name: str, nodes: list[str]) -> None:
 
 
 def test_the_inspector_knows_more_than_names() -> None:
-    document = {
-        "Layers": [
-            {
-                "Name": "__myl_ConvRelu_0",
-                "LayerType": "kgen",
-                "Metadata": "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]\x1e[ONNX Layer: conv1]",
-            },
-            {"Name": "p", "LayerType": "PluginV3"},
-            "plain",
-        ],
-        "Bindings": ["x"],
-    }
+    metadata = "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]\x1e[ONNX Layer: conv1]"
+    fused = {"Name": "__myl_ConvRelu_0", "LayerType": "kgen", "Metadata": metadata}
+    plugin = {"Name": "p", "LayerType": "PluginV3"}
+    document = {"Layers": [fused, plugin, "plain"], "Bindings": ["x"]}
     layers = parse_inspector(json.dumps(document))
     assert layers == [
         EngineLayer("__myl_ConvRelu_0", "kgen", ("conv1", "relu1")),
@@ -92,16 +84,14 @@ def test_a_profile_of_zeros_divides_by_nothing() -> None:
 
 
 def test_nodes_of_subgraphs_and_nodes_without_names_are_found() -> None:
-    inner = helper.make_graph([helper.make_node("Exp", ["x"], ["e"], name="exp")], "g", [], [])
-    other = helper.make_graph([helper.make_node("Log", ["x"], ["l"])], "h", [], [])
-    several = helper.make_graph([helper.make_node("Sin", ["x"], ["s"], name="sin")], "s", [], [])
-    nodes = [
-        helper.make_node("If", ["c"], ["y"], name="if", then_branch=inner, else_branch=other),
-        helper.make_node("MatrixInverse", ["y"], ["z"], domain="trtsmith"),
-        helper.make_node("TheirOp", ["z"], ["w"], name="theirs", domain="x", several=[several]),
-    ]
-    value = helper.make_tensor_value_info("w", TensorProto.FLOAT, [1])
-    model = helper.make_model(helper.make_graph(nodes, "m", [], [value]))
+    text = """<ir_version: 9, opset_import: ["" : 17, "trtsmith" : 1, "x" : 1]> m (bool c, float[1] x) => (float[1] w) {
+        [if] y = If (c) <then_branch = g () => (float[1] e) { [exp] e = Exp (x) },
+                         else_branch = h () => (float[1] l) { l = Log (x) }>
+        z = trtsmith.MatrixInverse (y)
+        [theirs] w = x.TheirOp (z) }"""
+    model = onnx.parser.parse_model(text)
+    several = onnx.parser.parse_graph("s () => (float[1] s) { [sin] s = Sin (x) }")
+    model.graph.node[-1].attribute.append(onnx.helper.make_attribute("several", [several]))
     assert nodes_of(model, ["TheirOp"]) == {
         "if": LayerNode("If", False),
         "exp": LayerNode("Exp", False),

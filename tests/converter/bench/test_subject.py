@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
-from tests.converter.models import inverse
+from tests.converter.models import inverse, written
 from trtsmith.converter.bench import subject
 from trtsmith.converter.bench.subject import (
     BenchOptions,
@@ -112,16 +111,9 @@ def test_the_native_engine_is_of_the_rewritten_graph_where_inputs_are_frozen_alr
 
 def scatter(path: Path, edges: int) -> Path:
     """Rows added by index, as a graph network does it."""
-    onnx.save(
-        onnx.parser.parse_model(
-            f"""<ir_version: 9, opset_import: ["" : 18]>
-            g (float[4, 3] x, int64[{edges}, 1] i, float[{edges}, 3] u) => (float[4, 3] y) {{
-                y = ScatterND <reduction = "add"> (x, i, u)
-            }}"""
-        ),
-        path,
-    )
-    return path
+    text = f"""(float[4,3] x, int64[{edges},1] i, float[{edges},3] u) => (float[4,3] y) {{
+        y = ScatterND <reduction = "add"> (x, i, u) }}"""
+    return written(path, text, opset=18)
 
 
 def test_what_a_rule_gives_to_a_plugin_is_as_the_other_rules_write_it_without_plugins(tmp_path: Path) -> None:

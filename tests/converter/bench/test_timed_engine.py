@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from trtsmith.converter.bench import timed_engine
-from trtsmith.converter.bench.bench_request import BenchRequest, TimingOptions
 from trtsmith.converter.bench.points import Point
-from trtsmith.converter.bench.timed_engine import Timed, time_engine
+from trtsmith.converter.bench.timed_engine import BenchRequest, Timed, TimingOptions, time_engine
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime import run_in_child as runtime_child

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from trtsmith.converter.bench.figures import Summary, remarks
-from trtsmith.converter.bench.timing import DEPTH, Stages, drive, respond, summarise
+from trtsmith.converter.bench.timing import DEPTH, Stages, Summary, drive, remarks, respond, summarise
 
 
 @dataclass

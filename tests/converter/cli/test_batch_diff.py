@@ -5,46 +5,41 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from tests.converter.batch.results.sample import HOSTILE_NAMES, VERSIONS, record, report, times, write_results
-from trtsmith.converter.batch.results.diff import SCHEMA_FILE
+from tests.converter.batch.results.sample import (
+    HOSTILE_NAMES,
+    VERSIONS,
+    record,
+    report,
+    times,
+    write_pair,
+    write_results,
+)
+from tests.converter.batch.results.test_diff import VALIDATOR
+from tests.converter.cli.commands.running import Cli, refused
 from trtsmith.converter.batch.task import TaskStatus
-from trtsmith.converter.cli.main import main
-
-VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 @pytest.fixture(autouse=True)
-def two_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def two_results(here: Path) -> None:
     moved = report(routes={"native": 8})
     moved["engine"]["plugin_layers"] = [f"/layer{number}" for number in range(8)]
-    old = [
-        record("refused"),
-        record("faster", bench=times(2.0)),
-        record("moved"),
-        record("same"),
-        record("gone"),
-    ]
+    faster = record("faster", bench=times(1.0), versions=VERSIONS | {"tensorrt_rtx": "1.8"})
+    old = [*map(record, ("refused", "moved", "same", "gone")), record("faster", bench=times(2.0))]
     new = [
         record("refused", TaskStatus.REFUSED),
-        record("faster", bench=times(1.0), versions=VERSIONS | {"tensorrt_rtx": "1.8"}),
-        record("moved", report=moved), record("same"), record("new"),
-    ]  # fmt: skip
-    for name, records in (("old", old), ("new", new)):
-        Path(name).mkdir()
-        write_results(Path(name), records)
+        faster,
+        record("moved", report=moved),
+        *map(record, ("same", "new")),
+    ]
+    write_pair(here, old, new)
 
 
-def call(*words: str) -> int:
-    return main(["batch", "diff", *words])
-
-
-def test_what_changed_is_printed_worse_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("old", "new") == 0
-    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line]
+def test_what_changed_is_printed_worse_first(cli: Cli) -> None:
+    ran = cli("batch diff old new")
+    assert ran.code == 0
+    lines = [" ".join(line.split()) for line in ran.out.splitlines() if line]
     assert lines[0].startswith("old: old 5 tasks 20") and lines[1].startswith("new: new 5 tasks 20")
     nodes = "; ".join(f"/layer{number}: native or not there -> plugin" for number in range(5))
     assert lines[2:] == [
@@ -64,25 +59,28 @@ def test_what_changed_is_printed_worse_first(capsys: pytest.CaptureFixture[str])
     ]
 
 
-def test_a_batch_that_goes_on_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_batch_that_goes_on_is_told(cli: Cli) -> None:
     write_results(Path("new"), [record("same")], planned=5)
-    assert call("old", "new") == 0
-    assert "new:  new  1 of 5 tasks  " in capsys.readouterr().out
+    ran = cli("batch diff old new")
+    assert ran.code == 0 and "new:  new  1 of 5 tasks  " in ran.out
 
 
-def test_exit_codes() -> None:
-    assert call("old", "new", "--fail-on", "worse") == 1
-    assert call("old/results.json", "old", "--fail-on", "worse") == 0
-    better = [record("same", report=report(size=800_000))]
+def test_exit_codes(cli: Cli) -> None:
     Path("better").mkdir()
-    write_results(Path("better"), better)
-    assert call("old", "better", "--fail-on", "worse") == 0  # tasks that are gone are no failures
-    assert call("better", "old", "--fail-on", "worse") == 1
+    write_results(Path("better"), [record("same", report=report(size=800_000))])
+    for words, code in (
+        ("old new", 1),
+        ("old/results.json old", 0),
+        ("old better", 0),  # tasks that are gone are no failures
+        ("better old", 1),
+    ):
+        assert cli(f"batch diff {words} --fail-on worse").code == code
 
 
-def test_json_and_the_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("old", "new", "--json", "--html", "diff.html") == 0
-    document = json.loads(capsys.readouterr().out)
+def test_json_and_the_page(cli: Cli) -> None:
+    ran = cli("batch diff old new --json --html diff.html")
+    assert ran.code == 0
+    document = json.loads(ran.out)
     VALIDATOR.validate(document)
     assert not VALIDATOR.is_valid(document | {"summary": {}})
     assert document["summary"] == {"worse": 1, "better": 1, "different": 1, "new": 1, "gone": 1, "same": 1}
@@ -98,28 +96,27 @@ def test_json_and_the_page(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("place", ["old/results.json", "old", "none/diff.html"])
-def test_a_page_replaces_no_result(capsys: pytest.CaptureFixture[str], place: str) -> None:
+def test_a_page_replaces_no_result(cli: Cli, place: str) -> None:
     before = Path("old/results.json").read_bytes()
-    assert call("old", "new", "--html", place) == 2
-    assert capsys.readouterr().err.startswith("error: the page ")
+    refused(cli(f"batch diff old new --html {place}"), 2, "error: the page ")
     assert Path("old/results.json").read_bytes() == before
 
 
-def test_names_are_printed_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, status in (("old", TaskStatus.AGREE), ("new", TaskStatus.REFUSED)):
-        write_results(Path(name), [record(one, status) for one in HOSTILE_NAMES])
-    assert call("old", "new") == 0
-    out = capsys.readouterr().out
+def test_names_are_printed_as_text(cli: Cli) -> None:
+    old, new = (
+        [record(one, status) for one in HOSTILE_NAMES] for status in (TaskStatus.AGREE, TaskStatus.REFUSED)
+    )
+    write_pair(Path(), old, new)
+    ran = cli("batch diff old new")
+    assert ran.code == 0
+    out = ran.out
     assert "\x1b" not in out and "\u202e" not in out and "\x00" not in out
     assert out.count("status  agree -> refused") == len(HOSTILE_NAMES)
     assert "  two\\nlines and a tab\\t" in out
 
 
-def test_what_is_no_result_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_result_is_refused(cli: Cli) -> None:
     Path("old/results.json").write_text("[]")
-    assert call("old", "new") == 2
-    said = capsys.readouterr().err
-    assert said.startswith(
-        "error: the results of a batch cannot be read: TypeError: [] is not an object\n  where:    old/results.json"
-    )
-    assert call("nowhere", "new", "--json") == 2
+    said = "error: the results of a batch cannot be read: TypeError: [] is not an object\n  where:    old/results.json"
+    refused(cli("batch diff old new"), 2, said)
+    assert cli("batch diff nowhere new --json").code == 2

@@ -142,22 +142,13 @@ def test_on_a_terminal_lines_are_live(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_seconds() -> None:
-    assert [seconds_text(s) for s in (0.04, 59.9, 60, 250, 7500)] == [
-        "0.0 s",
-        "59.9 s",
-        "1 min 0 s",
-        "4 min 10 s",
-        "2 h 5 min",
-    ]
+    texts = {0.04: "0.0 s", 59.9: "59.9 s", 60: "1 min 0 s", 250: "4 min 10 s", 7500: "2 h 5 min"}
+    assert {s: seconds_text(s) for s in texts} == texts
 
 
 def test_summary() -> None:
-    statuses = {
-        "a": TaskStatus.AGREE,
-        "b": TaskStatus.AGREE,
-        "c": TaskStatus.REFUSED,
-        "d": TaskStatus.CANCELLED,
-    }
+    ends = (TaskStatus.AGREE, TaskStatus.AGREE, TaskStatus.REFUSED, TaskStatus.CANCELLED)
+    statuses = dict(zip("abcd", ends, strict=True))
     result = BatchResult(Path("out"), statuses, {"a": "run", "b": "cache", "c": "run", "d": "run"}, 12.34)
     assert summary(result) == (
         "4 tasks in 12.3 s: 2 agree, 1 refused, 1 cancelled (2 done now, 1 from the cache)\nresults: out/index.html"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
-from tests.converter.models import relu
+from tests.converter.cli.commands.running import Cli, refused, snapshot
+from tests.converter.models import relu, written
 from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.convert.pytorch.torch_source import TorchFactory, TorchFile
 
@@ -16,16 +15,14 @@ CONVERT = ("convert", "--no-verify", "-q")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models").mkdir()
-    relu(tmp_path / "models" / "net.v8.onnx")
-    return tmp_path
+def folder(here: Path) -> Path:
+    (here / "models").mkdir()
+    relu(here / "models" / "net.v8.onnx")
+    return here
 
 
 def abs_model(path: Path) -> None:
-    model = '<ir_version: 10, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Abs (x) }'
-    onnx.save(onnx.parser.parse_model(model), path)
+    written(path, "(float[4] x) => (float[4] y) { y = Abs (x) }")
 
 
 @pytest.mark.parametrize(
@@ -45,47 +42,43 @@ def test_names(source: Path | TorchFile | TorchFactory, name: str) -> None:
     assert named_after(source, ".plan") == Path(name)
 
 
-def test_the_engine_is_named_after_the_model(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    ran = trtsmith(capsys, *CONVERT, "models/net.v8.onnx")
+def test_the_engine_is_named_after_the_model(cli: Cli, folder: Path) -> None:
+    ran = cli(*CONVERT, "models/net.v8.onnx")
     assert ran.code == 0 and ran.out.startswith("engine:   net.v8.plan (") and ran.err == ""
     assert "manifest: net.v8.manifest.json" in ran.out
     assert {path.name for path in folder.iterdir()} == {"models", "net.v8.plan", "net.v8.manifest.json"}
     assert {path.name for path in (folder / "models").iterdir()} == {"net.v8.onnx"}
 
 
-def test_ones_own_engine_is_replaced(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    assert trtsmith(capsys, *CONVERT, "models/net.v8.onnx").code == 0
+def test_ones_own_engine_is_replaced(cli: Cli, folder: Path) -> None:
+    assert cli(*CONVERT, "models/net.v8.onnx").code == 0
     (folder / "net.v8.plan").touch()
-    again = trtsmith(capsys, *CONVERT, "models/net.v8.onnx")
+    again = cli(*CONVERT, "models/net.v8.onnx")
     assert again.code == 0 and again.err == ""
     abs_model(folder / "models" / "net.v8.onnx")
-    ran = trtsmith(capsys, *CONVERT, "models/net.v8.onnx")
+    ran = cli(*CONVERT, "models/net.v8.onnx")
     assert ran.code == 0
-    assert (
-        ran.err
-        == "warning: net.v8.plan was there, made of another net.v8.onnx or of an earlier one: it is replaced\n"
-    )
+    said = "net.v8.plan was there, made of another net.v8.onnx or of an earlier one: it is replaced"
+    assert ran.err == f"warning: {said}\n"
 
 
-def test_anothers_engine_is_not_replaced(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_anothers_engine_is_not_replaced(cli: Cli, folder: Path) -> None:
     abs_model(folder / "other.onnx")
-    assert trtsmith(capsys, *CONVERT, "other.onnx", "-o", "net.v8.plan").code == 0
+    assert cli(*CONVERT, "other.onnx", "-o", "net.v8.plan").code == 0
     before = snapshot(folder)
     refused(
-        trtsmith(capsys, *CONVERT, "models/net.v8.onnx"),
+        cli(*CONVERT, "models/net.v8.onnx"),
         2,
         "it was made of other.onnx",
         "-o net.v8.plan replaces it",
     )
-    refused(trtsmith(capsys, *CONVERT, "net.v8.pt2"), 2, "it was made of other.onnx")
+    refused(cli(*CONVERT, "net.v8.pt2"), 2, "it was made of other.onnx")
     assert snapshot(folder) == before
-    assert trtsmith(capsys, *CONVERT, "models/net.v8.onnx", "-o", "net.v8.plan").code == 0
+    assert cli(*CONVERT, "models/net.v8.onnx", "-o", "net.v8.plan").code == 0
 
 
 @pytest.mark.parametrize("there", ["file", "folder", "link"])
-def test_what_is_no_engine_of_ours_is_not_replaced(
-    there: str, capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
+def test_what_is_no_engine_of_ours_is_not_replaced(there: str, cli: Cli, folder: Path) -> None:
     path = folder / "net.v8.plan"
     if there == "file":
         path.write_bytes(b"somebody's")
@@ -94,35 +87,28 @@ def test_what_is_no_engine_of_ours_is_not_replaced(
     else:
         path.symlink_to(folder / "models" / "net.v8.onnx")
     before = snapshot(folder)
-    ran = trtsmith(capsys, *CONVERT, "models/net.v8.onnx")
+    ran = cli(*CONVERT, "models/net.v8.onnx")
     refused(ran, 2, "no net.v8.manifest.json says which model it was made from")
     assert ("-o net.v8.plan replaces it" in ran.err) is (there != "folder")
     assert snapshot(folder) == before
 
 
-def test_a_model_that_has_the_engines_name_stays(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_a_model_that_has_the_engines_name_stays(cli: Cli, folder: Path) -> None:
     relu(folder / "net.plan")
     before = snapshot(folder)
-    ran = trtsmith(capsys, *CONVERT, "net.plan")
+    ran = cli(*CONVERT, "net.plan")
     assert ran.code == 0 and (folder / "net.plan").read_bytes() == before["net.plan"]
     assert (folder / "net.plan.plan").is_file()
 
 
-def test_the_graph_is_named_after_the_model(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_the_graph_is_named_after_the_model(cli: Cli, folder: Path) -> None:
     for flags, name in (
         ((), "net.v8.rewritten.onnx"),
         (("--expand",), "net.v8.expanded.onnx"),
         (("--plugin-v2",), "net.v8.plugin-v2.onnx"),
     ):
-        ran = trtsmith(capsys, "rewrite", "models/net.v8.onnx", "-q", *flags)
+        ran = cli("rewrite models/net.v8.onnx -q", *flags)
         assert ran.code == 0 and ran.out.startswith(f"{name}: ") and ran.err == ""
-        again = trtsmith(capsys, "rewrite", "models/net.v8.onnx", "-q", *flags)
+        again = cli("rewrite models/net.v8.onnx -q", *flags)
         assert again.err == f"note: {name} already exists and will be replaced\n"
     assert len(list(folder.iterdir())) == 4
-
-
-def test_nothing_is_written_for_a_dry_run(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    (folder / "net.v8.plan").write_bytes(b"somebody's")
-    before = snapshot(folder)
-    assert trtsmith(capsys, "convert", "models/net.v8.onnx", "--dry-run").code == 0
-    assert snapshot(folder) == before

@@ -6,33 +6,21 @@ import os
 import resource
 import shlex
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.converter.cli.commands.running import Ran, refused
+from tests.converter.cli.commands.running import COMMAND, Cli, Ran, refused, shell
 from tests.converter.models import relu
-from tests.processes import checkout_environment
 from trtsmith.converter.cli.exit_handling import file_problem, memory_problem, signals_unwind
-
-COMMAND = f"{sys.executable} -m trtsmith"
-
-
-def shell(command: str) -> Ran:
-    done = subprocess.run(
-        ["bash", "-c", command], env=checkout_environment(), capture_output=True, text=True, check=False
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    relu(tmp_path / "m.onnx")
-    return tmp_path
+def folder(here: Path) -> Path:
+    relu(here / "m.onnx")
+    return here
 
 
 @pytest.mark.usefixtures("default_signals")
@@ -82,19 +70,22 @@ def test_signals_that_somebody_else_handles_are_left_alone() -> None:
 def test_closed_streams_are_no_failure(folder: Path) -> None:
     assert shell(f"{COMMAND} convert m.onnx -o a.plan -q >&- <&-") == Ran(0, "", "")
     ran = shell(f"{COMMAND} convert m.onnx -o b.plan 2>&-")
-    assert ran.code == 0 and ran.out.startswith(
-        "engine:   b.plan"
-    )  # and no progress, which belongs on stderr
-    assert "building" not in ran.out
+    assert ran.code == 0 and ran.out.startswith("engine:   b.plan")
+    assert "building" not in ran.out  # progress belongs on stderr
     assert (folder / "a.plan").is_file() and (folder / "b.plan").is_file()
 
 
-def test_paths_that_the_system_refuses() -> None:
+def test_paths_that_the_system_refuses(cli: Cli) -> None:
     for command in ("run", "bench", "verify m.onnx", "locate m.onnx"):
-        refused(shell(f"{COMMAND} {command} {'x' * 300}.plan"), 2, "File name too long")
-        refused(shell(f"{COMMAND} {command} ''"), 2)
-    for command in ("verify '' m.plan", "locate ''", "check ''", "bundle '' --triton models"):
-        refused(shell(f"{COMMAND} {command}"), 2)
+        refused(cli(command, f"{'x' * 300}.plan"), 2, "File name too long")
+        refused(cli(command, ""), 2)
+    for command in (
+        ("verify", "", "m.plan"),
+        ("locate", ""),
+        ("check", ""),
+        ("bundle", "", "--triton", "models"),
+    ):
+        refused(cli(*command), 2)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
+from tests.converter.models import written
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.importers.problem import Problem
 
@@ -101,26 +101,16 @@ def test_the_parsers_numbers_do_not_keep_nodes_apart() -> None:
     assert one.where == "node 'n0' (X), number 0, in m.onnx, and 2 more"
 
 
-def test_a_command_tells_once_and_writes_down_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    nodes = [
-        onnx.helper.make_node("Gate", [f"v{i}"], [f"v{i + 1}"], name=f"/b{i}/act", domain="acme")
-        for i in range(100)
-    ]
-    value = onnx.helper.make_tensor_value_info
-    ends = [[value(name, onnx.TensorProto.FLOAT, [1, 4])] for name in ("v0", "v100")]
-    imports = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("acme", 1)]
-    graph = onnx.helper.make_graph(nodes, "g", *ends)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=imports, ir_version=10), "m.onnx")
-    told = "100 nodes: no importer for operator acme::Gate (/b0/act, /b1/act, /b2/act, ... 97 more)"
-    for command in (["check", "m.onnx"], ["convert", "m.onnx", "-o", "m.plan"]):
-        ran = trtsmith(capsys, *command, "--report", "r.json")
+def test_a_command_tells_once_and_writes_down_all(here: Path, cli: Cli) -> None:
+    body = " ".join(f"[b{i}] v{i + 1} = acme.Gate (v{i})" for i in range(100))
+    written(here / "m.onnx", f"(float[1,4] v0) => (float[1,4] v100) {{ {body} }}")
+    told = "100 nodes: no importer for operator acme::Gate (b0, b1, b2, ... 97 more)"
+    for command in ("check m.onnx", "convert m.onnx -o m.plan"):
+        ran = cli(f"{command} --report r.json")
         refused(ran, 1, told)
         assert ran.err.count("error:") == 1
         assert len(json.loads(Path("r.json").read_text())["problems"]) == 100, command
-    listed = json.loads(trtsmith(capsys, "check", "m.onnx", "--json").out)
+    listed = json.loads(cli("check m.onnx --json").out)
     assert len(listed["problems"]) == 100
-    ran = trtsmith(capsys, "rewrite", "m.onnx", "-o", "o.onnx")
+    ran = cli("rewrite m.onnx -o o.onnx")
     assert ran.err.count("TensorRT will refuse the graph") == 1 and told in ran.err

@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from tests.converter.cli.commands.running import trtsmith
-from tests.converter.models import save, value
+from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import T, made_in, network, normal
 from trtsmith.converter.convert.accumulation import BEARABLE
 from trtsmith.converter.convert.precision import in_precision
@@ -34,20 +33,16 @@ CHANNELS = (32, 32, 64, 64, 64, 128, 128, 128, 128, 128, 128, 128)
 
 
 def cnn(path: Path) -> Path:
-    nodes, weights, inputs, last = [], {}, 3, "x"
+    body, weights, inputs, last = "", {}, 3, "x"
     for index, outputs in enumerate(CHANNELS):
         stride = 2 if index in (2, 5) else 1
         weights[f"w{index}"] = normal(outputs, inputs, 3, 3, scale=(2 / (9 * inputs)) ** 0.5, seed=index)
-        read = [last, f"w{index}"]
-        nodes.append(
-            onnx.helper.make_node(
-                "Conv", read, [f"c{index}"], f"conv{index}", pads=[1] * 4, strides=[stride] * 2
-            )
-        )
+        attributes = f"<pads = [1, 1, 1, 1], strides = [{stride}, {stride}]>"
+        body += f"[conv{index}] c{index} = Conv {attributes} ({last}, w{index}) "
         last = f"r{index}" if index < len(CHANNELS) - 1 else "y"
-        nodes.append(onnx.helper.make_node("Relu", [f"c{index}"], [last]))
+        body += f"{last} = Relu (c{index}) "
         inputs = outputs
-    return save(path, nodes, [value("x", (1, 3, 32, 32))], [value("y", (1, 128, 8, 8))], weights)
+    return written(path, f"(float[1, 3, 32, 32] x) => (float[1, 128, 8, 8] y) {{ {body} }}", weights)
 
 
 BUILT = [

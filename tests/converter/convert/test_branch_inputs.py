@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 import trtsmith
+from tests.converter.models import written
 from trtsmith.converter.convert.branch_inputs import branch_inputs
 from trtsmith.converter.model.load import load_model
 
-MODEL = """<ir_version: 9, opset_import: ["" : 18]>
-g (float[1, 64] x, int64 sr) => (float y) {
+MODEL = """(float[1, 64] x, int64 sr) => (float y) {
   rate = Constant <value = int64 {16000}> ()
   is_wide = Equal (sr, rate)
   [choice] chosen = If (is_wide) <then_branch = wide () => (float[1, 8, 8] p) {
@@ -26,8 +25,7 @@ g (float[1, 64] x, int64 sr) => (float y) {
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
-    return tmp_path / "m.onnx"
+    return written(tmp_path / "m.onnx", MODEL, opset=18)
 
 
 def test_the_input_of_the_condition_is_found_with_what_it_is_compared_with(model: Path) -> None:
@@ -50,7 +48,7 @@ def test_a_value_with_which_the_model_builds_is_offered(model: Path, given: int 
 
 
 def test_a_value_that_nobody_knows_is_the_users(model: Path) -> None:
-    onnx.save(onnx.parser.parse_model(MODEL.replace("Equal", "Greater")), model)
+    written(model, MODEL.replace("Equal", "Greater"), opset=18)
     with pytest.raises(trtsmith.ConversionError) as caught:
         trtsmith.convert(model)
     assert caught.value.problems[0].fix.startswith(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+import onnx
 import pytest
-from onnx import TensorProto
+from onnx import helper
 from onnx import helper as oh
 
-from tests.converter.models import convolution, inverse, load, relu, value
+from tests.converter.models import convolution, inverse, load, parsed, relu, value
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
 from trtsmith.converter.convert.node_problems import unknown_operator
 from trtsmith.converter.convert.plan import Plan, Route, native_operators, plan
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.importers.declared.declared_creators import DeclaredCreator
 from trtsmith.importers.fields import FieldValue
@@ -23,18 +28,11 @@ def planned(path: Path, **options: object) -> Plan:
 
 
 def test_routes(tmp_path: Path) -> None:
-    body = oh.make_function(
-        "local", "F", ["a"], ["b"], [oh.make_node("Neg", ["a"], ["b"])], [oh.make_opsetid("", 17)]
-    )
-    nodes = [
-        oh.make_node("Relu", ["x"], ["a"], name="r"),
-        oh.make_node("F", ["a"], ["b"], name="f", domain="local"),
-        oh.make_node("Inverse", ["b"], ["c"], name="i", domain="com.microsoft"),
-        oh.make_node("Theirs", ["c"], ["d"], name="t", domain="them"),
-        oh.make_node("Foo", ["d"], ["y"], name="u", domain="bar"),
-    ]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", (2, 2))], [value("y", None)], functions=[body])
-    result = plan(rewrite(model), ForeignPlugins((DeclaredCreator("Theirs", "1", "", "lib.so"),)))
+    text = """(float[2, 2] x) => (float[] y) {
+        [r] a = Relu (x) [f] b = local.F (a) [i] c = com.microsoft.Inverse (b) [t] d = them.Theirs (c) [u] y = bar.Foo (d)
+    } <domain: "local", opset_import: ["" : 17]> F (a) => (b) { b = Neg (a) }"""
+    theirs = ForeignPlugins((DeclaredCreator("Theirs", "1", "", "lib.so"),))
+    result = plan(rewrite(parsed(tmp_path / "m.onnx", text)), theirs)
     assert [(n.name, n.op_type, n.route) for n in result.nodes] == [
         ("r", "Relu", Route.NATIVE),
         ("f", "local::F", Route.FUNCTION),
@@ -47,20 +45,12 @@ def test_routes(tmp_path: Path) -> None:
 
 
 def test_nodes_of_subgraphs_are_planned(tmp_path: Path) -> None:
-    def branch(name: str, op: str, domain: str) -> object:
-        node = oh.make_node(op, ["x"], [name], name=f"{name}_node", domain=domain)
-        return oh.make_graph([node], name, [], [value(name, (2, 2))])
-
-    node = oh.make_node(
-        "If", ["c"], ["y"], name="if",
-        then_branch=branch("t", "Inverse", "com.microsoft"), else_branch=branch("e", "Foo", "bar"),
-    )  # fmt: skip
-    inputs = [value("x", (2, 2)), value("c", (), TensorProto.BOOL)]
-    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", (2, 2))])
-    result = plan(rewrite(model))
-    assert {n.name: n.route.value for n in result.nodes} == {
-        "if": "native", "t_node": "plugin", "e_node": "unsupported",
-    }  # fmt: skip
+    text = """(float[2, 2] x, bool c) => (float[2, 2] y) {
+        [if] y = If (c) <then_branch = t () => (float[2, 2] t) { [inverse] t = com.microsoft.Inverse (x) },
+            else_branch = e () => (float[2, 2] e) { [foo] e = bar.Foo (x) }> }"""
+    result = plan(rewrite(parsed(tmp_path / "m.onnx", text)))
+    routes = {n.name: n.route.value for n in result.nodes}
+    assert routes == {"if": "native", "inverse": "plugin", "foo": "unsupported"}
     assert [p.name for p in result.plugins] == ["MatrixInverse"]
 
 
@@ -88,10 +78,9 @@ def test_plugins_have_every_field(tmp_path: Path) -> None:
 def test_operators_that_nobody_has(
     op_type: str, domain: str, expected: str, fix: str, tmp_path: Path
 ) -> None:
-    node = oh.make_node(op_type, ["x"], ["y"], name="n", domain=domain)
-    result = plan(rewrite(load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", None)])))
-    (problem,) = result.problems
-    kind = f"{domain}::{op_type}" if domain else op_type
+    written_as, kind = (f"{domain}{between}{op_type}" if domain else op_type for between in (".", "::"))
+    text = f"(float[2, 2] x) => (float[] y) {{ [n] y = {written_as} (x) }}"
+    (problem,) = plan(rewrite(parsed(tmp_path / "m.onnx", text))).problems
     assert (problem.what, problem.where) == (f"no importer for operator {kind}", f"node 'n' ({kind})")
     assert expected in problem.expected and fix in problem.fix
 
@@ -144,19 +133,15 @@ def test_nodes_that_are_wrong(options: dict, what: str, tmp_path: Path) -> None:
 
 def test_a_plugin_node_with_a_string_that_is_no_text(tmp_path: Path) -> None:
     node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="trtsmith", mode=b"\xff\xfe")
-    (problem,) = plan(
-        rewrite(load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", (2, 2))]))
-    ).problems
-    assert problem.what == r"unknown attribute 'mode' = b'\xff\xfe'" and problem.fix.startswith(
-        "remove 'mode'"
-    )
+    model = load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", (2, 2))])
+    (problem,) = plan(rewrite(model)).problems
+    assert problem.what == r"unknown attribute 'mode' = b'\xff\xfe'"
+    assert problem.fix.startswith("remove 'mode'")
 
 
 def test_wrong_types(tmp_path: Path) -> None:
-    node = oh.make_node("Inverse", ["x"], ["y"], name="i", domain="com.microsoft")
-    inputs = [value("x", (2, 2), TensorProto.INT32), value("s", (1,), TensorProto.STRING)]
-    outputs = [value("y", (2, 2), TensorProto.INT32)]
-    problems = plan(rewrite(load(tmp_path / "m.onnx", [node], inputs, outputs))).problems
+    text = "(int32[2, 2] x, string[1] s) => (int32[2, 2] y) { [i] y = com.microsoft.Inverse (x) }"
+    problems = plan(rewrite(parsed(tmp_path / "m.onnx", text))).problems
     assert len(problems) == 2 and "int32" in problems[0].what and problems[1].what == "input 's' has strings"
 
 
@@ -167,3 +152,57 @@ def test_convertible_models(tmp_path: Path) -> None:
     empty = load(tmp_path / "e.onnx", [], [value("x", (1,))], [value("x", (1,))])
     assert plan(rewrite(empty)) == Plan((), (), ())
     assert {"Relu", "Conv", "If"} <= native_operators() and "DeformConv" not in native_operators()
+
+
+def fix(op_type: str, domain: str = "mycompany", name: str = "n", model: str = "m.onnx") -> str:
+    node = helper.make_node(op_type, ["x"], ["y"], name=name, domain=domain)
+    return unknown_operator(node, op_type, Path(model)).fix
+
+
+@pytest.mark.parametrize(
+    ("op_type", "name"),
+    [
+        ("VoxelMaxPool", "VoxelMaxPool"),
+        ("my_voxel_pool2d", "MyVoxelPool2d"),
+        ("aten::gather_nd", "AtenGatherNd"),
+        ("2dPool", "Operator2dPool"),
+        ("vøx", "VX"),
+        ("ØØ", "Operator"),
+    ],
+)
+def test_the_command_names_an_operator_that_can_be_one(op_type: str, name: str) -> None:
+    assert f"`trtsmith new {name} --domain mycompany --from-model m.onnx --node n`" in fix(op_type)
+
+
+def test_no_name_that_is_taken() -> None:
+    for taken in ("grid_sample", "matrix_inverse", "instance_normalization"):
+        plain = "".join(word.title() for word in taken.split("_"))
+        assert f"trtsmith new {plain}Plugin " in fix(taken)
+    assert onnx.defs.has("GridSample")
+
+
+def test_the_node_is_named_so_that_it_is_found_and_a_shell_reads_it() -> None:
+    assert "--node y`" in fix("VoxelMaxPool", name="")
+    said = fix("VoxelMaxPool", name="a b", model="my models/m.onnx", domain="my company")
+    assert "--domain 'my company' --from-model 'my models/m.onnx' --node 'a b'`" in said
+    assert "--domain" not in fix("VoxelMaxPool", domain="") and "export the model without it" in fix(
+        "Zorp", ""
+    )
+    assert "--plugins" in fix("VoxelMaxPool") and "did you mean 'MatrixInverse'" in fix("matrix_inverse")
+
+
+def test_plugin_libraries_are_asked_once_what_they_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[Path]] = []
+
+    def asked_for(paths: Iterable[Path]) -> tuple[creators.HeldPlugins, ...]:
+        asked.append(list(paths))
+        return (creators.HeldPlugins(theirs, (), False, ()),)
+
+    monkeypatch.setattr(creators, "held_plugins", asked_for)
+    theirs = tmp_path / "theirs.so"
+    options = AnalysisOptions(plugins=(theirs,), precision=PrecisionRequest(precision="fp16"))
+    done = analyse(load_model(relu(tmp_path / "m.onnx")), options)
+    assert asked == [[theirs]]
+    assert done.plan.convertible and done.rewritten.precision is not None  # it was planned twice

@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto
 from onnx import helper as oh
 
-from tests.converter.models import attention, convolution, inverse, load, value
-from trtsmith.converter.convert.plugin_v2_graph import for_plugin_v2
+from tests.converter.models import attention, convolution, inverse, parsed
+from trtsmith.converter.convert.rewriting import for_plugin_v2
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
@@ -47,10 +47,9 @@ def test_index_inputs_are_32_bit(index: int, casts: int, tmp_path: Path) -> None
 
 
 def test_bfloat16_is_refused(tmp_path: Path) -> None:
-    x, y = (value(n, (2, 2), TensorProto.BFLOAT16) for n in "xy")
-    node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="trtsmith")
+    text = "(bfloat16[2, 2] x) => (bfloat16[2, 2] y) { [i] y = trtsmith.MatrixInverse (x) }"
     with pytest.raises(ConversionError, match="input 'x' is bfloat16") as error:
-        for_plugin_v2(rewrite(load(tmp_path / "m.onnx", [node], [x], [y])).model)
+        for_plugin_v2(rewrite(parsed(tmp_path / "m.onnx", text)).model)
     assert "node " in error.value.problems[0].where
 
 
@@ -62,36 +61,22 @@ def test_the_model_itself_is_as_it_was(tmp_path: Path) -> None:
 
 
 def test_several_nodes_and_subgraphs(tmp_path: Path) -> None:
-    attention(tmp_path / "m.onnx")
-    single = onnx.load(tmp_path / "m.onnx").graph
-    node, inputs = single.node[0], list(single.input)
-    then = oh.make_graph([onnx.NodeProto.FromString(node.SerializeToString())], "t", [], list(single.output))
-    second = onnx.NodeProto.FromString(node.SerializeToString())
-    then.node[0].output[0] = then.output[0].name = "t"
-    second.output[0] = "e"
-    second.name = then.node[0].name = ""
-    other = oh.make_graph([second], "e", [], [value("e", (1, 5, 16))])
-    choose = oh.make_node("If", ["c"], ["z"], then_branch=then, else_branch=other)
-    nodes = [node, choose]
-    model = load(
-        tmp_path / "n.onnx", nodes, [*inputs, value("c", (), TensorProto.BOOL)],
-        [*single.output, value("z", (1, 5, 16))], domains={"mmcv": 1},
-    )  # fmt: skip
-    proto = expand(for_plugin_v2(rewrite(model).model)).proto
+    op = "mmcv.MMCVMultiScaleDeformableAttention (value, shapes, starts, locations, weights)"
+    text = f"""(float[1, 41, 2, 8] value, int64[2, 2] shapes, int64[2] starts, float[1, 5, 2, 2, 4, 2] locations,
+        float[1, 5, 2, 2, 4] weights, bool c) => (float[1, 5, 16] y, float[1, 5, 16] z) {{
+        y = {op} z = If (c) <then_branch = t () => (float[1, 5, 16] t) {{ t = {op} }},
+            else_branch = e () => (float[1, 5, 16] e) {{ e = {op} }}> }}"""
+    proto = expand(for_plugin_v2(rewrite(parsed(tmp_path / "n.onnx", text)).model)).proto
     onnx.checker.check_model(proto, full_check=True)
 
 
 def test_what_has_no_index_is_left_alone(tmp_path: Path) -> None:
     model = rewrite(load_model(inverse(tmp_path / "m.onnx"))).model
-    after = for_plugin_v2(model).proto
-    assert [n.SerializeToString() for n in after.graph.node] == [
-        n.SerializeToString() for n in model.proto.graph.node
-    ]
+    assert for_plugin_v2(model).proto.graph.node == model.proto.graph.node
 
 
 def test_a_plugin_whose_output_sizes_depend_on_values_is_refused(tmp_path: Path) -> None:
-    node = oh.make_node("NonZero", ["x"], ["y"], name="found")
-    model = load(tmp_path / "m.onnx", [node], [value("x", (3, 4))], [value("y", None, TensorProto.INT64)])
+    model = parsed(tmp_path / "m.onnx", "(float[3, 4] x) => (int64[] y) { [found] y = NonZero (x) }")
     rewritten = rewrite(model, target=RTX).model
     with pytest.raises(ConversionError, match=r"NonZeroPositions.*depend on values"):
         for_plugin_v2(rewritten)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from onnx import helper as oh
 
-from tests.converter.models import inverse, relu, save, value
+from tests.converter.models import inverse, relu, written
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.reports import FORMAT, SCHEMA
 from trtsmith.converter.locate.found import Growth, Located, NodeReport, TensorReport
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import Verdict
 
+GATE = "(float[2] x) => (float[2] y) { [gate] y = acme.Gate (x) }"
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "report-json.md"
 
 
@@ -56,11 +55,7 @@ def test_check_writes_what_the_schema_says(schema: dict[str, Any], tmp_path: Pat
     report = reported(["check", inverse(tmp_path / "m.onnx"), "--precision", "fp16"], tmp_path / "r.json")
     check(schema, report, "check")
     assert report["format"] == FORMAT and report["rewrites"] and report["plugins"] and report["precision"]
-    gate = [oh.make_node("Gate", ["x"], ["y"], name="gate", domain="acme")]
-    report = reported(
-        ["check", save(tmp_path / "g.onnx", gate, [value("x", (2,))], [value("y", (2,))])],
-        tmp_path / "r.json",
-    )
+    report = reported(["check", written(tmp_path / "g.onnx", GATE)], tmp_path / "r.json")
     check(schema, report, "check")
     assert report["problems"]
 
@@ -75,9 +70,9 @@ def test_convert_writes_what_the_schema_says(schema: dict[str, Any], tmp_path: P
 
 
 def test_what_cannot_be_done_is_a_report_too(schema: dict[str, Any], tmp_path: Path) -> None:
-    gate = [oh.make_node("Gate", ["x"], ["y"], name="gate", domain="acme")]
-    model = save(tmp_path / "g.onnx", gate, [value("x", (2,))], [value("y", (2,))])
-    report = reported(["convert", model, "-o", tmp_path / "g.plan"], tmp_path / "r.json")
+    report = reported(
+        ["convert", written(tmp_path / "g.onnx", GATE), "-o", tmp_path / "g.plan"], tmp_path / "r.json"
+    )
     check(schema, report, "failed")
     report = reported(["verify", relu(tmp_path / "m.onnx"), tmp_path / "no.plan"], tmp_path / "r.json")
     check(schema, report, "failed")
@@ -90,25 +85,19 @@ def test_verdicts_and_what_was_located_are_what_the_schema_says(schema: dict[str
     verdict = Verdict("disagree", "y: off", True, "made up", (comparison,))
     tensor = TensorReport("y", "float32", (2, 3), None, 1.0, float("inf"), "off")
     node = NodeReport("n", "Relu", "", (tensor,), (tensor,), {"alpha": 1.0}, ("m",), True)
-    found = Located(
-        "node",
-        "TensorRT",
-        "made up",
-        (node,),
-        (Growth("n", "Relu", 0.1, float("inf")),),
-        (tensor,),
-        (("z", "a sequence"),),
-    )
+    growth, skipped = (Growth("n", "Relu", 0.1, float("inf")),), (("z", "a sequence"),)
+    found = Located("node", "TensorRT", "made up", (node,), growth, (tensor,), skipped)
     check(schema, json.loads(json.dumps(found.to_json())), "located")
-    report = {
-        "format": FORMAT,
-        "verified": True,
-        "trtsmith": "1",
-        "model": "m",
-        "engine": "e",
-        "verdict": verdict.to_json(),
-    }
+    report = {"format": FORMAT, "verified": True, "trtsmith": "1", "model": "m", "engine": "e"}
+    report |= {"verdict": verdict.to_json()}
     check(schema, json.loads(json.dumps({**report, "located": found.to_json()})), "verify")
+
+
+def test_the_document_has_every_entry(schema: dict[str, Any]) -> None:
+    text = DOCUMENT.read_text()
+    for kind in ("check", "convert", "verify", "failed"):
+        for entry in schema["$defs"][kind]["properties"]:
+            assert f"| `{entry}` |" in text, (kind, entry)
 
 
 def test_a_report_that_lacks_an_entry_or_has_another_format_is_refused(
@@ -117,11 +106,4 @@ def test_a_report_that_lacks_an_entry_or_has_another_format_is_refused(
     report = reported(["check", relu(tmp_path / "m.onnx")], tmp_path / "r.json")
     for change in ({"format": FORMAT + 1}, {"routes": {"native": "1"}}, {"nodes": [{}]}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({**copy.deepcopy(report), **change}, schema)
-
-
-def test_the_document_has_every_entry(schema: dict[str, Any]) -> None:
-    text = DOCUMENT.read_text()
-    for kind in ("check", "convert", "verify", "failed"):
-        for entry in schema["$defs"][kind]["properties"]:
-            assert f"| `{entry}` |" in text, (kind, entry)
+            jsonschema.validate({**report, **change}, schema)

@@ -7,12 +7,11 @@ import math
 from pathlib import Path
 
 import pytest
-from onnx import helper as oh
 
 import trtsmith
 from tests.converter.cli.commands.running import Ran
 from tests.converter.cli.commands.running import trtsmith as run
-from tests.converter.models import inverse, save, value
+from tests.converter.models import inverse, written
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.convert.reports import load_report
 from trtsmith.converter.verify import engine as stage
@@ -21,7 +20,6 @@ from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import LeftOut, Verdict
 
 R = Path("r.json")
-AGREE = Verdict("agree", "", True, "").to_json()
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """m.onnx can be converted; bad.onnx has an operator that nobody knows."""
     monkeypatch.chdir(tmp_path)
     inverse(Path("m.onnx"))
-    node = oh.make_node("Nothing", ["x"], ["y"], name="odd", domain="mine")
-    save(Path("bad.onnx"), [node], [value("x", (2, 4, 4))], [value("y", (2, 4, 4))])
+    written(Path("bad.onnx"), "(float[2, 4, 4] x) => (float[2, 4, 4] y) { [odd] y = mine.Nothing (x) }")
     return tmp_path
 
 
@@ -55,11 +52,7 @@ def test_of_convert_and_of_the_manifest(capsys: pytest.CaptureFixture[str]) -> N
     report, manifest = load_report(R), load_report(Path("e.manifest.json"))
     assert (report.kind, manifest.kind) == ("convert", "manifest")
     assert report.verdict is not None and report.verdict.comparisons[0].shape == (2, 4, 4)
-    assert (report.passed, report.verdict, report.routes) == (
-        manifest.passed,
-        manifest.verdict,
-        manifest.routes,
-    )
+    assert (report.verdict, report.routes) == (manifest.verdict, manifest.routes) and manifest.passed
     assert report.passed and report.routes == {"native": 1, "plugin": 1}
     (node,) = report.document["nodes"]  # those that are not native
     assert node["route"] == "plugin" and node["name"] and node["op_type"]
@@ -95,37 +88,14 @@ def test_of_verify(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
 
 
 def test_a_verdict_comes_back_from_json() -> None:
+    numbers = (math.inf, 1.5, 1.0, 1.5, (1, 2), 0.5, 0.0, math.inf, 6)
     comparisons = (
-        Comparison(
-            "y",
-            "float32",
-            (2, 3),
-            False,
-            "far",
-            math.inf,
-            1.5,
-            1.0,
-            1.5,
-            (1, 2),
-            0.5,
-            0.0,
-            math.inf,
-            6,
-            "min",
-        ),
+        Comparison("y", "float32", (2, 3), False, "far", *numbers, "min"),
         Comparison("z", "int64", (), True, "equal", compared=1),
     )
+    left_out = (LeftOut("r", "r: random"),)
     verdict = Verdict(
-        "disagree",
-        "far",
-        True,
-        "x.npz",
-        comparisons,
-        ("x: sizes",),
-        (LeftOut("r", "r: random"),),
-        "tf32",
-        "",
-        ("old",),
+        "disagree", "far", True, "x.npz", comparisons, ("x: sizes",), left_out, "tf32", "", ("old",)
     )
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
 
@@ -140,13 +110,11 @@ def test_a_verdict_comes_back_from_json() -> None:
         ('{"convertible": 1}', "TypeError: 1 is neither true nor false"),
         ('{"convertible": false, "problems": [{"what": "w"}]}', "KeyError: 'where'"),
         ('{"verified": true, "verdict": {"status": "agree"}}', "KeyError: 'comparisons'"),
-        (
-            '{"verified": true, "verdict": {"comparisons": [], "meanings": [], "left_out": [], "warnings": [], "x": 1}}',
-            "'x'",
-        ),
+        ('{"verified": true, "verdict": {"comparisons": [], "meanings": [], "left_out": [], "warnings": [], "x": 1}}',
+         "'x'"),
         ("[" * 100_000, "RecursionError"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_no_report_is_refused_in_four_parts(text: str | None, words: str) -> None:
     if text is not None:
         R.write_text(text)

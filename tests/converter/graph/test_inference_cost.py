@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from fuzzing.bombs import flattened, many_ranks, named_bombs
 from trtsmith.converter.graph import infer
@@ -18,61 +19,50 @@ from trtsmith.converter.graph.inference_cost import MOST_ELEMENTS, MOST_IN_SHAPE
 from trtsmith.converter.model.model import Model
 
 
-def model(
-    nodes: list[onnx.NodeProto], constants: dict[str, object], shape: list[int | str] | None = None
-) -> onnx.ModelProto:
-    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape or [3, 4])]
-    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "g", given, [onnx.ValueInfoProto(name="y")], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+def model(text: str, shape: str = "3, 4", **constants: Any) -> onnx.ModelProto:
+    """y of the nodes of a text, with x of this shape."""
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    proto = onnx.parser.parse_model(f"{head} g (float[{shape}] x) => (y) {{ {text} }}")
+    held = (numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items())
+    proto.graph.initializer.extend(held)
+    return proto
 
 
 def without_values(proto: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(proto)
 
 
-def cast(name: str) -> onnx.NodeProto:
-    return helper.make_node("Cast", [name], ["y"], to=TensorProto.INT64)
-
-
 def test_a_vector_behind_a_cast_is_counted_by_its_length() -> None:
-    nodes = [helper.make_node("Range", ["a", "b", "c"], ["v"]), cast("v")]
-    long = model(nodes, {"a": np.int64(0), "b": np.int64(1 << 31), "c": np.int64(1)})
+    long = model(
+        "v = Range (a, b, c) y = Cast <to = 7> (v)", a=np.int64(0), b=np.int64(1 << 31), c=np.int64(1)
+    )
     assert inference_cost(long, inferred=False).elements == inf  # nobody knows yet how long it is
     assert inference_cost(without_values(long), inferred=True).elements == 2 << 31
 
 
 def test_doubling_is_counted_step_by_step() -> None:
-    nodes = [helper.make_node("Concat", [f"c{i}"] * 2, [f"c{i + 1}"], axis=0) for i in range(40)]
-    doubling = model([*nodes, cast("c40")], {"c0": np.array([1, 2])})
+    nodes = " ".join(f"c{i + 1} = Concat <axis = 0> (c{i}, c{i})" for i in range(40))
+    doubling = model(f"{nodes} y = Cast <to = 7> (c40)", c0=np.array([1, 2]))
     assert inference_cost(doubling, inferred=False).elements == sum(4 << i for i in range(40)) + (2 << 40)
 
 
-@pytest.mark.parametrize("kind", ["Squeeze", "Gather"])
-def test_a_vector_that_comes_of_a_matrix_is_counted_by_its_length(kind: str) -> None:
-    inputs = ["v", "zero"] if kind == "Gather" else ["v"]
-    nodes = [
-        helper.make_node("Tile", ["one", "sizes"], ["v"]),
-        helper.make_node(kind, inputs, ["vector"], **({"axis": 1} if kind == "Gather" else {})),
-        helper.make_node("Gather", ["vector", "zero"], ["e"]),
-    ]
+@pytest.mark.parametrize("vector", ["Squeeze (v)", "Gather <axis = 1> (v, zero)"])
+def test_a_vector_that_comes_of_a_matrix_is_counted_by_its_length(vector: str) -> None:
+    text = f"v = Tile (one, sizes) vector = {vector} e = Gather (vector, zero)"
     values = {"one": np.ones((1, 1), np.float32), "sizes": np.array([1 << 40, 1]), "zero": np.array(0)}
-    without = without_values(model(nodes, values))
-    assert inference_cost(without, inferred=True).elements > MOST_ELEMENTS
+    cost = inference_cost(without_values(model(text, **values)), inferred=True)
+    assert cost.elements > MOST_ELEMENTS
 
 
 def test_dimensions_are_counted_where_nodes_add_them() -> None:
-    nodes = [
-        helper.make_node("Unsqueeze", ["x" if not i else f"u{i}", "axes"], [f"u{i + 1}"]) for i in range(100)
-    ]
-    axes = model([*nodes, helper.make_node("Identity", ["u100"], ["y"])], {"axes": np.arange(10)})
+    nodes = " ".join(f"u{i + 1} = Unsqueeze ({f'u{i}' if i else 'x'}, axes)" for i in range(100))
+    axes = model(f"{nodes} y = Identity (u100)", axes=np.arange(10))
     ranks = sum(2 + 10 * (i + 1) for i in range(100)) + 1002 + 2
     assert inference_cost(axes, inferred=False).dimensions == ranks + 100 * 10
 
 
 def test_the_name_of_a_size_weighs_wherever_it_is_copied() -> None:
-    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Relu", ["r"], ["y"])]
-    short, long = (model(nodes, {}, [name, 4]) for name in ("n", "n" * 64_000))
+    short, long = (model("r = Relu (x) y = Relu (r)", f"{name}, 4") for name in ("n", "n" * 64_000))
     assert inference_cost(short, inferred=False).dimensions == 3 * 2
     assert inference_cost(long, inferred=False).dimensions == 3 * 2 * 1001
 
@@ -80,26 +70,17 @@ def test_the_name_of_a_size_weighs_wherever_it_is_copied() -> None:
 @pytest.mark.parametrize("computed", [False, True])
 def test_sizes_that_a_graph_computes_are_bounded_by_their_numbers(computed: bool) -> None:
     """As torch.export writes an Expand: ones of a computed size, and arithmetic on them."""
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Mul", ["s", "factor"], ["m"]),
-        helper.make_node("ConstantOfShape", ["m" if computed else "factor"], ["ones"]),
-        helper.make_node("Add", ["ones", "ones"], ["y"]),
-    ]
-    few = model(nodes, {"factor": np.array([2])}, [100])
-    many = model(nodes, {"factor": np.array([1 << 31])}, [100])
+    text = f"""s = Shape (x) m = Mul (s, factor) ones = ConstantOfShape ({"m" if computed else "factor"})
+        y = Add (ones, ones)"""
+    few, many = (model(text, "100", factor=np.array([factor])) for factor in (2, 1 << 31))
     costs = [inference_cost(without_values(one), inferred=True).elements for one in (few, many)]
     assert costs[0] < 1000 and costs[1] > 1 << 31
 
 
 def test_numbers_that_grow_without_end_are_no_numbers() -> None:
-    nodes = [helper.make_node("Size", ["x"], ["n0"])]
-    nodes += [helper.make_node("Mul", [f"n{i}", f"n{i}"], [f"n{i + 1}"]) for i in range(60)]
-    nodes += [
-        helper.make_node("Reshape", ["n60", "one"], ["n"]),
-        helper.make_node("Expand", ["one", "n"], ["e"]),
-    ]
-    grown = model([*nodes, cast("e")], {"one": np.array([1])}, [1 << 20, 1 << 20])
+    squares = " ".join(f"n{i + 1} = Mul (n{i}, n{i})" for i in range(60))
+    text = f"n0 = Size (x) {squares} n = Reshape (n60, one) e = Expand (one, n) y = Cast <to = 7> (e)"
+    grown = model(text, f"{1 << 20}, {1 << 20}", one=np.array([1]))
     assert inference_cost(grown, inferred=False).elements == inf
 
 
@@ -135,12 +116,11 @@ def test_shapes_of_too_many_dimensions_are_not_inferred() -> None:
 
 
 def test_values_are_followed_where_that_is_bounded() -> None:
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Gather", ["s", "first"], ["n"]),
-        helper.make_node("Concat", ["n", "first"], ["both"], axis=0),
-        helper.make_node("Reshape", ["x", "both"], ["y"], allowzero=1),
-    ]
-    inferred = inferred_proto(model(nodes, {"first": np.array([0])}, ["batch", 0]))
-    dims = inferred.graph.output[0].type.tensor_type.shape.dim
+    text = """s = Shape (x) n = Gather (s, first) both = Concat <axis = 0> (n, first)
+        y = Reshape <allowzero = 1> (x, both)"""
+    dims = (
+        inferred_proto(model(text, "batch, 0", first=np.array([0])))
+        .graph.output[0]
+        .type.tensor_type.shape.dim
+    )
     assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 0]

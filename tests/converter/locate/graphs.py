@@ -6,14 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import helper as oh
 
-from tests.converter.models import load, value
+from tests.converter.models import parsed
 from trtsmith.converter.model.model import Model
 
 RNG = np.random.default_rng(5)
 W1 = RNG.standard_normal((8, 16)).astype(np.float32)
 W2 = RNG.standard_normal((16, 8)).astype(np.float32)
+
+NETWORK = """(float[n, 8] x) => (float[m] y) {
+    [first] h = MatMul (x, w1) [relu] r = Relu (h) [second] p = MatMul (r, w2) [add] sum = Add (p, x)
+    [softmax] soft = Softmax <axis = 1> (sum)
+    [top] top = ReduceMax <keepdims = 0> (x) [greater] positive = Greater (top, zero)
+    [if] chosen = If (positive) <then_branch = then () => (float[] then_out) { [inner] then_out = Mul (soft, sum) },
+        else_branch = other () => (float[] else_out) { else_out = Neg (soft) }>
+    [shape] sizes = Shape (x) [count] count = ReduceProd <keepdims = 1> (sizes)
+    [reshape] y = Reshape (chosen, count)
+}"""
 
 
 def x(rows: int = 4) -> dict[str, np.ndarray]:
@@ -21,36 +30,7 @@ def x(rows: int = 4) -> dict[str, np.ndarray]:
 
 
 def network(path: Path) -> Model:
-    """x [n,8] -> MatMul, Relu, MatMul, Add(x), Softmax, If (then: Mul by the softmax's input, else: Neg), Reshape to 1-D."""
-    then = oh.make_graph(
-        [oh.make_node("Mul", ["soft", "sum"], ["then_out"], name="inner")],
-        "then",
-        [],
-        [value("then_out", None)],
-    )
-    other = oh.make_graph(
-        [oh.make_node("Neg", ["soft"], ["else_out"])], "else", [], [value("else_out", None)]
-    )
-    nodes = [
-        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
-        oh.make_node("Relu", ["h"], ["r"], name="relu"),
-        oh.make_node("MatMul", ["r", "w2"], ["p"], name="second"),
-        oh.make_node("Add", ["p", "x"], ["sum"], name="add"),
-        oh.make_node("Softmax", ["sum"], ["soft"], name="softmax", axis=1),
-        oh.make_node("ReduceMax", ["x"], ["top"], name="top", keepdims=0),
-        oh.make_node("Greater", ["top", "zero"], ["positive"], name="greater"),
-        oh.make_node("If", ["positive"], ["chosen"], name="if", then_branch=then, else_branch=other),
-        oh.make_node("Shape", ["x"], ["sizes"], name="shape"),
-        oh.make_node("ReduceProd", ["sizes"], ["count"], name="count", keepdims=1),
-        oh.make_node("Reshape", ["chosen", "count"], ["y"], name="reshape"),
-    ]
-    return load(
-        path,
-        nodes,
-        [value("x", ["n", 8])],
-        [value("y", ["m"])],
-        {"w1": W1, "w2": W2, "zero": np.zeros((), np.float32)},
-    )
+    return parsed(path, NETWORK, {"w1": W1, "w2": W2, "zero": np.zeros((), np.float32)})
 
 
 def initializer(graph: onnx.GraphProto, name: str) -> onnx.TensorProto | None:

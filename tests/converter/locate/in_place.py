@@ -11,7 +11,7 @@ import onnx
 from onnx import helper as oh
 
 from tests.converter.locate.sabotage import node_of
-from tests.converter.models import load, value
+from tests.converter.models import parsed
 from trtsmith.converter.model.model import Model
 
 RNG = np.random.default_rng(11)
@@ -26,27 +26,17 @@ def messages(path: Path, *, one_buffer: bool = True, before: int = 0) -> Model:
 
     one_buffer: both from one ConstantOfShape, else each from its own.
     """
-    zeros = oh.make_tensor("value", onnx.TensorProto.FLOAT, [1], [0.0])
-    second = "zeros" if one_buffer else "nought"
     names = ["x", *(f"x{i}" for i in range(before))]
-    nodes = [
-        oh.make_node("ConstantOfShape", ["sizes"], ["zeros"], name="zeros", value=zeros),
-        *(oh.make_node("Neg", [a], [b], name=b) for a, b in itertools.pairwise(names)),
-        oh.make_node("ScatterND", ["zeros", "rows", names[-1]], ["sent"], name="scatter 1"),
-        oh.make_node("GatherND", ["sent", "others"], ["got"], name="gather"),
-        oh.make_node("MatMul", ["got", "w"], ["h"], name="product"),
-        *(
-            []
-            if one_buffer
-            else [oh.make_node("ConstantOfShape", ["sizes"], ["nought"], name="nought", value=zeros)]
-        ),
-        oh.make_node("GatherND", [second, "others"], ["old"], name="old"),
-        oh.make_node("Add", ["old", "h"], ["new"], name="new"),
-        oh.make_node("ScatterND", [second, "others", "new"], ["sent again"], name="scatter 2"),
-        oh.make_node("Tanh", ["sent again"], ["y"], name="tanh"),
-    ]
-    constants = {"sizes": np.array([6, 8]), "rows": ROWS, "others": OTHERS, "w": W}
-    return load(path, nodes, [value("x", [4, 8])], [value("y", [6, 8])], constants)
+    negated = " ".join(f"[{b}] {b} = Neg ({a})" for a, b in itertools.pairwise(names))
+    zeros = "ConstantOfShape <value = float[1] {0}> (sizes)"
+    second, nought = ("zeros", "") if one_buffer else ("nought", f"[nought] nought = {zeros}")
+    text = f"""(float[4, 8] x) => (float[6, 8] y) {{
+        [zeros] zeros = {zeros} {negated}
+        ["scatter 1"] sent = ScatterND (zeros, rows, {names[-1]})
+        [gather] got = GatherND (sent, others) [product] h = MatMul (got, w) {nought}
+        [old] old = GatherND ({second}, others) [new] new = Add (old, h)
+        ["scatter 2"] "sent again" = ScatterND ({second}, others, new) [tanh] y = Tanh ("sent again") }}"""
+    return parsed(path, text, {"sizes": np.array([6, 8]), "rows": ROWS, "others": OTHERS, "w": W})
 
 
 def in_place(*, always: bool) -> Callable[[onnx.GraphProto], None]:
@@ -87,39 +77,17 @@ def two_states(path: Path) -> Model:
 
     h = 0.9 h + x, c = 0.5 c + x.
     """
-    zeros = oh.make_tensor("value", onnx.TensorProto.FLOAT, [1], [0.0])
-    body = oh.make_graph(
-        [
-            oh.make_node("Mul", ["h", "decay"], ["h less"]),
-            oh.make_node("Add", ["h less", "row"], ["h next"]),
-            oh.make_node("Mul", ["c", "half"], ["c less"], name="of c"),
-            oh.make_node("Add", ["c less", "row"], ["c next"]),
-            oh.make_node("Identity", ["c next"], ["c row"]),
-        ],
-        "body",
-        [value(name, [80]) for name in ("h", "c", "row")],
-        [value(name, [80]) for name in ("h next", "c next", "c row")],
-    )
-    nodes = [
-        oh.make_node("ConstantOfShape", ["sizes"], ["zeros"], name="zeros", value=zeros),
-        oh.make_node("Tile", ["x", "repeats"], ["n"], name="tile"),
-        oh.make_node(
-            "Scan",
-            ["zeros", "zeros", "n"],
-            ["h end", "c end", "c rows"],
-            name="scan",
-            body=body,
-            num_scan_inputs=1,
-        ),
-        oh.make_node("Add", ["c rows", "h end"], ["y"], name="add"),
-    ]
-    constants = {
-        "sizes": np.array([80]),
-        "repeats": np.array([1, 10]),
-        "decay": np.float32([0.9]),
-        "half": np.float32([0.5]),
-    }
-    return load(path, nodes, [value("x", [4, 8])], [value("y", [4, 80])], constants)
+    text = """(float[4, 8] x) => (float[4, 80] y)
+    <int64[1] sizes = {80}, int64[2] repeats = {1, 10}, float[1] decay = {0.9}, float[1] half = {0.5}> {
+        [zeros] zeros = ConstantOfShape <value = float[1] {0}> (sizes)
+        [tile] n = Tile (x, repeats)
+        [scan] "h end", "c end", "c rows" = Scan <num_scan_inputs = 1, body = body (float[80] h, float[80] c, float[80] row)
+            => (float[80] "h next", float[80] "c next", float[80] "c row") {
+            less = Mul (h, decay) "h next" = Add (less, row)
+            ["of c"] "c less" = Mul (c, half) "c next" = Add ("c less", row) "c row" = Identity ("c next") }>
+            (zeros, zeros, n)
+        [add] y = Add ("c rows", "h end") }"""
+    return parsed(path, text)
 
 
 def one_buffer_of_states(graph: onnx.GraphProto) -> None:
@@ -134,22 +102,10 @@ def one_buffer_of_states(graph: onnx.GraphProto) -> None:
 
 def chaotic(path: Path) -> Model:
     """60 steps of s = 3.9 s (1 - s) from s = sigmoid(x) [4,8]: an error grows in each. All steps, and the last."""
-    body = oh.make_graph(
-        [
-            oh.make_node("Sub", ["one", "s"], ["rest"]),
-            oh.make_node("Mul", ["s", "rest"], ["product"]),
-            oh.make_node("Mul", ["product", "step"], ["s next"]),
-            oh.make_node("Identity", ["s next"], ["row"]),
-        ],
-        "body",
-        [value("s", [4, 8]), value("step", [1])],
-        [value("s next", [4, 8]), value("row", [4, 8])],
-    )
-    nodes = [
-        oh.make_node("Sigmoid", ["x"], ["start"], name="sigmoid"),
-        oh.make_node("Scan", ["start", "steps"], ["end", "rows"], name="scan", body=body, num_scan_inputs=1),
-        oh.make_node("Neg", ["end"], ["y"], name="neg"),
-    ]
-    constants = {"one": np.float32([1]), "steps": np.full((60, 1), 3.9, np.float32)}
-    ends = [value("y", [4, 8]), value("rows", [60, 4, 8])]
-    return load(path, nodes, [value("x", [4, 8])], ends, constants)
+    text = """(float[4, 8] x) => (float[4, 8] y, float[60, 4, 8] rows) <float[1] one = {1}> {
+        [sigmoid] start = Sigmoid (x)
+        [scan] end, rows = Scan <num_scan_inputs = 1, body = body (float[4, 8] s, float[1] step)
+            => (float[4, 8] next, float[4, 8] row) {
+            rest = Sub (one, s) product = Mul (s, rest) next = Mul (product, step) row = Identity (next) }> (start, steps)
+        [neg] y = Neg (end) }"""
+    return parsed(path, text, {"steps": np.full((60, 1), 3.9, np.float32)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,11 +14,14 @@ from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
+from trtsmith.converter.locate.found import Located
+from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.searched_graph import Rounding, SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify.allowance import CHANCE, FACTOR
 from trtsmith.importers.problem import Problem
 
@@ -43,6 +47,30 @@ def nothing(graph: onnx.GraphProto) -> None:
 
 def node_of(graph: onnx.GraphProto, name: str) -> onnx.NodeProto | None:
     return next((node for node in graph.node if node.name == name), None)
+
+
+def becomes(name: str, op_type: str, when: Callable[[onnx.GraphProto], bool] = lambda graph: True) -> Change:
+    """The node is of another kind, in graphs of which `when` holds."""
+
+    def change(graph: onnx.GraphProto) -> None:
+        node = node_of(graph, name)
+        if node is not None and when(graph):
+            node.op_type = op_type
+
+    return change
+
+
+def beside(*names: str) -> Callable[[onnx.GraphProto], bool]:
+    """Whether all of these values are outputs."""
+    return lambda graph: {*names} <= {value.name for value in graph.output}
+
+
+def in_company(graph: onnx.GraphProto) -> bool:
+    return len(graph.node) > 1
+
+
+def located(model: Model, executor: Executor, feeds: Arrays, options: SearchOptions, *more: Any) -> Located:
+    return locate(model, rewrite(model), feeds, executor, options, "given", lambda text: None, *more)
 
 
 @dataclass

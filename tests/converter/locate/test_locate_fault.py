@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,8 +14,18 @@ from onnx import helper as oh
 from onnx import numpy_helper
 
 from tests.converter.locate.graphs import W2, initializer, network, x
-from tests.converter.locate.sabotage import Sabotaged, node_of, nothing, searched
-from tests.converter.models import inverse, load, value
+from tests.converter.locate.sabotage import (
+    Change,
+    Sabotaged,
+    becomes,
+    beside,
+    in_company,
+    located,
+    node_of,
+    nothing,
+    searched,
+)
+from tests.converter.models import inverse, parsed, value
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.graph.walk import all_graphs
@@ -36,12 +47,25 @@ from trtsmith.importers.problem import Problem
 
 
 def found(
-    model: Model, executor: Sabotaged, feeds: dict[str, np.ndarray] | None = None, **options
+    model: Model, executor: Sabotaged, feeds: dict[str, np.ndarray] | None = None, **options: Any
 ) -> Located:
-    feeds = x() if feeds is None else feeds
-    return locate(
-        model, rewrite(model), feeds, executor, SearchOptions(**options), "given", lambda text: None
-    )
+    return located(model, executor, x() if feeds is None else feeds, SearchOptions(**options))
+
+
+def all_of(*changes: Change) -> Change:
+    def change(graph: onnx.GraphProto) -> None:
+        for one in changes:
+            one(graph)
+
+    return change
+
+
+def where(when: Callable[[onnx.GraphProto], bool], change: Change) -> Change:
+    return lambda graph: change(graph) if when(graph) else None
+
+
+def saved_arrays(folder: Path) -> list[dict[str, np.ndarray]]:
+    return [dict(np.load(folder / f"{name}.npz")) for name in ("inputs", "expected", "actual")]
 
 
 def wrong_weight(graph: onnx.GraphProto) -> None:
@@ -65,10 +89,8 @@ def swapped_inputs(graph: onnx.GraphProto) -> None:
 
 
 def wrong_in_a_branch(graph: onnx.GraphProto) -> None:
-    node = node_of(graph, "if")
-    if node is not None:
-        inner = next(a for a in node.attribute if a.name == "then_branch").g.node[0]
-        inner.op_type = "Add"
+    for inner in all_graphs(graph):
+        becomes("inner", "Add")(inner)
 
 
 @pytest.mark.parametrize(
@@ -129,28 +151,20 @@ def test_types_that_cannot_be_outputs_are_told(tmp_path: Path) -> None:
 
 
 def test_everything_is_looked_at_when_asked(tmp_path: Path) -> None:
-    def both(graph: onnx.GraphProto) -> None:
-        wrong_weight(graph)
-        wrong_attribute(graph)
-
-    model = network(tmp_path / "m.onnx")
-    assert [n.name for n in found(model, Sabotaged(both), memory=1, everything=True).nodes] == [
-        "second",
-        "softmax",
-    ]
-    first = found(model, Sabotaged(both), memory=1)
+    model, executor = network(tmp_path / "m.onnx"), Sabotaged(all_of(wrong_weight, wrong_attribute))
+    nodes = found(model, executor, memory=1, everything=True).nodes
+    assert [n.name for n in nodes] == ["second", "softmax"]
+    first = found(model, executor, memory=1)
     assert [n.name for n in first.nodes] == ["second"] and len(first.values) < len(_made(model))
 
 
 def test_a_node_that_makes_errors_grow_is_not_taken_for_a_culprit(tmp_path: Path) -> None:
     """Sub of nearly equal numbers turns a harmless error of Mul into a large one."""
-    nodes = [
-        oh.make_node("Mul", ["x", "k"], ["m"], name="mul"),
-        oh.make_node("Sub", ["m", "c"], ["d"], name="sub"),
-        oh.make_node("Exp", ["d"], ["y"], name="exp"),
-    ]
+    text = (
+        "(float[4, 8] x) => (float[4, 8] y) { [mul] m = Mul (x, k) [sub] d = Sub (m, c) [exp] y = Exp (d) }"
+    )
     constants = {"k": np.array(1000, np.float32), "c": np.full((4, 8), 1000, np.float32)}
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], [value("y", [4, 8])], constants)
+    model = parsed(tmp_path / "m.onnx", text, constants)
 
     def rounded(graph: onnx.GraphProto) -> None:
         k = initializer(graph, "k")
@@ -160,20 +174,14 @@ def test_a_node_that_makes_errors_grow_is_not_taken_for_a_culprit(tmp_path: Path
     feeds = {"x": np.linspace(0.9999, 1.0001, 32, dtype=np.float32).reshape(4, 8)}
     result = found(model, Sabotaged(rounded), feeds)
     assert result.status == "rounding" and result.nodes == ()
-    worst = result.growth[0], result.growth[1]
-    assert {growth.name for growth in worst} == {"mul", "sub"}
+    assert {growth.name for growth in result.growth[:2]} == {"mul", "sub"}
     sub = next(growth for growth in result.growth if growth.name == "sub")
     assert sub.before < 1e-5 < 1e-2 < sub.after
     assert "errors grow" in render(result)
 
 
 def test_nan_where_there_should_be_none(tmp_path: Path) -> None:
-    def root(graph: onnx.GraphProto) -> None:
-        node = node_of(graph, "relu")
-        if node is not None:
-            node.op_type = "Sqrt"
-
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(root))
+    result = found(network(tmp_path / "m.onnx"), Sabotaged(becomes("relu", "Sqrt")))
     assert result.nodes[0].name == "relu" and "nan" in result.nodes[0].outputs[0].reason
     json.dumps(result.to_json(), allow_nan=False)
 
@@ -217,35 +225,16 @@ def test_marks_around_a_range_fit_and_are_the_nearest(tmp_path: Path) -> None:
     assert few == ("p", "sum")
 
 
-def carried(path: Path) -> Model:
-    """float64 and uint8 at the edges and between: TensorRT gets float32, and computes in int32."""
-    nodes = [
-        oh.make_node("Mul", ["x", "x"], ["squares"], name="squares"),
-        oh.make_node("Cast", ["small"], ["wide"], name="cast", to=onnx.TensorProto.DOUBLE),
-        oh.make_node("Add", ["squares", "wide"], ["y"], name="add"),
-        oh.make_node("Max", ["small", "small"], ["z"], name="max"),
-    ]
-    return load(
-        path,
-        nodes,
-        [value("x", [6], onnx.TensorProto.DOUBLE), value("small", [6], onnx.TensorProto.UINT8)],
-        [value("y", [6], onnx.TensorProto.DOUBLE), value("z", [6], onnx.TensorProto.UINT8)],
-    )
-
-
 def test_types_that_tensorrt_lacks_are_compared_in_those_it_gets(tmp_path: Path) -> None:
-    model = carried(tmp_path / "m.onnx")
+    """float64 and uint8 at the edges and between: TensorRT gets float32, and computes in int32."""
+    text = """(double[6] x, uint8[6] small) => (double[6] y, uint8[6] z) { squares = Mul (x, x)
+        wide = Cast <to = 11> (small) [add] y = Add (squares, wide) z = Max (small, small) }"""
+    model = parsed(tmp_path / "m.onnx", text)
     assert {io.name for io in rewrite(model).io_types} == {"x", "y"}
     feeds = {"x": np.linspace(-2, 3, 6), "small": np.array([0, 1, 7, 200, 255, 128], np.uint8)}
     result = found(model, Sabotaged(nothing), feeds)
     assert result.status == "agree" and "y" in {v.name for v in result.values}, render(result)
-
-    def wrong(graph: onnx.GraphProto) -> None:
-        node = node_of(graph, "add")
-        if node is not None:
-            node.op_type = "Sub"
-
-    assert found(model, Sabotaged(wrong), feeds).nodes[0].name == "add"
+    assert found(model, Sabotaged(becomes("add", "Sub")), feeds).nodes[0].name == "add"
 
 
 def test_an_engine_that_is_wrong_where_a_new_one_is_right(tmp_path: Path) -> None:
@@ -258,18 +247,14 @@ def test_an_engine_that_is_wrong_where_a_new_one_is_right(tmp_path: Path) -> Non
 
 def wrong_rule(model: Model) -> Rewritten:
     """As if a rule had put Elu for Relu, in two nodes."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
-    node = node_of(proto.graph, "relu")
-    assert node is not None
-    at = list(proto.graph.node).index(node)
-    nodes = list(proto.graph.node)
-    nodes[at : at + 1] = [
+    proto = onnx.ModelProto.FromString(model.proto.SerializeToString())
+    nodes = [node for node in proto.graph.node if node.name != "relu"]
+    nodes[1:1] = [
         oh.make_node("Elu", ["h"], ["relu/made"], name="relu/elu"),
         oh.make_node("Identity", ["relu/made"], ["r"], name="relu/identity"),
     ]
     kept = onnx.GraphProto(node=nodes)
-    del proto.graph.node[:]
+    proto.graph.ClearField("node")
     proto.graph.node.extend(kept.node)
     record = Rewrite("relu", "Relu", "wrong rule", "Elu", made=("relu/elu", "relu/identity"))
     return Rewritten(model.with_proto(proto), (record,), ())
@@ -278,15 +263,8 @@ def wrong_rule(model: Model) -> Rewritten:
 def test_a_wrong_rewrite_is_told_from_a_wrong_engine(tmp_path: Path) -> None:
     model = network(tmp_path / "m.onnx")
     folder = tmp_path / "saved"
-    result = locate(
-        model,
-        wrong_rule(model),
-        x(),
-        Sabotaged(nothing),
-        SearchOptions(folder=folder),
-        "given",
-        lambda text: None,
-    )
+    options, say = SearchOptions(folder=folder), (lambda text: None)
+    result = locate(model, wrong_rule(model), x(), Sabotaged(nothing), options, "given", say)
     assert result.status == "rewrite", render(result)
     (node,) = result.nodes
     assert node.name == "relu/identity" and node.behind == ("relu/elu",)
@@ -294,7 +272,7 @@ def test_a_wrong_rewrite_is_told_from_a_wrong_engine(tmp_path: Path) -> None:
     saved = load_model(folder / "node.onnx")
     assert [n.op_type for n in saved.proto.graph.node] == ["Relu"]
     assert [n.op_type for n in load_model(folder / "rewritten.onnx").proto.graph.node] == ["Elu", "Identity"]
-    inputs, expected, actual = (dict(np.load(folder / f"{n}.npz")) for n in ("inputs", "expected", "actual"))
+    inputs, expected, actual = saved_arrays(folder)
     assert np.array_equal(expected["r"], np.maximum(inputs["h"], 0))
     assert (
         np.array_equal(actual["r"], np.where(inputs["h"] > 0, inputs["h"], actual["r"]))
@@ -309,7 +287,7 @@ def test_the_saved_node_shows_the_error(tmp_path: Path) -> None:
     saved = load_model(folder / "node.onnx")
     assert [n.name for n in saved.proto.graph.node] == ["second"]
     assert [v.name for v in saved.proto.graph.input] == ["r"]
-    inputs, expected, actual = (dict(np.load(folder / f"{n}.npz")) for n in ("inputs", "expected", "actual"))
+    inputs, expected, actual = saved_arrays(folder)
     np.testing.assert_allclose(run(saved, inputs)["p"], expected["p"], rtol=1e-6)
     assert not np.allclose(actual["p"], expected["p"], rtol=1e-3)
     again = found(saved, Sabotaged(wrong_weight), inputs)
@@ -334,17 +312,11 @@ def test_shapes_become_constants_of_the_saved_node(tmp_path: Path) -> None:
 
 def transposed(graph: onnx.GraphProto) -> None:
     """The inverse of the transposed matrix, where the plugin node stands."""
-    for node in list(graph.node):
+    for index, node in enumerate(graph.node):
         if node.op_type == "MatrixInverse":
             before = oh.make_node("Transpose", [node.input[0]], ["transposed"], perm=[0, 2, 1])
             node.input[0] = "transposed"
-            nodes = [before, *graph.node]
-            nodes.sort(key=lambda n: n.name == "inv/MatrixInverse")
-            kept = onnx.GraphProto(
-                node=[n for n in nodes if n.name == "neg"] + [n for n in nodes if n.name != "neg"]
-            )
-            del graph.node[:]
-            graph.node.extend(kept.node)
+            graph.node.insert(index, before)
             return
 
 
@@ -359,16 +331,7 @@ def test_a_plugin_node_is_blamed_or_its_surroundings(right: bool, tmp_path: Path
 
     feeds = {"x": np.random.default_rng(2).standard_normal((2, 4, 4)).astype(np.float32)}
     folder = tmp_path / "saved"
-    result = locate(
-        model,
-        rewrite(model),
-        feeds,
-        Sabotaged(transposed),
-        SearchOptions(folder=folder),
-        "given",
-        lambda text: None,
-        replay,
-    )
+    result = located(model, Sabotaged(transposed), feeds, SearchOptions(folder=folder), replay)
     assert result.status == "node" and result.nodes[0].op_type == "trtsmith::MatrixInverse"
     assert result.nodes[0].original.startswith("node 'inv' (com.microsoft::Inverse)")
     assert ("kernel is right" in result.kernel) is right and ("kernel is wrong" in result.kernel) is not right
@@ -380,12 +343,8 @@ def test_a_plugin_node_is_blamed_or_its_surroundings(right: bool, tmp_path: Path
 
 
 def test_a_node_that_is_right_alone_is_told_so(tmp_path: Path) -> None:
-    def in_company(graph: onnx.GraphProto) -> None:
-        if len(graph.node) > 1:
-            wrong_weight(graph)
-
     model = network(tmp_path / "m.onnx")
-    for change, alone in ((in_company, False), (wrong_weight, True)):
+    for change, alone in ((where(in_company, wrong_weight), False), (wrong_weight, True)):
         result = found(model, Sabotaged(change, fuses=True))
         assert result.nodes[0].name == "second" and result.nodes[0].alone is alone
         assert ("it is right" in render(result)) is not alone
@@ -396,74 +355,10 @@ def test_a_node_that_is_right_alone_is_told_so(tmp_path: Path) -> None:
 def test_a_node_that_is_wrong_alone_is_preferred(tmp_path: Path) -> None:
     """The first seems to be wrong only because its reader computed it again; the second is wrong everywhere."""
 
-    def change(graph: onnx.GraphProto) -> None:
-        wrong_attribute(graph)
-        if len(graph.node) > 1:
-            wrong_weight(graph)
-
+    change = all_of(wrong_attribute, where(in_company, wrong_weight))
     result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True), folder=tmp_path / "saved")
     assert [node.name for node in result.nodes] == ["softmax", "second"] and result.nodes[0].alone is True
     assert [n.name for n in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node] == ["softmax"]
-
-
-@pytest.mark.parametrize("fuses", [True, False])
-def test_a_value_that_is_wrong_only_beside_what_it_is_made_of_accuses_nobody(
-    fuses: bool, tmp_path: Path
-) -> None:
-    def wrong_beside_its_input(graph: onnx.GraphProto) -> None:
-        if {"h", "r"} <= {value.name for value in graph.output}:
-            node = node_of(graph, "relu")
-            assert node is not None
-            node.op_type = "Abs"
-
-    executor = Sabotaged(wrong_beside_its_input, fuses=fuses)
-    result = found(network(tmp_path / "m.onnx"), executor)
-    if not fuses:  # what computes node by node is not disturbed by outputs
-        assert [node.name for node in result.nodes] == ["relu"]
-        return
-    assert result.status == "agree" and not result.nodes
-    assert ("r", DISTURBED) in result.skipped and "r" in render(result)
-    both = Sabotaged(lambda graph: (wrong_beside_its_input(graph), wrong_weight(graph))[0], fuses=True)
-    assert found(network(tmp_path / "m.onnx"), both).nodes[0].name == "second"
-
-
-def test_values_in_a_row_that_are_wrong_only_beside_what_they_are_made_of_accuse_nobody(
-    tmp_path: Path,
-) -> None:
-    def wrong_beside_inputs(graph: onnx.GraphProto) -> None:
-        asked = {value.name for value in graph.output}
-        for name, op_type in (("relu", "Abs"), ("softmax", "LogSoftmax")):
-            node = node_of(graph, name)
-            if node is not None and {node.input[0], node.output[0]} <= asked:
-                node.op_type = op_type
-        if {"r", "p"} <= asked:
-            wrong_weight(graph)
-
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(wrong_beside_inputs, fuses=True))
-    assert result.status == "agree" and not result.nodes
-    assert {name for name, reason in result.skipped if reason == DISTURBED} >= {"r", "p"}
-
-
-def test_what_is_wrong_alone_is_named_though_it_is_right_in_company(tmp_path: Path) -> None:
-    def change(graph: onnx.GraphProto) -> None:
-        node = node_of(graph, "relu")
-        alone = len(graph.node) == 1
-        if node is not None and (alone or {"h", "r"} <= {value.name for value in graph.output}):
-            node.op_type = "Abs"
-
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
-    assert [node.name for node in result.nodes] == ["relu"] and result.nodes[0].alone is True
-
-
-def test_a_node_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
-    def change(graph: onnx.GraphProto) -> None:
-        wrong_weight(graph)
-        node = node_of(graph, "add")
-        if node is not None and {"p", *node.output} <= {value.name for value in graph.output}:
-            node.op_type = "Sub"
-
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
-    assert [node.name for node in result.nodes] == ["second"]
 
 
 def unwritten(graph: onnx.GraphProto, *names: str) -> None:
@@ -502,31 +397,78 @@ def test_two_outputs_in_a_row_that_are_not_written_accuse_nobody(tmp_path: Path)
     assert len(executor.asked) == 2  # the model's own outputs, and all values
 
 
-def test_what_reads_a_fault_is_looked_at_with_it(tmp_path: Path) -> None:
-    """The model's output shows nothing of it, and with little memory its reader was not in the run."""
-    nodes = [
-        oh.make_node("Neg", ["x"], ["n"], name="neg"),
-        oh.make_node("Exp", ["n"], ["e"], name="exp"),
-        oh.make_node("Mul", ["e", "zero"], ["y"], name="mul"),
-    ]
-    zero = {"zero": np.zeros((), np.float32)}
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("y", [4])], zero)
-    executor = Sabotaged(lambda graph: unwritten(graph, "neg"), fuses=True)
-    result = found(model, executor, {"x": np.array([1, -2, 3, -4], np.float32)}, memory=1)
-    assert result.status == "agree" and ("n", DISTURBED) in result.skipped
+SIGNS = {"x": np.array([1, -2, 3, -4], np.float32)}
 
 
-def test_readers_that_tell_nothing_acquit_nobody(tmp_path: Path) -> None:
-    nodes = [oh.make_node("Neg", ["x"], ["n"], name="neg"), oh.make_node("Abs", ["n"], ["y"], name="abs")]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("y", [4])], {})
+def refused_again(graph: onnx.GraphProto) -> None:
+    if beside("r")(graph) and not beside("h")(graph):
+        raise ConversionError(Problem("no such engine", "x", "another", "none"))
 
-    def change(graph: onnx.GraphProto) -> None:
-        node = node_of(graph, "neg")
-        if node is not None and len(graph.node) > 1:
-            node.op_type = "Identity"
 
-    result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
-    assert [node.name for node in result.nodes] == ["neg"]
+def wrong_for_one_reader(graph: onnx.GraphProto) -> None:
+    unwritten(graph, "neg")
+    node = node_of(graph, "mul")
+    if node is not None and in_company(graph):
+        node.input[0] = "n" if beside("n")(graph) else "x"
+
+
+COMPANY = becomes("relu", "Abs", beside("h", "r"))
+NEG, END = "(float[4] x) =>", "[abs] a = Abs (n)"
+ACCUSED: dict[str, tuple[str, Change, list[str], set[str]]] = {
+    "a value that is wrong only beside its input": ("", COMPANY, [], {"r"}),
+    "a wrong node elsewhere": ("", all_of(COMPANY, wrong_weight), ["second"], {"r"}),
+    "values in a row that are wrong only beside what they are made of": (
+        "", all_of(COMPANY, becomes("softmax", "LogSoftmax", beside("sum", "soft")), where(beside("r", "p"), wrong_weight)),
+        [], {"r", "p"},
+    ),
+    "what is wrong alone and right in company": (
+        "", all_of(COMPANY, becomes("relu", "Abs", lambda graph: not in_company(graph))), ["relu"], set(),
+    ),
+    "a node behind a wrong one": ("", all_of(wrong_weight, becomes("add", "Sub", beside("p", "sum"))), ["second"], set()),
+    "a node further behind": (
+        "", all_of(wrong_weight, becomes("softmax", "LogSoftmax", beside("sum", "soft"))), ["second"], set(),
+    ),
+    # TensorRT refuses the engine in which the inputs of the fault are no outputs, and that of the node alone
+    "what cannot be looked at again": ("", all_of(refused_again, COMPANY), ["relu"], set()),
+    # the model's output shows nothing of it, and with little memory its reader was not in the run
+    "what its reader had": (
+        f"{NEG} (float[4] y) <float zero = {{0}}> {{ [neg] n = Neg (x) [exp] e = Exp (n) [mul] y = Mul (e, zero) }}",
+        lambda graph: unwritten(graph, "neg"), [], {"n"},
+    ),
+    "readers that tell nothing": (
+        f"{NEG} (float[4] a) {{ [neg] n = Neg (x) {END} }}", becomes("neg", "Identity", in_company), ["neg"], set(),
+    ),
+    "an output of the model that is not written": (
+        f"{NEG} (float[4] n, float[4] a) {{ [neg] n = Neg (x) {END} }}", lambda graph: unwritten(graph, "neg"), ["neg"],
+        set(),
+    ),
+    "a value that was wrong for one of its readers": (
+        f"{NEG} (float[4] e, float[4] m) {{ [neg] n = Neg (x) [exp] e = Exp (n) [mul] m = Mul (n, x) }}",
+        wrong_for_one_reader, ["neg"], set(),
+    ),
+    "one of the readers had another value": (  # the absolute value is the same
+        f"{NEG} (float[4] a, float[4] b, int64[1] s) {{ [neg] n = Neg (x) {END} b = Mul (n, x) s = Shape (n) }}",
+        becomes("neg", "Identity", in_company), ["neg"], set(),
+    ),
+}  # fmt: skip
+"""The graph ("" for the network), what is done to it, the nodes that are named, and the values that were disturbed."""
+
+
+@pytest.mark.parametrize("case", ACCUSED)
+def test_nodes_are_accused_of_what_they_do_and_of_nothing_else(case: str, tmp_path: Path) -> None:
+    text, change, names, disturbed = ACCUSED[case]
+    model = parsed(tmp_path / "m.onnx", text) if text else network(tmp_path / "m.onnx")
+    memory = 1 if case == "what its reader had" else SearchOptions().memory
+    result = found(model, Sabotaged(change, fuses=True), SIGNS if text else x(), memory=memory)
+    assert [node.name for node in result.nodes] == names
+    assert result.status == "agree" or names
+    assert disturbed <= {name for name, why in result.skipped if why == DISTURBED}
+    assert case != "one of the readers had another value" or result.nodes[0].alone is False
+    assert case != "what is wrong alone and right in company" or result.nodes[0].alone is True
+
+
+def test_what_computes_node_by_node_is_not_disturbed_by_outputs(tmp_path: Path) -> None:
+    assert [n.name for n in found(network(tmp_path / "m.onnx"), Sabotaged(COMPANY)).nodes] == ["relu"]
 
 
 def test_a_reader_of_an_output_that_was_not_written_takes_no_engine(tmp_path: Path) -> None:
@@ -569,41 +511,12 @@ def test_a_wrong_node_is_named_though_its_input_was_not_written(
         assert (nodes[0].name, nodes[0].alone, nodes[0].behind) == ("second", True, ("relu",))
 
 
-def test_a_model_s_own_output_that_is_not_written_is_a_fault(tmp_path: Path) -> None:
-    nodes = [oh.make_node("Neg", ["x"], ["n"], name="neg"), oh.make_node("Abs", ["n"], ["a"], name="abs")]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("n", [4]), value("a", [4])], {})
-    feeds = {"x": np.array([1, -2, 3, -4], np.float32)}
-    result = found(model, Sabotaged(lambda graph: unwritten(graph, "neg"), fuses=True), feeds)
-    assert [node.name for node in result.nodes] == ["neg"]
-
-
-def test_a_value_that_was_wrong_for_one_of_its_readers_accuses_its_node(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("Neg", ["x"], ["n"], name="neg"),
-        oh.make_node("Exp", ["n"], ["e"], name="exp"),
-        oh.make_node("Mul", ["n", "x"], ["m"], name="mul"),
-    ]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4])], [value("e", [4]), value("m", [4])], {})
-
-    def change(graph: onnx.GraphProto) -> None:
-        unwritten(graph, "neg")
-        node = node_of(graph, "mul")
-        if node is not None and len(graph.node) > 1:
-            node.input[0] = "n" if "n" in {value.name for value in graph.output} else "x"
-
-    result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
-    assert [node.name for node in result.nodes] == ["neg"]
-
-
 def test_large_constants_are_inputs_of_an_engine_of_the_node_alone(tmp_path: Path) -> None:
     """Of constants alone TensorRT computes nothing when it runs, and an error would not be seen."""
-    nodes = [
-        oh.make_node("Neg", ["w"], ["n"], name="neg"),
-        oh.make_node("Transpose", ["n"], ["t"], name="transpose", perm=[1, 0]),
-        oh.make_node("MatMul", ["x", "t"], ["y"], name="product"),
-    ]
+    text = """(float[4, 8] x) => (float[4, 16] y) {
+        [neg] n = Neg (w) [transpose] t = Transpose <perm = [1, 0]> (n) [product] y = MatMul (x, t) }"""
     weights = np.random.default_rng(2).standard_normal((16, 8)).astype(np.float32)
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], [value("y", [4, 16])], {"w": weights})
+    model = parsed(tmp_path / "m.onnx", text, {"w": weights})
     alone: list[list[str]] = []
 
     def change(graph: onnx.GraphProto) -> None:
@@ -622,65 +535,13 @@ def test_large_constants_are_inputs_of_an_engine_of_the_node_alone(tmp_path: Pat
     assert [i.name for i in load_model(tmp_path / "saved" / "node.onnx").proto.graph.input] == ["n"]
 
 
-def test_a_node_is_accused_if_one_of_its_readers_had_another_value(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("Neg", ["x"], ["n"], name="neg"),
-        oh.make_node("Abs", ["n"], ["a"], name="abs"),
-        oh.make_node("Mul", ["n", "x"], ["b"], name="mul"),
-        oh.make_node("Shape", ["n"], ["s"], name="shape"),
-    ]
-    ends = [value("x", [4])], [value("a", [4]), value("b", [4]), value("s", [1], onnx.TensorProto.INT64)]
-    model = load(tmp_path / "m.onnx", nodes, *ends, {})
-
-    def change(graph: onnx.GraphProto) -> None:  # the absolute value is the same
-        node = node_of(graph, "neg")
-        if node is not None and len(graph.node) > 1:
-            node.op_type = "Identity"
-
-    result = found(model, Sabotaged(change, fuses=True), {"x": np.array([1, -2, 3, -4], np.float32)})
-    assert [node.name for node in result.nodes] == ["neg"] and result.nodes[0].alone is False
-
-
-def test_a_node_further_behind_a_wrong_one_is_not_accused_of_it(tmp_path: Path) -> None:
-    def change(graph: onnx.GraphProto) -> None:
-        wrong_weight(graph)
-        node = node_of(graph, "softmax")
-        if node is not None and {"sum", "soft"} <= {value.name for value in graph.output}:
-            node.op_type = "LogSoftmax"
-
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
-    assert [node.name for node in result.nodes] == ["second"]
-
-
 def test_many_faults_in_a_row_are_confirmed_with_few_engines(tmp_path: Path) -> None:
     count = 24
-    nodes = [oh.make_node("Abs", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)]
-    ends = [value("v0", [4])], [value(f"v{count}", [4])]
-    model = load(tmp_path / "m.onnx", nodes, *ends, {})
-
-    def change(graph: onnx.GraphProto) -> None:
-        for node in graph.node:
-            node.op_type = "Neg"
-
-    executor = Sabotaged(change, fuses=True)
-    feeds = {"v0": np.array([1, -2, 3, -4], np.float32)}
-    assert found(model, executor, feeds).nodes[0].name == "n0"
+    nodes = " ".join(f"[n{i}] v{i + 1} = Abs (v{i})" for i in range(count))
+    model = parsed(tmp_path / "m.onnx", f"(float[4] v0) => (float[4] v{count}) {{ {nodes} }}")
+    executor = Sabotaged(all_of(*(becomes(f"n{i}", "Neg") for i in range(count))), fuses=True)
+    assert found(model, executor, {"v0": SIGNS["x"]}).nodes[0].name == "n0"
     assert len(executor.asked) < count
-
-
-def test_what_cannot_be_looked_at_again_is_named_as_it_was_seen(tmp_path: Path) -> None:
-    """TensorRT refuses the engine in which the inputs of the fault are no outputs, and that of the node alone."""
-
-    def change(graph: onnx.GraphProto) -> None:
-        asked = {value.name for value in graph.output}
-        if "r" in asked and "h" not in asked:
-            raise ConversionError(Problem("no such engine", "x", "another", "none"))
-        node = node_of(graph, "relu")
-        if node is not None and {"h", "r"} <= asked:
-            node.op_type = "Abs"
-
-    result = found(network(tmp_path / "m.onnx"), Sabotaged(change, fuses=True))
-    assert [node.name for node in result.nodes] == ["relu"]
 
 
 def test_shapes_are_constants_of_an_engine_of_the_node_alone(tmp_path: Path) -> None:

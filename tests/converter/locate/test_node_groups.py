@@ -22,21 +22,23 @@ from tests.converter.locate.in_place import (
     one_buffer_of_states,
     two_states,
 )  # fmt: skip
-from tests.converter.locate.sabotage import Change, Sabotaged, allowing, node_of, to_tf32
-from tests.converter.models import load, value
+from tests.converter.locate.sabotage import Change, Sabotaged, allowing, located, node_of, to_tf32
+from tests.converter.models import parsed
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.rewrite.rewrite import rewrite
 
 
 def found(model: Model, executor: Sabotaged, folder: Path | None = None, allowed: float = 0.0) -> Located:
     """allowed: what outputs may differ by; 0: 2e-3, the least in TF32."""
     asked = replace(allowing(run(model, {"x": X}), most=allowed), folder=folder)
-    return locate(model, rewrite(model), {"x": X}, executor, asked, "given", lambda text: None)
+    return located(model, executor, {"x": X}, asked)
+
+
+def names_in(folder: Path) -> set[str]:
+    return {node.name for node in load_model(folder / "node.onnx").proto.graph.node}
 
 
 def shows(folder: Path, change: Change) -> bool:
@@ -68,7 +70,7 @@ def test_a_buffer_that_is_updated_in_place_is_told_with_the_nodes_that_share_it(
         assert (shared.name, shared.readers, shared.equal) == ("nought", ("old",), {"zeros": ("scatter 1",)})
     assert [output.output for output in result.outputs] == ["y"] and result.outputs[0].relative > 0.05
     assert "allowed 0.002" in result.outputs[0].reason
-    names = {node.name for node in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node}
+    names = names_in(tmp_path / "saved")
     assert names == {"scatter 1", "old", "scatter 2"} | ({"zeros"} if one_buffer else {"zeros", "nought"})
     assert result.folder == str(tmp_path / "saved") and shows(tmp_path / "saved", in_place(always=always))
     text = render(result)
@@ -104,18 +106,14 @@ def test_nodes_that_share_nothing_are_saved_with_their_neighbours(tmp_path: Path
     result = found(model, Sabotaged(change, fuses=True), tmp_path / "saved")
     assert (result.status, result.shared) == ("fusion", ()), render(result)
     assert [node.name for node in result.nodes] == ["product"]
-    names = {node.name for node in load_model(tmp_path / "saved" / "node.onnx").proto.graph.node}
+    names = names_in(tmp_path / "saved")
     assert behind | {"product"} <= names and "x30" not in names and shows(tmp_path / "saved", change)
 
 
 def test_what_no_part_shows_is_not_saved(tmp_path: Path) -> None:
     model = messages(tmp_path / "m.onnx", before=3)
-    whole = len(model.proto.graph.node)
-
-    def change(graph: onnx.GraphProto) -> None:
-        if len(graph.node) >= whole:
-            in_place(always=True)(graph)
-
+    whole, wrong = len(model.proto.graph.node), in_place(always=True)
+    change = lambda graph: wrong(graph) if len(graph.node) >= whole else None  # noqa: E731
     result = found(model, Sabotaged(change, fuses=True), tmp_path / "saved")
     assert (result.status, result.folder) == ("fusion", "") and not (tmp_path / "saved").exists()
     assert "with the model, its inputs" in render(result)
@@ -123,12 +121,9 @@ def test_what_no_part_shows_is_not_saved(tmp_path: Path) -> None:
 
 def cancelling(path: Path) -> Model:
     """x times w, less nearly the same: what TF32 does to the product is most of what is left."""
-    nodes = [
-        oh.make_node("MatMul", ["x", "w"], ["h"], name="product"),
-        oh.make_node("Sub", ["h", "near"], ["y"], name="sub"),
-    ]
     near = X @ W + 1e-3 * np.random.default_rng(4).standard_normal((4, 8)).astype(np.float32)
-    return load(path, nodes, [value("x", [4, 8])], [value("y", [4, 8])], {"w": W, "near": near})
+    text = "(float[4, 8] x) => (float[4, 8] y) { [product] h = MatMul (x, w) [sub] y = Sub (h, near) }"
+    return parsed(path, text, {"w": W, "near": near})
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.5, "rounding"), (0.05, "unexplained")])

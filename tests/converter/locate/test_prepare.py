@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper as oh
 
 from tests.converter.locate.sabotage import INFO, FakeTensorRT
-from tests.converter.models import inverse, relu, save, value
+from tests.converter.models import inverse, relu, written
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
@@ -25,26 +23,11 @@ from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.shapes import ShapeRange
 
 
-def wide(path: Path) -> Path:
-    """float64 in and out."""
-    kind = onnx.TensorProto.DOUBLE
-    return save(
-        path,
-        [oh.make_node("Neg", ["x"], ["y"], name="neg")],
-        [value("x", [3], kind)],
-        [value("y", [3], kind)],
-    )
-
-
 def engine(path: Path, *libraries: Path, io_types: Sequence[dict[str, str]] = ()) -> Path:
     path.write_bytes(b"an engine")
     files = {p.name: file_digest(p) for p in (path, *libraries)}
-    manifest = {
-        "tensorrt": {"flavour": "tensorrt_rtx", "version": "1.6.1.120"},
-        "targets": ["sm90"],
-        "files": files,
-        "io_types": list(io_types),
-    }
+    manifest = {"files": files, "io_types": list(io_types), "targets": ["sm90"]}
+    manifest |= {"tensorrt": {"flavour": "tensorrt_rtx", "version": "1.6.1.120"}}
     manifest_path(path).write_text(json.dumps(manifest))
     return path
 
@@ -59,7 +42,8 @@ def test_an_engine_is_run_in_its_own_types(tmp_path: Path) -> None:
         calls.append((request, feeds))
         return RunResult(INFO, ({"y": -feeds[0]["x"]},), 0.0)
 
-    with prepared(LocateOptions(wide(tmp_path / "m.onnx"), plan, timeout_s=7.0), run) as ready:
+    model = written(tmp_path / "m.onnx", "(double[3] x) => (double[3] y) { y = Neg (x) }")
+    with prepared(LocateOptions(model, plan, timeout_s=7.0), run) as ready:
         assert ready.outputs is not None and ready.outputs["y"].dtype == np.float32
         assert ready.feeds["x"].dtype == np.float64
     ((request, (feed,)),) = calls
@@ -112,11 +96,6 @@ def test_inputs_are_given_or_generated(tmp_path: Path) -> None:
 
 
 def test_models_that_cannot_be_converted_are_refused(tmp_path: Path) -> None:
-    model = save(
-        tmp_path / "m.onnx",
-        [oh.make_node("Unheard", ["x"], ["y"], domain="acme")],
-        [value("x", [1])],
-        [value("y", [1])],
-    )
+    model = written(tmp_path / "m.onnx", "(float[1] x) => (float[1] y) { y = acme.Unheard (x) }")
     with pytest.raises(ConversionError, match="Unheard"), prepared(LocateOptions(model), FakeTensorRT().run):
         pass

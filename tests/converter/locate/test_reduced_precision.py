@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,16 @@ import pytest
 from onnx import numpy_helper
 
 from tests.converter.locate.graphs import W2, network, x
-from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, allowing, node_of, nothing
+from tests.converter.locate.sabotage import (
+    Change,
+    FakeTensorRT,
+    Sabotaged,
+    allowing,
+    becomes,
+    located,
+    node_of,
+    nothing,
+)
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision, precision_facts
@@ -24,14 +32,12 @@ from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Onnxruntime
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.prepare import LocateOptions, locate_asked, prepared
 from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 
-Change = Callable[[onnx.GraphProto], None]
 ELEM = {"fp16": onnx.TensorProto.FLOAT16, "bf16": onnx.TensorProto.BFLOAT16}
 FORMATS = pytest.mark.parametrize("flag", ELEM)
 
@@ -47,27 +53,19 @@ def wrong_weight(graph: onnx.GraphProto) -> None:
             tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
 
 
-def no_relu(graph: onnx.GraphProto) -> None:
-    node = node_of(graph, "relu")
-    if node is not None:
-        node.op_type = "Abs"
-
-
 def found(work: Path, request: PrecisionRequest, change: Change, **options: Any) -> tuple[Rewritten, Located]:
     model = network(work / "m.onnx")
     rewritten = rewrite(model)
     reduced = in_precision(rewritten, request)
-    executor, say = Sabotaged(change), (lambda text: None)
-    located = locate(model, rewritten, x(), executor, SearchOptions(**options), "given", say, reduced=reduced)
-    return reduced, located
+    return reduced, located(model, Sabotaged(change), x(), SearchOptions(**options), None, reduced)
 
 
 @FORMATS
-@pytest.mark.parametrize(("change", "name"), [(wrong_weight, "second"), (no_relu, "relu")])
+@pytest.mark.parametrize(("change", "name"), [(wrong_weight, "second"), (becomes("relu", "Abs"), "relu")])
 def test_the_wrong_node_is_named(tmp_path: Path, flag: str, change: Change, name: str) -> None:
-    reduced, located = found(tmp_path, PrecisionRequest(flag), change, folder=tmp_path / "saved")
+    reduced, result = found(tmp_path, PrecisionRequest(flag), change, folder=tmp_path / "saved")
     assert made_in(reduced.model)[name] == ELEM[flag]
-    assert located.status == "node" and [n.name for n in located.nodes] == [name], render(located)
+    assert result.status == "node" and [n.name for n in result.nodes] == [name], render(result)
     saved = load_model(tmp_path / "saved" / "node.onnx")
     assert name in {node.name for node in saved.proto.graph.node}
 
@@ -76,11 +74,11 @@ def test_the_wrong_node_is_named(tmp_path: Path, flag: str, change: Change, name
 def test_nothing_is_named_where_nothing_is_wrong(tmp_path: Path, flag: str) -> None:
     outputs = Onnxruntime().execute(network(tmp_path / "m.onnx"), x())
     rounding = allowing(outputs, flag).rounding
-    reduced, located = found(tmp_path, PrecisionRequest(flag), nothing, rounding=rounding)
-    assert (located.status, located.nodes, located.skipped) == ("agree", (), ())
-    dtypes = {v.name: v.dtype for v in located.values}
+    reduced, result = found(tmp_path, PrecisionRequest(flag), nothing, rounding=rounding)
+    assert (result.status, result.nodes, result.skipped) == ("agree", (), ())
+    dtypes = {v.name: v.dtype for v in result.values}
     assert dtypes["p"] == {"fp16": "float16", "bf16": "bfloat16"}[flag] and dtypes["soft"] == "float32"
-    assert len(located.values) == sum(len(node.output) for node in reduced.model.proto.graph.node)
+    assert len(result.values) == sum(len(node.output) for node in reduced.model.proto.graph.node)
 
 
 @FORMATS
@@ -98,13 +96,9 @@ def engine(folder: Path, request: PrecisionRequest, feeds: Any = None, **changes
     reduced = in_precision(rewrite(network(folder / "m.onnx")), request, feeds)
     plan = folder / "m.plan"
     plan.write_bytes(b"an engine")
-    manifest = {
-        "tensorrt": {"flavour": "tensorrt_rtx", "version": "1.6.1.120"},
-        "targets": ["sm90"],
-        "files": {plan.name: file_digest(plan)},
-        "io_types": [vars(io) for io in reduced.io_types],
-        **precision_facts(request, reduced.precision),
-    }
+    manifest = {"tensorrt": {"flavour": "tensorrt_rtx", "version": "1.6.1.120"}, "targets": ["sm90"]}
+    manifest |= {"files": {plan.name: file_digest(plan)}, "io_types": [vars(io) for io in reduced.io_types]}
+    manifest |= precision_facts(request, reduced.precision)
     manifest_path(plan).write_text(json.dumps(manifest | changes))
     np.savez(folder / "in.npz", **x())
     onnx.save(reduced.model.proto, folder / "m.reduced.onnx")
@@ -155,8 +149,8 @@ def test_an_engine_in_reduced_precision_is_searched(
     monkeypatch.setattr(prepare, "build", fake.build)
     monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
     asked = engine(tmp_path, PrecisionRequest(flag))
-    located = locate_asked(asked, lambda text: None)
-    assert located.status == status and [n.name for n in located.nodes] == ["second"] * (status == "node")
+    result = locate_asked(asked, lambda text: None)
+    assert result.status == status and [n.name for n in result.nodes] == ["second"] * (status == "node")
 
 
 def test_without_an_engine_the_precision_is_the_user_s(tmp_path: Path) -> None:

@@ -1,31 +1,33 @@
-"""Where no node is wrong and the outputs disagree: the precision is named, and which nodes bear it not."""
+"""Where no node is wrong and the outputs disagree: the precision is named, the nodes that bear it not, and what to do."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper as oh
 
 from tests.converter.locate.graphs import network
-from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, nothing, to_tf32
-from tests.converter.models import inverse, load, value
+from tests.converter.locate.sabotage import FakeTensorRT, Sabotaged, located, nothing, to_tf32
+from tests.converter.models import inverse, parsed, written
 from tests.converter.rewrite.precision.networks import made_in
 from trtsmith.converter.cli.reports.located_fault import render
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
+from trtsmith.converter.locate.describe import MOST_NAMED, advice
 from trtsmith.converter.locate.executors.executor import Arrays
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.node_judge import arithmetic
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
-from trtsmith.converter.locate.reduced_precision import reduction_of
+from trtsmith.converter.locate.reduced_precision import ReducedNodes, reduction_of
 from trtsmith.converter.locate.searched_graph import Rounding, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.sets import InputSet
@@ -39,16 +41,13 @@ OFFSET = 500.0
 FLAGS = {"fp16": "float16", "bf16": "bfloat16"}
 
 
+CANCELLING = """(float[4, 8] x) => (float[4, 8] y) { [first] h = MatMul (x, w1) [large] large = Add (h, offset)
+    [small] small = Sub (large, offset) [last] y = MatMul (small, w2) }"""
+
+
 def cancelling(path: Path) -> Model:
     """MatMul, plus OFFSET, minus OFFSET, MatMul: float16 and bfloat16 hold few digits of what is between."""
-    nodes = [
-        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
-        oh.make_node("Add", ["h", "offset"], ["large"], name="large"),
-        oh.make_node("Sub", ["large", "offset"], ["small"], name="small"),
-        oh.make_node("MatMul", ["small", "w2"], ["y"], name="last"),
-    ]
-    constants = {"w1": W1, "w2": W2, "offset": np.array(OFFSET, np.float32)}
-    return load(path, nodes, [value("x", [4, 8])], [value("y", [4, 8])], constants)
+    return parsed(path, CANCELLING, {"w1": W1, "w2": W2, "offset": np.array(OFFSET, np.float32)})
 
 
 def searched(
@@ -65,8 +64,7 @@ def searched(
         tolerances = parse_tolerances([], [f"y:{2 * allowed * y}"])
     options = SearchOptions(tolerances=tolerances)
     how = reduction_of(rewritten, reduced, request)
-    runs, say = executor or Sabotaged(), (lambda text: None)
-    return locate(model, rewritten, {"x": X}, runs, options, "given", say, None, reduced, how)
+    return located(model, executor or Sabotaged(), {"x": X}, options, None, reduced, how)
 
 
 def error_of(flag: str, *, wide: bool = False) -> float:
@@ -145,7 +143,7 @@ def test_tf32_is_named_where_an_engine_computes_in_it(tmp_path: Path) -> None:
 
     def found(tf32: bool) -> Located:
         executor = Sabotaged(in_tf32, tf32=tf32)
-        return locate(model, rewrite(model), {"x": X}, executor, SearchOptions(), "given", lambda text: None)
+        return located(model, executor, {"x": X}, SearchOptions())
 
     told = found(True)
     assert (told.status, told.precision, told.wide) == ("rounding", "tf32", ())
@@ -156,29 +154,20 @@ def test_tf32_is_named_where_an_engine_computes_in_it(tmp_path: Path) -> None:
 
 
 def test_random_outputs_are_not_blamed_on_a_precision(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
-        oh.make_node("RandomNormalLike", ["h"], ["noise"], name="noise"),
-        oh.make_node("Relu", ["h"], ["y"], name="relu"),
-    ]
-    outputs = [value("y", [4, 8]), value("noise", [4, 8])]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", [4, 8])], outputs, {"w1": W1})
+    text = """(float[4, 8] x) => (float[4, 8] y, float[4, 8] noise) {
+        h = MatMul (x, w1) noise = RandomNormalLike (h) y = Relu (h) }"""
+    model = parsed(tmp_path / "m.onnx", text, {"w1": W1})
     assert searched(model, "fp16", 1e-2).status == "agree"
     assert searched(model, "fp16", 1e-9).outputs[0].output == "y"
 
 
 def test_nothing_is_tried_where_the_types_are_the_model_s(tmp_path: Path) -> None:
-    model = cancelling(tmp_path / "m.onnx")
+    model, request = cancelling(tmp_path / "m.onnx"), PrecisionRequest("fp32")
     rewritten = rewrite(model)
-    assert (
-        reduction_of(rewritten, in_precision(rewritten, PrecisionRequest("fp32")), PrecisionRequest("fp32"))
-        is None
-    )
+    assert reduction_of(rewritten, in_precision(rewritten, request), request) is None
     executor = Sabotaged(nothing)
-    located = locate(model, rewritten, {"x": X}, executor, SearchOptions(), "given", lambda text: None)
-    assert (
-        located.status == "agree" and len(executor.asked) == 2
-    )  # the model once, and with its values as outputs
+    assert located(model, executor, {"x": X}, SearchOptions()).status == "agree"
+    assert len(executor.asked) == 2  # the model once, and with its values as outputs
 
 
 def test_what_is_in_float32_already_stays_there(tmp_path: Path) -> None:
@@ -200,14 +189,9 @@ def test_a_graph_in_reduced_precision_may_differ_by_what_that_costs(tmp_path: Pa
 
 @pytest.mark.parametrize("native", [False, True])
 def test_graphs_that_are_tried_have_plugins_where_the_searched_has(tmp_path: Path, native: bool) -> None:
-    nodes = [
-        oh.make_node("Inverse", ["x"], ["i"], name="inv", domain="com.microsoft"),
-        oh.make_node("MatMul", ["i", "x"], ["y"], name="product"),
-    ]
-    load(tmp_path / "m.onnx", nodes, [value("x", [1, 8, 8])], [value("y", [1, 8, 8])])
-    asked = LocateOptions(
-        tmp_path / "m.onnx", on="tensorrt", native=native, precision=PrecisionRequest("fp16")
-    )
+    body = "[inv] i = com.microsoft.Inverse (x) [product] y = MatMul (i, x)"
+    model = written(tmp_path / "m.onnx", f"(float[1, 8, 8] x) => (float[1, 8, 8] y) {{ {body} }}")
+    asked = LocateOptions(model, on="tensorrt", native=native, precision=PrecisionRequest("fp16"))
     with prepared(asked, FakeTensorRT().run) as ready:
         assert ready.reduction is not None
         for graph in (ready.reduced, ready.reduction.again([])):
@@ -216,13 +200,9 @@ def test_graphs_that_are_tried_have_plugins_where_the_searched_has(tmp_path: Pat
 
 def test_rows_that_swap_where_their_scores_tie_are_no_disagreement(tmp_path: Path) -> None:
     """As `verify` has it: the order of equal scores is not the engine's to keep."""
-    nodes = [
-        oh.make_node("Mul", ["x", "one"], ["scores"], name="mul"),
-        oh.make_node("TopK", ["scores", "k"], ["values", "places"], name="top"),
-    ]
-    ends = [value("x", [4, 50])], [value("values", [4, 8]), value("places", [4, 8], onnx.TensorProto.INT64)]
-    constants = {"one": np.ones(50, np.float32), "k": np.array([8])}
-    model = load(tmp_path / "m.onnx", nodes, *ends, constants)
+    text = """(float[4, 50] x) => (float[4, 8] values, int64[4, 8] places) <int64[1] k = {8}> {
+        [mul] scores = Mul (x, one) [top] values, places = TopK (scores, k) }"""
+    model = parsed(tmp_path / "m.onnx", text, {"one": np.ones(50, np.float32)})
     feeds = {"x": np.repeat(np.random.default_rng(3).random((4, 25)).astype(np.float32), 2, axis=1)}
     feeds["x"][:, 1::2] -= np.float32(1e-6)
 
@@ -237,6 +217,75 @@ def test_rows_that_swap_where_their_scores_tie_are_no_disagreement(tmp_path: Pat
     executor = Sabotaged(nearly_one, tf32=True, fuses=True)
     assert not np.array_equal(executor.execute(model, feeds)["places"], plain["places"])
     for rounding, status in ((Rounding(plain, narrow[0], "tf32"), "agree"), (None, "rounding")):
-        options = SearchOptions(rounding=rounding)
-        found = locate(model, rewrite(model), feeds, executor, options, "given", lambda text: None)
+        found = located(model, executor, feeds, SearchOptions(rounding=rounding))
         assert found.status == status, render(found)
+
+
+def again(names: object) -> Rewritten:
+    raise AssertionError(names)
+
+
+def reduction(*kinds: str) -> ReducedNodes:
+    return ReducedNodes(tuple((f"n{i}", kind) for i, kind in enumerate(kinds)), again)
+
+
+def off(dtype: str = "float32") -> Comparison:
+    expected = np.array([1, 2, 300]).astype(dtype)
+    (found,) = compare({"y": expected}, {"y": (expected + np.array([1, 0, 7])).astype(dtype)})
+    assert not found.agrees
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "tf32", "told"),
+    [
+        (["int64", "float16", "float32"], True, "fp16"), (["bfloat16", "float32"], True, "bf16"),
+        (["float32", "bool"], True, "tf32"), (["float32"], False, "fp32"),
+    ],
+)  # fmt: skip
+def test_the_arithmetic_is_that_of_the_narrowest_values(dtypes: list[str], tf32: bool, told: str) -> None:
+    assert arithmetic(dtypes, tf32) == told
+
+
+def test_flags_are_written_so_that_a_shell_reads_them() -> None:
+    graph = ReducedNodes((("/a/b", "Mul"), ("my node", "Sub")), again)
+    assert "--keep-fp32 /a/b --keep-fp32 'my node' " in advice("fp16", (), graph, ("/a/b", "my node"))[0]
+
+
+def test_of_many_nodes_the_ends_are_told() -> None:
+    graph = reduction(*["Conv"] * 20)
+    names = [name for name, _ in graph.nodes][2 : 2 + MOST_NAMED + 1]
+    said = advice("fp16", (), graph, names)[0]
+    assert "9 of 20 nodes" in said and "from 'n2' (Conv) to 'n10' (Conv)" in said and "'n5'" not in said
+
+
+def test_the_tolerance_that_is_named_allows_what_was_seen() -> None:
+    seen = off()
+    (said,) = advice("tf32", (seen,), None, ())
+    flag, value = said.split()[:2]
+    expected = np.array([1, 2, 300], np.float32)
+    outputs = {"y": expected}, {"y": expected + np.array([1, 0, 7], np.float32)}
+    assert flag == "--atol" and compare(*outputs, parse_tolerances([], [value]))[0].agrees
+    assert not compare(*outputs, parse_tolerances([], ["y:6.9"]))[0].agrees
+
+
+@pytest.mark.parametrize("seen", [off("int64"), replace(off(), max=0.0)])
+def test_what_no_tolerance_allows_gets_none(seen: Comparison) -> None:
+    assert advice("tf32", (seen,), None, ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("precision", "graph", "wide", "first", "last"),
+    [
+        ("bf16", reduction("Mul"), (), "does not help", ""),
+        ("fp16", reduction("Mul"), ("n0",), "", "--precision bf16 where values are beyond 65504: it rounds 8 times coarser"),
+        ("bf16", reduction("Mul"), ("n0",), "", "--precision fp16 where no value is beyond 65504: it rounds 8 times finer"),
+        ("fp16", None, (), "--precision fp32 computes in float32 what the model has in float16", ""),
+    ],
+)  # fmt: skip
+def test_what_to_try_follows_from_the_precision(
+    precision: str, graph: ReducedNodes | None, wide: tuple[str, ...], first: str, last: str
+) -> None:
+    said = advice(precision, (), graph, wide)
+    assert first in said[0] and last in ("", said[-1]) and (graph is not None or len(said) == 1)
+    assert advice("tf32", (), None, ()) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,24 +55,42 @@ def test_tensors_of_any_name_are_saved(tmp_path: Path) -> None:
     result = {"kwds": np.concatenate([*arrays.values()])}
     save_reproducer(Reproducer(model, arrays, result, result, "text"), tmp_path / "out")
     saved = load_arrays(tmp_path / "out" / "inputs.npz", "replay")
-    assert {name: array.tolist() for name, array in saved.items()} == {
-        name: array.tolist() for name, array in arrays.items()
-    }
+    np.testing.assert_equal(saved, arrays)
 
 
-def test_an_interruption_brings_back_what_was_there(
-    found: Reproducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_reproducer(replace(found, text="first"), tmp_path / "out")
+def full(*arguments: object, **arrays: object) -> None:
+    raise OSError(28, "No space left on device")
 
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(save_repro.os, "rename", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+def interrupt(*arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def refuse(*arguments: object) -> None:
+    raise OSError(1, "Operation not permitted")
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(
+    ("broken", "how", "kind", "words"),
+    [
+        ("write_npz", full, UsageError, "No space left"),
+        ("os.rename", interrupt, KeyboardInterrupt, None),
+        ("os.rename", refuse, UsageError, "not permitted"),
+    ],
+    ids=["no space", "an interruption", "a rename that fails"],
+)
+def test_a_failure_leaves_what_was_there(
+    broken: str, how: Callable[..., None], kind: type[BaseException], words: str | None, before: bool, found: Reproducer,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if before:
+        save_reproducer(replace(found, text="first"), tmp_path / "out")
+    monkeypatch.setattr(f"{save_repro.__name__}.{broken}", how)
+    with pytest.raises(kind, match=words):
         save_reproducer(replace(found, text="second"), tmp_path / "out")
-    assert "first" in (tmp_path / "out" / "README.txt").read_text()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["m.onnx", "out"] if before else ["m.onnx"])
+    assert not before or "first" in (tmp_path / "out" / "README.txt").read_text()
 
 
 def test_where_a_node_is_saved_by_default() -> None:
@@ -83,38 +102,6 @@ def test_an_earlier_search_is_replaced(found: Reproducer, tmp_path: Path) -> Non
     for text in ("first", "second"):
         save_reproducer(replace(found, text=text), tmp_path / "out")
     assert "second" in (tmp_path / "out" / "README.txt").read_text()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_a_failure_leaves_what_was_there(
-    before: bool, found: Reproducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if before:
-        save_reproducer(replace(found, text="first"), tmp_path / "out")
-
-    def full(*arguments: object, **arrays: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(save_repro, "write_npz", full)
-    with pytest.raises(UsageError, match="No space left"):
-        save_reproducer(replace(found, text="second"), tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == (["m.onnx", "out"] if before else ["m.onnx"])
-    assert not before or "first" in (tmp_path / "out" / "README.txt").read_text()
-
-
-def test_a_rename_that_fails_puts_the_old_folder_back(
-    found: Reproducer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_reproducer(replace(found, text="first"), tmp_path / "out")
-
-    def refuse(source: object, target: object) -> None:
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(save_repro.os, "rename", refuse)
-    with pytest.raises(UsageError, match="not permitted"):
-        save_reproducer(replace(found, text="second"), tmp_path / "out")
-    assert "first" in (tmp_path / "out" / "README.txt").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "out"]
 
 

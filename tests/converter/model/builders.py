@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import ml_dtypes
@@ -32,60 +35,27 @@ def add_model(values: dict[str, np.ndarray], **kwargs: object) -> onnx.ModelProt
     return oh.make_model(graph, opset_imports=[oh.make_opsetid("", 20)], ir_version=10, **kwargs)
 
 
+RICH = """(float[1000] x, bool condition) => (float[1000] y) <float[1] small = {2}, float[1000] u> {
+    [choose] z = If (condition) <
+        then_branch = then () => (float[1000] o_then) { t_then = Add (x, w_then) o_then = Mul (t_then, shared) },
+        else_branch = else () => (float[1000] o_else) { t_else = Add (x, w_else) o_else = Mul (t_else, shared) }>
+    [const] k = Constant () u = Sub (z, k) v = Mul (u, small) [call] y = local.AddInner (v)
+}
+<domain: "local", opset_import: ["" : 20]> AddInner (a) => (b) { c = Constant () b = Add (a, c) }"""
+
+
 def rich_model() -> onnx.ModelProto:
-    """Weights in the graph, in both branches of an If, in a Constant node, in a function; an outer weight
-    used inside.
-    """
-    shared, left, right, const, inner = (weight(np.float32, seed) for seed in range(5))
-
-    def branch(name: str, value: np.ndarray) -> onnx.GraphProto:
-        nodes = [
-            oh.make_node("Add", ["x", f"w_{name}"], [f"t_{name}"]),
-            oh.make_node("Mul", [f"t_{name}", "shared"], [f"o_{name}"]),
-        ]
-        output = oh.make_tensor_value_info(f"o_{name}", T.FLOAT, [SIZE])
-        return oh.make_graph(nodes, name, [], [output], [onh.from_array(value, f"w_{name}")])
-
-    add_inner = oh.make_function(
-        "local",
-        "AddInner",
-        ["a"],
-        ["b"],
-        [
-            oh.make_node("Constant", [], ["c"], value=onh.from_array(inner, "inner")),
-            oh.make_node("Add", ["a", "c"], ["b"]),
-        ],
-        [oh.make_opsetid("", 20)],
-    )
-    if_node = oh.make_node(
-        "If",
-        ["condition"],
-        ["z"],
-        name="choose",
-        then_branch=branch("then", left),
-        else_branch=branch("else", right),
-    )
-    if_node.doc_string = "chooses"
-    nodes = [
-        if_node,
-        oh.make_node("Constant", [], ["k"], name="const", value=onh.from_array(const, "const")),
-        oh.make_node("Sub", ["z", "k"], ["u"]),
-        oh.make_node("Mul", ["u", "small"], ["v"]),
-        oh.make_node("AddInner", ["v"], ["y"], name="call", domain="local"),
-    ]
-    graph = oh.make_graph(
-        nodes,
-        "rich",
-        [oh.make_tensor_value_info("x", T.FLOAT, [SIZE]), oh.make_tensor_value_info("condition", T.BOOL, [])],
-        [oh.make_tensor_value_info("y", T.FLOAT, [SIZE])],
-        [onh.from_array(shared, "shared"), onh.from_array(np.array([2.0], np.float32), "small")],
-        doc_string="a graph",
-        value_info=[oh.make_tensor_value_info("u", T.FLOAT, [SIZE])],
-    )
-    opsets = [oh.make_opsetid("", 20), oh.make_opsetid("local", 1)]
-    model = oh.make_model(
-        graph, opset_imports=opsets, ir_version=10, functions=[add_inner], doc_string="a model"
-    )
+    """Weights in the graph, in both branches of an If, in a Constant node, in a function; an outer weight used inside."""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20, "local" : 1]> rich {RICH}')
+    graph, (choose, constant, *_) = model.graph, model.graph.node
+    branches = {attribute.name: attribute.g for attribute in choose.attribute}
+    for seed, (name, held) in enumerate(
+        (("shared", graph), ("w_then", branches["then_branch"]), ("w_else", branches["else_branch"]))
+    ):
+        held.initializer.append(onh.from_array(weight(np.float32, seed), name))
+    for seed, name, node in ((3, "const", constant), (4, "inner", model.functions[0].node[0])):
+        node.attribute.append(oh.make_attribute("value", onh.from_array(weight(np.float32, seed), name)))
+    choose.doc_string, graph.doc_string, model.doc_string = "chooses", "a graph", "a model"
     oh.set_model_props(model, {"author": "nobody"})
     model.producer_name, model.model_version, model.domain = "builder", 7, "example"
     return model
@@ -97,17 +67,44 @@ def rich_feeds(condition: bool) -> dict[str, np.ndarray]:
 
 def save_external(model: onnx.ModelProto, path: Path, location: str = "weights.bin") -> Path:
     """Saves with every weight, those of tensor attributes too, in an external file."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    onnx.save_model(
-        copy,
-        path,
-        save_as_external_data=True,
-        location=location,
-        size_threshold=0,
-        convert_attribute=True,
-    )
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    how = {"save_as_external_data": True, "size_threshold": 0, "convert_attribute": True}
+    onnx.save_model(copy, path, location=location, **how)
     return path
+
+
+MEMORY = """
+import sys, threading, time
+def status(field):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(field)) / 1024
+peak, base, base_high = 0, 0, 0
+def watch():
+    global peak
+    while True:
+        peak = max(peak, status("RssAnon"))
+        time.sleep(0.001)
+def begin():
+    global base, base_high
+    base, base_high = status("RssAnon"), status("VmHWM")
+    threading.Thread(target=watch, daemon=True).start()
+def end():
+    print(max(peak, status("RssAnon")) - base, status("VmHWM") - base_high)
+"""
+"""Measures memory in MiB between `begin` and `end`: its own, and with the pages of files that it maps."""
+
+
+def run_python(script: str, *args: object) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *map(str, args)],
+        capture_output=True, text=True, timeout=120, check=False, cwd=Path(__file__).parents[3],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def grown(script: str, *args: object) -> list[float]:
+    """What `end` of MEMORY prints in the script."""
+    return [*map(float, run_python(MEMORY + textwrap.dedent(script), *args).split())]
 
 
 def external_tensor(name: str = "w", dims: tuple[int, ...] = (SIZE,), **entries: str) -> onnx.TensorProto:

@@ -127,7 +127,15 @@ def test_other_files_are_called_so(tmp_path: Path) -> None:
     for name in ("text", "pickle"):
         assert "it is not such a file" in reason(tmp_path / name)
         assert "it is not such a file" in reason(tmp_path / name, load_array)
-    assert reason(tmp_path / "none") == "the file cannot be read: No such file or directory"
+    (tmp_path / "empty").touch()
+    (tmp_path / "one").write_bytes(npy())
+    (tmp_path / "cut").write_bytes(zipped(tmp_path / "x", ("x.npy", npy())).read_bytes()[:60])
+    zipped(tmp_path / "letter", ("x", b"hello"))
+    for name, words in (
+        ("empty", "No data left"), ("one", "it is a single array"), ("cut", "zip"), ("", "directory"),
+        ("letter", "its member 'x' is not an array"), ("none", "the file cannot be read: No such file or directory"),
+    ):  # fmt: skip
+        assert words in reason(tmp_path / name)
 
 
 def test_damaged_members(tmp_path: Path) -> None:

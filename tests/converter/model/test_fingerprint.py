@@ -7,26 +7,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper as oh
 
-from tests.converter.models import value
+from tests.converter.models import parsed, written
 from trtsmith.converter.model import fingerprint as module
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 
 
 def weighted(path: Path, seed: int) -> Path:
-    weights = np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)
-    graph = oh.make_graph(
-        [oh.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", (1, 64))], [value("y", (1, 64))],
-        [onnx.numpy_helper.from_array(weights, "w")],
-    )  # fmt: skip
-    path.unlink(missing_ok=True)
-    path.with_suffix(".data").unlink(missing_ok=True)
-    onnx.save(
-        oh.make_model(graph, ir_version=9), path, save_as_external_data=True, location=path.with_suffix(".data").name,
-        size_threshold=0,
-    )  # fmt: skip
+    weights = {"w": np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)}
+    text, data = "(float[1, 64] x) => (float[1, 64] y) { y = MatMul (x, w) }", path.with_suffix(".data")
+    model = onnx.load(written(path, text, weights))
+    data.unlink(missing_ok=True)
+    onnx.save(model, path, save_as_external_data=True, location=data.name, size_threshold=0)
     return path
 
 
@@ -45,7 +38,7 @@ def test_weights_beside_the_model_count(whole: bool, tmp_path: Path, monkeypatch
 
 
 def test_the_name_of_the_model_file_does_not_count(tmp_path: Path) -> None:
-    graph = oh.make_graph([oh.make_node("Abs", ["x"], ["y"])], "g", [value("x", (1,))], [value("y", (1,))])
-    for name in ("a.onnx", "b.onnx"):
-        onnx.save(oh.make_model(graph, ir_version=9), tmp_path / name)
-    assert fingerprint(load_model(tmp_path / "a.onnx")) == fingerprint(load_model(tmp_path / "b.onnx"))
+    first, other = (
+        parsed(tmp_path / name, "(float[1] x) => (float[1] y) { y = Abs (x) }") for name in ("a", "b")
+    )
+    assert fingerprint(first) == fingerprint(other)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import pickle
 import random
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +23,9 @@ from tests.converter.model.builders import (
     SIZE,
     add_model,
     external_tensor,
+    grown,
     rich_model,
+    run_python,
     save_external,
     weight,
     with_initializer,
@@ -67,10 +67,6 @@ def rich_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 # Round trips
 
 
-def test_loads_every_weight_bit_for_bit(rich_path: Path) -> None:
-    assert_bit_equal(tensors_of(load_model(rich_path)), onnx_tensors(rich_path))
-
-
 def test_skeleton_holds_no_weights(rich_path: Path) -> None:
     model = load_model(rich_path)
     assert len(model.proto.SerializeToString()) < 4000 < 5 * 4 * SIZE
@@ -80,13 +76,6 @@ def test_skeleton_holds_no_weights(rich_path: Path) -> None:
         values = model.array(tensor)
         assert not values.flags.owndata
         assert not values.flags.writeable
-
-
-def test_skeleton_is_a_valid_model_beside_its_file(tmp_path: Path) -> None:
-    onnx.save(rich_model(), tmp_path / "rich.onnx")
-    skeleton = load_model(tmp_path / "rich.onnx").proto
-    (tmp_path / "skeleton.onnx").write_bytes(skeleton.SerializeToString())
-    assert_bit_equal(onnx_tensors(tmp_path / "skeleton.onnx"), onnx_tensors(tmp_path / "rich.onnx"))
 
 
 @pytest.mark.parametrize("inline_limit", [1 << 30, 0], ids=["into one file", "beside it"])
@@ -99,12 +88,6 @@ def test_save_round_trip(rich_path: Path, tmp_path: Path, inline_limit: int) -> 
     assert_bit_equal(tensors_of(load_model(out)), onnx_tensors(rich_path))
     files = {"again.onnx"} if inline_limit else {"again.onnx", "again.onnx.data"}
     assert {file.name for file in out.parent.iterdir()} == files
-
-
-def test_saved_inside_is_what_onnx_writes(tmp_path: Path) -> None:
-    onnx.save(rich_model(), tmp_path / "a.onnx")
-    save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx")
-    assert onnx.load(tmp_path / "b.onnx") == rich_model()
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES, ids=lambda dtype: np.dtype(dtype).name)
@@ -146,32 +129,10 @@ def test_typed_data(tmp_path: Path) -> None:
     assert_bit_equal(onnx_tensors(tmp_path / "b.onnx"), onnx_tensors(tmp_path / "a.onnx"))
 
 
-def test_model_that_is_a_link(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "here").mkdir()
-    onnx.save(rich_model(), tmp_path / "store" / "0123")
-    (tmp_path / "here" / "rich.onnx").symlink_to(tmp_path / "store" / "0123")
-    model = load_model(tmp_path / "here" / "rich.onnx")
-    assert_bit_equal(tensors_of(model), onnx_tensors(tmp_path / "store" / "0123"))
-
-
-def test_file_name_that_is_not_utf8(tmp_path: Path) -> None:
-    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx"))
-    path.write_bytes(rich_model().SerializeToString())
-    model = load_model(path)
-    save_model(model, tmp_path / "b.onnx")
-    assert onnx.load(tmp_path / "b.onnx") == rich_model()
-
-
 def test_one_external_file_for_each_tensor(tmp_path: Path) -> None:
     model = add_model({f"w{i}": weight(np.float32, i, 300) for i in range(700)})
-    onnx.save_model(
-        model,
-        tmp_path / "a.onnx",
-        save_as_external_data=True,
-        all_tensors_to_one_file=False,
-        size_threshold=0,
-    )
+    apart = {"save_as_external_data": True, "all_tensors_to_one_file": False, "size_threshold": 0}
+    onnx.save_model(model, tmp_path / "a.onnx", **apart)
     script = """
         import resource, sys
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -269,65 +230,27 @@ def test_copies_of_a_constant_get_their_own_names(tmp_path: Path) -> None:
 # Memory
 
 
-def run_python(script: str, *args: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).parents[3],
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-MEASURE = """
-    import sys, threading, time
+ROUND_TRIP = """
     from trtsmith.converter.model.load import load_model, save_model
     from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
-
-    def anonymous():
-        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-
-    def high_water():
-        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
-
-    peak, stop = 0, threading.Event()
-    def watch():
-        global peak
-        while not stop.is_set():
-            peak = max(peak, anonymous())
-            time.sleep(0.001)
-
-    base, base_high = anonymous(), high_water()
-    thread = threading.Thread(target=watch)
-    thread.start()
-    start = time.perf_counter()
+    begin()
     model = load_model(sys.argv[1])
     save_model(from_gs(to_gs(model), model), sys.argv[2], inline_limit=int(sys.argv[3]))
-    took = time.perf_counter() - start
-    stop.set()
-    thread.join()
-    print((max(peak, anonymous()) - base) / 1024, (high_water() - base_high) / 1024, took)
+    end()
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
-@pytest.mark.parametrize("source", ["inside", "external"])
-@pytest.mark.parametrize("inline_limit", [1 << 31, 0], ids=["into one file", "beside it"])
-def test_memory_stays_flat(tmp_path: Path, source: str, inline_limit: int) -> None:
+@pytest.mark.parametrize(
+    ("external", "inline_limit"), [(False, 1 << 31), (True, 0)], ids=["in one file", "beside it"]
+)
+def test_memory_stays_flat(tmp_path: Path, external: bool, inline_limit: int) -> None:
     count, side = 50, 1000  # 200 MB
     values = np.random.default_rng(0).standard_normal((side, side)).astype(np.float32)
     model = add_model({f"w{i}": values for i in range(count)})
-    if source == "external":
-        save_external(model, tmp_path / "a.onnx")
-    else:
-        onnx.save(model, tmp_path / "a.onnx")
+    save_external(model, tmp_path / "a.onnx") if external else onnx.save(model, tmp_path / "a.onnx")
     megabytes = count * side * side * 4 / 2**20
-    out = run_python(MEASURE, tmp_path / "a.onnx", tmp_path / "b.onnx", inline_limit)
-    anonymous, high_water, seconds = map(float, out.split())
-    print(f"{megabytes:.0f} MB: RssAnon +{anonymous:.1f} MB, VmHWM +{high_water:.1f} MB, {seconds:.2f} s")
+    anonymous, high_water = grown(ROUND_TRIP, tmp_path / "a.onnx", tmp_path / "b.onnx", inline_limit)
     assert anonymous < 0.05 * megabytes
     # This counts file pages as well, which the kernel shares and drops as it likes; looking at a tensor's
     # header maps the whole block of the page cache (2 MB) that it lies in.
@@ -385,10 +308,7 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (random.Random(1).randbytes(100_000), "not an ONNX model"),
         (b"\x89PNG\r\n\x1a\n" + bytes(1000), "not an ONNX model"),
         (b"\x80" * 10_000, "not an ONNX model"),  # one endless number
-        (
-            b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" + bytes(100),
-            "not an ONNX model",
-        ),  # a graph of 2^64 bytes
+        (b"\x3a" + b"\xff" * 9 + b"\x01" + bytes(100), "not an ONNX model"),  # a graph of 2^64 bytes
         (b"\x08\x0a\x3a\xff\xff\xff\xff\x07", "truncated"),
         (b"\x00" * 100, "not an ONNX model"),
     ],
@@ -396,12 +316,6 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_not_a_model(tmp_path: Path, content: bytes, word: str) -> None:
     (tmp_path / "a.onnx").write_bytes(content)
     refuse(tmp_path / "a.onnx", ConversionError, word)
-
-
-def _saved(save: Callable[[io.BytesIO], None]) -> bytes:
-    data = io.BytesIO()
-    save(data)
-    return data.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -413,8 +327,8 @@ def _saved(save: Callable[[io.BytesIO], None]) -> bytes:
         (b"\x18\x00\x00\x00ORTM" + bytes(60), "a model in onnxruntime's own format"),
         (b"\x1c\x00\x00\x00TFL3" + bytes(60), "a TensorFlow Lite model"),
         (b"\x89HDF\r\n\x1a\n" + bytes(60), "an HDF5 file"),
-        (_saved(lambda file: np.savez(file, w=np.ones(3))), "a zip archive"),
-        (_saved(lambda file: pickle.dump({"w": 1.0}, file, protocol=2)), "a pickle"),
+        (b"PK\x03\x04" + bytes(60), "a zip archive"),
+        (pickle.dumps({"w": 1.0}, protocol=2), "a pickle"),
         (b'\x20\x00\x00\x00\x00\x00\x00\x00{"w":{"dtype":"F32"}}', "a safetensors file"),
         (b"<!DOCTYPE html><html>Not Found</html>", "a web page"),
         (b'<?xml version="1.0"?><net name="a"></net>', "XML, as OpenVINO writes"),
@@ -438,88 +352,63 @@ def wire(number: int, body: bytes) -> bytes:
     return encode_varint(number << 3 | 2) + encode_varint(len(body)) + body
 
 
-def broken(change: str) -> onnx.ModelProto:
-    model = add_model({"w": weight(np.float32), "v": weight(np.float32)})
-    first = model.graph.initializer[0]
-    match change:
-        case "graph" | "opset_import" | "ir_version":
-            model.ClearField(change)
-        case "ir 99":
-            model.ir_version = 99
-        case "opset 999":
-            model.opset_import[0].version = 999
-        case "custom opset only":
-            model.opset_import[0].domain = "custom"
-        case "two opsets":
-            model.opset_import.add(domain="ai.onnx", version=19)
-        case "twins":
-            model.graph.initializer[1].name = "w"
-        case "no name":
-            first.name = ""
-        case "short":
-            first.raw_data = first.raw_data[:-1]
-        case "short and small":
-            first.raw_data = first.raw_data[:100]
-        case "2^80 elements":
-            first.dims[:] = [2**40, 2**40]
-        case "2^80 elements and a zero":
-            first.dims[:] = [2**40, 2**40, 0]
-            first.raw_data = b""
-        case "negative size":
-            first.dims[:] = [-1, -1000]
-        case "no data":
-            first.ClearField("raw_data")
-        case "undefined type":
-            first.data_type = 0
-        case "type 99":
-            first.data_type = 99
-        case "two data":
-            first.float_data.append(1)
-        case "unknown element type":
-            model.graph.output[0].type.tensor_type.elem_type = 45
-        case "external sparse tensor":
-            sparse = model.graph.sparse_initializer.add(dims=[SIZE])
-            sparse.values.CopyFrom(external_tensor("s", (2,), location="/etc/passwd"))
-            sparse.indices.CopyFrom(onh.from_array(np.array([1, 2])))
-        case "large input":
-            model.graph.input[0].type.tensor_type.shape.dim.add(dim_value=2**60)
-    return model
+def first(model: onnx.ModelProto) -> onnx.TensorProto:
+    return model.graph.initializer[0]
+
+
+def sparse(model: onnx.ModelProto) -> None:
+    made = model.graph.sparse_initializer.add(dims=[SIZE])
+    made.values.CopyFrom(external_tensor("s", (2,), location="/etc/passwd"))
+    made.indices.CopyFrom(onh.from_array(np.array([1, 2])))
+
+
+def holding(model: onnx.ModelProto, dims: list[int], data: bytes | None = None) -> None:
+    first(model).dims[:] = dims
+    if data is not None:
+        first(model).raw_data = data
+
+
+def two_weights() -> onnx.ModelProto:
+    return add_model({"w": weight(np.float32), "v": weight(np.float32)})
 
 
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ("graph", "no graph"),
-        ("opset_import", "imports no opset"),
-        ("ir_version", "IR version is missing"),
-        ("ir 99", "IR version is 99"),
-        ("opset 999", "opset 999"),
-        ("custom opset only", "imports no ONNX opset"),
-        ("two opsets", "opset 20 and 19"),
-        ("twins", "Two initializers are called 'w'"),
-        ("no name", "no name"),
-        ("short", "3999 bytes long"),
-        ("short and small", "100 bytes long"),
-        ("2^80 elements", "more than any machine"),
-        ("2^80 elements and a zero", "more than any machine"),
-        ("negative size", "none negative"),
-        ("no data", "0 values in float_data"),
-        ("undefined type", "data type is UNDEFINED"),
-        ("type 99", "data type is 99"),
-        ("two data", "raw data beside typed data"),
-        ("unknown element type", "data type 45"),
-        ("external sparse tensor", "sparse tensor has external data"),
-        ("large input", "sizes that a machine can hold"),
+        (lambda model: model.ClearField("graph"), "no graph"),
+        (lambda model: model.ClearField("opset_import"), "imports no opset"),
+        (lambda model: model.ClearField("ir_version"), "IR version is missing"),
+        (lambda model: setattr(model, "ir_version", 99), "IR version is 99"),
+        (lambda model: setattr(model.opset_import[0], "version", 999), "opset 999"),
+        (lambda model: setattr(model.opset_import[0], "domain", "custom"), "imports no ONNX opset"),
+        (lambda model: model.opset_import.add(domain="ai.onnx", version=19), "opset 20 and 19"),
+        (lambda model: setattr(model.graph.initializer[1], "name", "w"), "Two initializers are called 'w'"),
+        (lambda model: setattr(first(model), "name", ""), "no name"),
+        (lambda model: holding(model, [SIZE], first(model).raw_data[:-1]), "3999 bytes long"),
+        (lambda model: holding(model, [SIZE], first(model).raw_data[:100]), "100 bytes long"),
+        (lambda model: holding(model, [2**40, 2**40]), "more than any machine"),
+        (lambda model: holding(model, [2**40, 2**40, 0], b""), "more than any machine"),
+        (lambda model: holding(model, [-1, -1000]), "none negative"),
+        (lambda model: first(model).ClearField("raw_data"), "0 values in float_data"),
+        (lambda model: setattr(first(model), "data_type", 0), "data type is UNDEFINED"),
+        (lambda model: setattr(first(model), "data_type", 99), "data type is 99"),
+        (lambda model: first(model).float_data.append(1), "raw data beside typed data"),
+        (lambda model: setattr(model.graph.output[0].type.tensor_type, "elem_type", 45), "data type 45"),
+        (sparse, "sparse tensor has external data"),
+        (lambda model: model.graph.input[0].type.tensor_type.shape.dim.add(dim_value=2**60), "that a machine can hold"),
     ],
-)
-def test_unsound_model(tmp_path: Path, change: str, word: str) -> None:
-    (tmp_path / "a.onnx").write_bytes(broken(change).SerializeToString())
+)  # fmt: skip
+def test_unsound_model(tmp_path: Path, change: Callable[[onnx.ModelProto], object], word: str) -> None:
+    model = two_weights()
+    change(model)
+    (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
     refuse(tmp_path / "a.onnx", ConversionError, word, "a.onnx")
 
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
-    model = broken("short")
-    model.graph.initializer[1].dims[:] = [7]
+    model = two_weights()
+    for tensor in model.graph.initializer:
+        tensor.dims[:] = [7]
     (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
     refuse(tmp_path / "a.onnx", ConversionError, "initializer 'w'", "initializer 'v'")
 
@@ -682,14 +571,12 @@ def test_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_copies_without_copy_file_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    onnx.save(rich_model(), tmp_path / "a.onnx")
-    monkeypatch.delattr(os, "copy_file_range", raising=False)
-    save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx")
-    assert onnx.load(tmp_path / "b.onnx") == rich_model()
-
-
-def test_replaces_an_old_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_the_kernel", [True, False])
+def test_replaces_an_old_output_by_what_onnx_writes(
+    by_the_kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not by_the_kernel:
+        monkeypatch.delattr(os, "copy_file_range", raising=False)
     onnx.save(rich_model(), tmp_path / "a.onnx")
     (tmp_path / "real.onnx").write_bytes(b"old")
     (tmp_path / "b.onnx").symlink_to("real.onnx")
@@ -721,7 +608,7 @@ def test_truncated_anywhere(tmp_path: Path) -> None:
         survive(tmp_path / "a.onnx", content[:cut])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_flipped_bytes(tmp_path: Path, seed: int) -> None:
     generator = random.Random(seed)
     content = rich_model().SerializeToString()

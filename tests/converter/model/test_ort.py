@@ -1,4 +1,4 @@
-"""onnxruntime on models whose weights stay in their files."""
+"""onnxruntime on models whose weights stay in their files, and what it computes on the CPU."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 import pytest
 from onnx import helper as oh
 from onnx import numpy_helper as onh
 
-from tests.converter.model.builders import add_model, rich_feeds, rich_model, save_external, weight
-from tests.converter.model.test_modelfile import run_python
+from tests.converter.model.builders import add_model, grown, rich_feeds, rich_model, save_external, weight
+from tests.converter.models import parsed, written
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model, save_model
 from trtsmith.converter.model.ort import open_session, run
+from trtsmith.converter.model.ort_kernels import operators_that_run, without_kernel
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+from trtsmith.converter.rewrite.rewrite import onnxruntime_runs
 
 
 def oracle(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
@@ -120,72 +123,54 @@ def refuse(proto: onnx.ModelProto, path: Path, feeds: dict[str, np.ndarray] | No
         assert word in str(problem), str(problem)
 
 
-def one_node(node: onnx.NodeProto, *initializers: onnx.TensorProto) -> onnx.ModelProto:
-    x, y = (oh.make_tensor_value_info(name, 1, ["n"]) for name in "xy")
-    graph = oh.make_graph([node], "g", [x], [y], list(initializers))
-    return oh.make_model(
-        graph, opset_imports=[oh.make_opsetid("", 20), oh.make_opsetid("d", 1)], ir_version=10
-    )
+def one_node(text: str, *initializers: onnx.TensorProto) -> onnx.ModelProto:
+    head = '<ir_version: 10, opset_import: ["" : 20, "d" : 1]>'
+    model = onnx.parser.parse_model(f"{head} g (float[n] x) => (float[n] y) {{ [the_node] y = {text} }}")
+    model.graph.initializer.extend(initializers)
+    return model
 
 
 def test_unknown_operator(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    proto = one_node(oh.make_node("Wobble", ["x"], ["y"], name="the_node", domain="d"))
-    refuse(proto, tmp_path / "a.onnx", None, "does not know d:Wobble", "node 'the_node' (Wobble)")
-    proto = one_node(oh.make_node("Wobble", ["x"], ["y"], name="the_node"))
-    refuse(proto, tmp_path / "a.onnx", None, "Wobble", "node 'the_node'")
+    words = ("does not know d:Wobble", "node 'the_node' (Wobble)")
+    refuse(one_node("d.Wobble (x)"), tmp_path / "a.onnx", None, *words)
+    refuse(one_node("Wobble (x)"), tmp_path / "a.onnx", None, "Wobble", "node 'the_node'")
     assert capfd.readouterr() == ("", "")
 
 
 def test_wrong_attribute(tmp_path: Path) -> None:
-    proto = one_node(oh.make_node("Relu", ["x"], ["y"], name="the_node", wrong=1))
-    refuse(proto, tmp_path / "a.onnx", None, "wrong", "the_node")
+    refuse(one_node("Relu <wrong = 1> (x)"), tmp_path / "a.onnx", None, "wrong", "the_node")
 
 
 def test_no_kernel(tmp_path: Path) -> None:
-    proto = one_node(oh.make_node("Relu", ["x"], ["y"], name="the_node"))
+    proto = one_node("Relu (x)")
     for value in (*proto.graph.input, *proto.graph.output):
         value.type.tensor_type.elem_type = onnx.TensorProto.BFLOAT16
     refuse(proto, tmp_path / "a.onnx", None, "Relu", "node 'the_node'")
 
 
 def test_failure_while_running(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    shape = onh.from_array(np.array([7], np.int64), "s")
-    proto = one_node(oh.make_node("Reshape", ["x", "s"], ["y"], name="the_node"), shape)
+    proto = one_node("Reshape (x, s)", onh.from_array(np.array([7], np.int64), "s"))
     refuse(proto, tmp_path / "a.onnx", {"x": np.zeros(6, np.float32)}, "node 'the_node' (Reshape)")
     assert capfd.readouterr() == ("", "")
 
 
 def test_wrong_feeds(tmp_path: Path) -> None:
-    proto = one_node(oh.make_node("Relu", ["x"], ["y"], name="the_node"))
-    refuse(proto, tmp_path / "a.onnx", {}, "x")
-    refuse(proto, tmp_path / "a.onnx", {"x": np.zeros(6, np.int64)}, "x")
-    refuse(proto, tmp_path / "a.onnx", {"x": np.zeros((6, 6), np.float32)}, "x")
+    for feeds in ({}, {"x": np.zeros(6, np.int64)}, {"x": np.zeros((6, 6), np.float32)}):
+        refuse(one_node("Relu (x)"), tmp_path / "a.onnx", feeds, "x")
 
 
 # Memory
 
 
 THRIFTY = """
-    import sys, threading, time
     import numpy as np
     from trtsmith.converter.model.load import load_model
     from trtsmith.converter.model.ort import open_session, run_session
-
-    def anonymous():
-        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-
-    def watch():
-        while True:
-            peak[0] = max(peak[0], anonymous())
-            time.sleep(0.002)
-
     model = load_model(sys.argv[1])
-    base = anonymous()
-    peak = [base]
-    threading.Thread(target=watch, daemon=True).start()
+    begin()
     session = open_session(model, thrifty=bool(int(sys.argv[2])))
     run_session(session, model, {"x": np.ones((1, 1000), np.float32)})
-    print((peak[0] - base) / 1024)
+    end()
 """
 
 
@@ -195,34 +180,21 @@ def test_a_thrifty_session_holds_no_second_copy_of_weights(tmp_path: Path) -> No
     weights = {
         f"w{i}": np.random.default_rng(i).standard_normal((1000, 1000)).astype(np.float32) for i in range(25)
     }
-    nodes = []
-    for i, name in enumerate(weights):
-        nodes.append(oh.make_node("Neg", [name], [f"n{i}"]))
-        nodes.append(oh.make_node("MatMul", [f"x{i}" if i else "x", f"n{i}"], [f"x{i + 1}"]))
-    graph = oh.make_graph(
-        nodes, "chain", [oh.make_tensor_value_info("x", 1, [1, 1000])],
-        [oh.make_tensor_value_info("x25", 1, [1, 1000])],
-        [onnx.numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )  # fmt: skip
-    onnx.save(
-        oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), tmp_path / "a.onnx"
+    nodes = " ".join(
+        f"n{i} = Neg (w{i}) x{i + 1} = MatMul ({f'x{i}' if i else 'x'}, n{i})" for i in range(25)
     )
-    assert float(run_python(THRIFTY, tmp_path / "a.onnx", 1)) < 40
-    assert float(run_python(THRIFTY, tmp_path / "a.onnx", 0)) > 90
+    path = written(tmp_path / "a.onnx", f"(float[1, 1000] x) => (float[1, 1000] x25) {{ {nodes} }}", weights)
+    assert grown(THRIFTY, path, 1)[0] < 40
+    assert grown(THRIFTY, path, 0)[0] > 90
 
 
-MEASURE = """
-    import sys, time
+OPENING = """
     from trtsmith.converter.model.load import load_model
     from trtsmith.converter.model.ort import open_session
-
-    def anonymous():
-        return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-
     model = load_model(sys.argv[1])
-    base, start = anonymous(), time.perf_counter()
+    begin()
     session = open_session(model, repack=False)
-    print((anonymous() - base) / 1024, time.perf_counter() - start)
+    end()
 """
 
 
@@ -230,41 +202,45 @@ MEASURE = """
 def test_opening_copies_no_weights(tmp_path: Path) -> None:
     values = np.random.default_rng(0).standard_normal((1000, 1000)).astype(np.float32)
     onnx.save(add_model({f"w{i}": values for i in range(25)}), tmp_path / "a.onnx")  # 100 MB
-    inside = run_python(MEASURE, tmp_path / "a.onnx")
     save_model(load_model(tmp_path / "a.onnx"), tmp_path / "b.onnx", inline_limit=0)
-    beside = run_python(MEASURE, tmp_path / "b.onnx")
-    for out in (inside, beside):
-        anonymous, _ = map(float, out.split())
-        assert anonymous < 20
+    assert all(grown(OPENING, tmp_path / name)[0] < 20 for name in ("a.onnx", "b.onnx"))
 
 
 def test_a_graph_that_onnxruntimes_optimiser_breaks_is_run_without_it(tmp_path: Path) -> None:
-    model = onnx.parser.parse_model(
-        """<ir_version: 9, opset_import: ["" : 18]> g (bool[2, 3] x) => (bool[2, 3] y, bool[2] z)
-        <int64[2, 3] where = {1, 0, 1, 0, 0, 1}> {
-            v = GatherElements <axis = 0> (x, where)
-            y = Identity (v)
-            c = Cast <to = 1> (v)
-            s = Shape (c)
-            z = Equal (s, s)
-        }"""
-    )
-    onnx.save(model, tmp_path / "m.onnx")
+    text = """(bool[2, 3] x) => (bool[2, 3] y, bool[2] z) <int64[2, 3] where = {1, 0, 1, 0, 0, 1}> {
+        v = GatherElements <axis = 0> (x, where) y = Identity (v)
+        c = Cast <to = 1> (v) s = Shape (c) z = Equal (s, s) }"""
     x = np.array([[True, False, True], [False, False, True]])
-    found = run(load_model(tmp_path / "m.onnx"), {"x": x})
+    found = run(parsed(tmp_path / "m.onnx", text, opset=18), {"x": x})
     assert found["y"].tolist() == [[False, False, True], [True, False, True]]
     assert found["z"].tolist() == [True, True]
 
 
 def test_indices_out_of_range_name_the_inputs_that_they_are_computed_from(tmp_path: Path) -> None:
-    body = "(float[3] x, int64[2] i, int64 w, float[2] u) => (float[3] y) { j = Mul (i, w) y = ScatterND (x, k, u) }"
-    body = body.replace("y = ", "a = Constant <value = int64[1] {1}> () k = Unsqueeze (j, a) y = ")
-    onnx.save(
-        onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> g {body}'), tmp_path / "m.onnx"
-    )
+    text = """(float[3] x, int64[2] i, int64 w, float[2] u) => (float[3] y) <int64[1] a = {1}> {
+        j = Mul (i, w) k = Unsqueeze (j, a) y = ScatterND (x, k, u) }"""
     feeds = {"x": np.ones(3, np.float32), "i": np.full(2, 3), "w": np.array(2), "u": np.ones(2, np.float32)}
     with pytest.raises(ConversionError) as raised:
-        run(load_model(tmp_path / "m.onnx"), feeds)
+        run(parsed(tmp_path / "m.onnx", text, opset=18), feeds)
     (problem,) = raised.value.problems
     assert problem.where.endswith("(ScatterND), computed from input 'i', 'w'")
     assert problem.fix == "give values for which they are: --inputs FILE.npz with 'i', 'w'"
+
+
+def test_a_schema_alone_computes_nothing() -> None:
+    for name in ("GroupNorm", "SkipGroupNorm", "BiasSplitGelu", "ComplexMul"):
+        assert without_kernel("com.microsoft", name) and not onnxruntime_runs("com.microsoft", name)
+    for name in ("Inverse", "MatMulNBits", "SkipLayerNormalization", "Attention", "FastGelu"):
+        assert onnxruntime_runs("com.microsoft", name) and not without_kernel("com.microsoft", name)
+    for name in ("Conv", "HardSwish", "CenterCropPad", "GroupNormalization", "Constant", "Loop"):
+        assert onnxruntime_runs("", name)
+    assert not without_kernel("", "EfficientNMS_TRT") and not without_kernel("acme", "Twice")
+
+
+def test_a_build_that_does_not_tell_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators_that_run.cache_clear()
+    monkeypatch.delattr(ort_state, "get_all_opkernel_def")
+    try:
+        assert ("com.microsoft", "GroupNorm") in operators_that_run()
+    finally:
+        operators_that_run.cache_clear()

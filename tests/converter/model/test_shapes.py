@@ -1,15 +1,17 @@
-"""Optimisation profiles from the command line."""
+"""Optimisation profiles from the command line, and dynamic dimensions that exporters name badly."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from onnx import helper as oh
 
-from tests.converter.models import load, value
+from tests.converter.models import load, parsed, save, value
 from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import (
     InputSpec,
     ShapeRange,
@@ -173,12 +175,8 @@ def test_the_suggested_flag_is_accepted(spec: InputSpec) -> None:
 
 
 def test_graph_inputs(tmp_path: Path) -> None:
-    import numpy as np
-
-    node = oh.make_node("Add", ["x", "w"], ["y"])
-    inputs = [value("x", ("n", 3, None), TensorProto.FLOAT16), value("w", (3, 1), TensorProto.FLOAT16)]
-    weights = {"w": np.ones((3, 1), np.float16)}
-    model = load(tmp_path / "m.onnx", [node], inputs, [value("y", None, TensorProto.FLOAT16)], weights)
+    text = "(float16[n, 3, ?] x, float16[3, 1] w) => (float16[] y) { y = Add (x, w) }"
+    model = parsed(tmp_path / "m.onnx", text, {"w": np.ones((3, 1), np.float16)})
     assert graph_inputs(model.proto) == (InputSpec("x", "float16", (None, 3, None), ("n", "", "")),)
 
 
@@ -198,3 +196,29 @@ def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> N
         "input 't' has strings",
         "input 'r' has no shape, not even a number of dimensions",
     ]
+
+
+def saved(folder: Path, dims: list[int | str]) -> Path:
+    ends = [value("x", dims)], [value("y", dims)]
+    return save(folder / "model.onnx", [helper.make_node("Relu", ["x"], ["y"])], *ends)
+
+
+@pytest.mark.parametrize("name", ["?", "-1", "None", "*", -1])
+def test_a_name_that_says_nothing_makes_no_sizes_equal(name: int | str, tmp_path: Path) -> None:
+    proto = load_model(saved(tmp_path, [1, 3, name, name])).proto
+    for edge in (*proto.graph.input, *proto.graph.output):
+        dims = edge.type.tensor_type.shape.dim
+        assert [d.dim_value for d in dims[:2]] == [1, 3]
+        assert [d.WhichOneof("value") for d in dims] == ["dim_value", "dim_value", None, None]
+    wide = ShapeRange(*[(1, 3, 32, 64)] * 3)
+    assert profile_for(graph_inputs(proto), {"x": wide}) == {"x": wide}
+
+
+def test_a_name_that_says_something_stays(tmp_path: Path) -> None:
+    dims = load_model(saved(tmp_path, ["batch", "unk__12"])).proto.graph.input[0].type.tensor_type.shape.dim
+    assert [d.dim_param for d in dims] == ["batch", "unk__12"]
+
+
+def test_other_negative_sizes_are_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="sizes that a machine can hold"):
+        load_model(saved(tmp_path, [1, -2]))

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 import trtsmith
 from tests.converter.locate.sabotage import INFO
-from tests.converter.models import load, value
+from tests.converter.models import written
 from tests.converter.plugin.fixtures import library
 from tests.outside.compiled import HERE, compile_mixing
 from trtsmith.converter.cli.commands import plugin_replay
@@ -28,11 +27,11 @@ from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.operators.loading import operators_in_force
 from trtsmith.converter.plugin import calls
 from trtsmith.converter.plugin.calls import KernelCall, KernelsByPlugin
-from trtsmith.importers.fields import plugin_attributes
-from trtsmith.importers.registry import by_name
 
-MODEL = """<ir_version: 8, opset_import: ["" : 17, "mycompany" : 1, "com.microsoft" : 1]>
-g (float[2,3,3] x) => (float[2,3,3] y) { i = com.microsoft.Inverse (x) [odds] y = mycompany.Logit (i) }"""
+MODEL = (
+    "(float[2,3,3] x) => (float[2,3,3] y) { i = com.microsoft.Inverse (x) [odds] y = mycompany.Logit (i) }"
+)
+X = np.random.default_rng(0).uniform(0.1, 0.3, (2, 3, 3)).astype(np.float32) + np.eye(3, dtype=np.float32)
 LIBRARY = "libmixing_plugins.so"
 
 
@@ -48,14 +47,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    onnx.save(onnx.parser.parse_model(MODEL), tmp_path / "m.onnx")
-    return tmp_path / "m.onnx"
+    return written(tmp_path / "m.onnx", MODEL)
 
 
 @pytest.fixture
 def plan(package: Path, model: Path) -> Path:
-    x = np.random.default_rng(0).uniform(0.1, 0.3, (2, 3, 3)).astype(np.float32) + np.eye(3, dtype=np.float32)
-    np.savez(model.parent / "in.npz", x=x)
+    np.savez(model.parent / "in.npz", x=X)
     done = trtsmith.convert(
         model, model.parent / "m.plan", ops=package, inputs=model.parent / "in.npz", flavour="tensorrt_rtx", target="sm86"
     )  # fmt: skip
@@ -74,17 +71,14 @@ def test_the_bundle_has_both_libraries_and_the_engine_is_run_with_them(plan: Pat
     (folder / LIBRARY).unlink()
     with pytest.raises(trtsmith.UsageError, match=f"plugin library {LIBRARY} is missing"):
         request_for(plan, (), "auto")
-    assert (
-        request_for(plan, (package / "lib" / LIBRARY,), "auto").plugin_libraries[-1]
-        == package / "lib" / LIBRARY
-    )
+    other = package / "lib" / LIBRARY
+    assert request_for(plan, (other,), "auto").plugin_libraries[-1] == other
 
 
 def test_a_library_may_be_inside_the_engine(
     package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = MODEL.replace("i = com.microsoft.Inverse (x)", "i = Sigmoid (x)")
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    written(tmp_path / "m.onnx", MODEL.replace("i = com.microsoft.Inverse (x)", "i = Sigmoid (x)"))
     words = ["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.plan"), "--ops", str(package)]
     words += ["--flavour", "tensorrt_rtx", "--target", "sm86", "-q"]
     assert main(words) == 0
@@ -110,16 +104,11 @@ def test_without_a_library_nothing_is_built(
 
 
 def test_an_engine_with_plugins_of_three_kinds(package: Path, tmp_path: Path) -> None:
-    nodes = [
-        onnx.helper.make_node("Inverse", ["x"], ["i"], domain="com.microsoft"),
-        onnx.helper.make_node("Sigmoid", ["i"], ["s"]),
-        onnx.helper.make_node("Logit", ["s"], ["p"], domain="mycompany"),
-        onnx.helper.make_node("Repeat0", ["p"], ["y"], domain="fixture", repeats=3, weights=[1.0, 2.0]),
-    ]
-    load(tmp_path / "m.onnx", nodes, [value("x", (2, 3, 3))], [value("y", (6, 3, 3))])
-    x = np.random.default_rng(0).uniform(0.1, 0.3, (2, 3, 3)).astype(np.float32) + np.eye(3, dtype=np.float32)
+    text = """(float[2,3,3] x) => (float[6,3,3] y) { i = com.microsoft.Inverse (x) s = Sigmoid (i)
+        p = mycompany.Logit (s) y = fixture.Repeat0 <repeats = 3, weights = [1.0, 2.0]> (p) }"""
+    written(tmp_path / "m.onnx", text)
     asked: dict[str, Any] = {"ops": package, "plugins": library("good_v3"), "flavour": "tensorrt_rtx"}
-    asked |= {"inputs": {"x": x}, "target": "sm86"}
+    asked |= {"inputs": {"x": X}, "target": "sm86"}
     called = []
 
     def repeat(a: np.ndarray, repeats: int, weights: list[float]) -> np.ndarray:
@@ -134,11 +123,8 @@ def test_an_engine_with_plugins_of_three_kinds(package: Path, tmp_path: Path) ->
     assert done.verdict.status == "agree" and called and set(map(str, called)) == {str((3, [1.0, 2.0]))}
     assert "the plugin of Repeat0 itself was not run" in done.verdict.reason
 
-    odd = trtsmith.convert(
-        tmp_path / "m.onnx",
-        reference={"mycompany::Logit": lambda p: 2 * np.log(p / (1 - p)), "Repeat0": repeat},
-        **asked,
-    )
+    doubled = {"mycompany::Logit": lambda p: 2 * np.log(p / (1 - p)), "Repeat0": repeat}
+    odd = trtsmith.convert(tmp_path / "m.onnx", reference=doubled, **asked)
     assert odd.verdict.status == "disagree", "the function stands in for the definition of the package"
 
 
@@ -157,10 +143,8 @@ def test_locate_knows_the_library_of_each_plugin(plan: Path, model: Path, packag
     with operators_in_force([str(model.parent / "bare.py")], installed=False):
         with prepared(LocateOptions(model, on="tensorrt", native=True), run) as ready:
             assert isinstance(ready.executor, OnTensorRT) and ready.executor.libraries == ()
-        with (
-            pytest.raises(trtsmith.ConversionError, match="no compiled plugin"),
-            prepared(LocateOptions(model), run),
-        ):
+        refusal = pytest.raises(trtsmith.ConversionError, match="no compiled plugin")
+        with refusal, prepared(LocateOptions(model), run):
             pass
 
 
@@ -216,13 +200,8 @@ def test_plugin_commands_take_their_cases_and_libraries_from_definitions(
     monkeypatch.setattr(
         "trtsmith.converter.plugin.replay.replay", lambda case, path, timeout_s: asked.append(path)
     )
-    with operators_in_force([str(package)], installed=False):
-        attributes = plugin_attributes(by_name()["LogOdds"], {})
-    node = onnx.helper.make_node("LogOdds", ["p"], ["y"], domain="trtsmith", **attributes)
-    values = [onnx.helper.make_tensor_value_info(name, 1, [2]) for name in ("p", "y")]
-    graph = onnx.helper.make_graph([node], "g", values[:1], values[1:])
-    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("trtsmith", 1)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "node.onnx")
+    node = '[n] y = trtsmith.LogOdds <plugin_version = "1", plugin_namespace = "trtsmith"> (p)'
+    written(tmp_path / "node.onnx", f"(float[2] p) => (float[2] y) {{ {node} }}")
     for name, array in (("inputs", {"p": np.float32([0.2, 0.4])}), ("expected", {"y": np.float32([0, 0])})):
         np.savez(tmp_path / f"{name}.npz", **array)
     assert main(["plugin", "replay", str(tmp_path), "--ops", str(package)]) == 2  # there is no GPU

@@ -6,31 +6,22 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 
 import trtsmith
+from tests.converter.models import written as write_model
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.pool import child_environment
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.operators.loading import operators_in_force, with_operators_of_parent
 from trtsmith.importers.registry import OPS, by_name, operators, package_of, packages_in_force
 
+pytestmark = pytest.mark.usefixtures("forgotten_modules")
 MIXING = Path(__file__).resolve().parents[2] / "outside" / "mixing.py"
-MODEL = """<ir_version: 8, opset_import: ["" : 17, "mycompany" : 1]>
-g (float[2,3] x) => (float[2,3] y) { [odds] y = mycompany.Logit (x) }"""
-
-
-@pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Modules that a test imports are forgotten after it."""
-    monkeypatch.delenv("TRTSMITH_OPS", raising=False)
-    before = {*sys.modules}
-    yield
-    for name in {*sys.modules} - before:
-        del sys.modules[name]
+MODEL = "(float[2,3] x) => (float[2,3] y) { [odds] y = mycompany.Logit (x) }"
 
 
 def known(*specs: str | Path, installed: bool = False) -> list[str]:
@@ -181,10 +172,7 @@ def test_the_work_of_a_child_has_what_it_was_given(monkeypatch: pytest.MonkeyPat
 
 
 def test_commands_and_functions_know_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import onnx
-
-    path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(MODEL), path)
+    path = write_model(tmp_path / "m.onnx", MODEL)
     assert main(["check", str(path)]) == 1
     assert "no importer for operator mycompany::Logit" in capsys.readouterr().err
     assert main(["check", str(path), "--ops", str(MIXING)]) == 1

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import helper as oh
 
 import trtsmith
-from tests.converter.models import inverse, load, save, value
+from tests.converter.models import inverse, parsed, written
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.pages.conversion_document import PageContent, conversion_document, rewrites_in_groups
-from trtsmith.converter.pages.explanations import explanations
+from trtsmith.converter.pages.conversion_document import (
+    PageContent,
+    conversion_document,
+    explanations,
+    rewrites_in_groups,
+)
 from trtsmith.converter.pages.model_explorer import overlays
 from trtsmith.converter.pages.network.node_values import PicturedNetwork, pictured
 from trtsmith.converter.rewrite.phases import PHASES
@@ -80,11 +83,8 @@ def test_errors_and_times_stand_at_their_nodes(network: PicturedNetwork) -> None
 
 
 def test_rewrites_of_one_rule_stand_together_with_its_sentence(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("Inverse", [f"v{i}"], [f"v{i + 1}"], name=f"inv{i}", domain="com.microsoft")
-        for i in range(5)
-    ]
-    model = load(tmp_path / "m.onnx", nodes, [value("v0", (2, 3, 3))], [value("v5", (2, 3, 3))])
+    body = " ".join(f"[inv{i}] v{i + 1} = com.microsoft.Inverse (v{i})" for i in range(5))
+    model = parsed(tmp_path / "m.onnx", f"(float[2,3,3] v0) => (float[2,3,3] v5) {{ {body} }}")
     analysis = analyse(model, AnalysisOptions(compiled=False))
     (group,) = rewrites_in_groups(analysis.rewritten)
     assert group["count"] == 5 and group["nodes"] == [f"inv{i}" for i in range(5)]
@@ -111,17 +111,13 @@ def test_overlays_for_model_explorer_are_keyed_by_nodes(network: PicturedNetwork
     assert found["error_log10"]["results"] == {"neg": {"value": -3.0}}
     assert found["time_ms"]["results"] == {"neg": {"value": 1.0}, "inv": {"value": 2.0}}
     for overlay in found.values():  # the two ends that its gradients need, and values that it can show
-        assert [step["stop"] for step in overlay.get("gradient", [{"stop": 0}, {"stop": 1}])][::2] in (
-            [0, 1],
-            [0],
-        )
+        stops = [step["stop"] for step in overlay.get("gradient", [{"stop": 0}, {"stop": 1}])]
+        assert stops[::2] in ([0, 1], [0])
         assert all(isinstance(one["value"], (str, int, float)) for one in overlay["results"].values())
 
 
 def test_overlays_of_nodes_without_names_go_by_their_outputs(tmp_path: Path) -> None:
-    model = load(
-        tmp_path / "m.onnx", [oh.make_node("Relu", ["x"], ["y"])], [value("x", (1,))], [value("y", (1,))]
-    )
+    model = parsed(tmp_path / "m.onnx", "(float[1] x) => (float[1] y) { y = Relu (x) }")
     analysis = analyse(model, AnalysisOptions(compiled=False))
     network = pictured(analysis.original, analysis.rewritten, analysis.plan)
     assert overlays(PageContent("convert", "m", (), {}, {}, network))["route"]["results"].keys() == {"y"}
@@ -129,17 +125,8 @@ def test_overlays_of_nodes_without_names_go_by_their_outputs(tmp_path: Path) -> 
 
 def test_convert_writes_a_page_and_overlays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, page, folder = inverse(tmp_path / "m.onnx"), tmp_path / "m.html", tmp_path / "overlays"
-    words = [
-        "convert",
-        str(model),
-        "-o",
-        str(tmp_path / "m.plan"),
-        "--target",
-        "sm86",
-        "--flavour",
-        "tensorrt_rtx",
-    ]
-    assert main([*words, "--html", str(page), "--model-explorer", str(folder)]) == 0
+    words = f"convert {model} -o {tmp_path / 'm.plan'} --target sm86 --flavour tensorrt_rtx"
+    assert main(f"{words} --html {page} --model-explorer {folder}".split()) == 0
     data = page_data(page)
     assert data["kind"] == "convert" and data["status"]["level"] == "good"
     assert (
@@ -154,11 +141,8 @@ def test_convert_writes_a_page_and_overlays(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_model_that_is_refused_has_a_page_with_its_routes(tmp_path: Path) -> None:
-    gate = [
-        oh.make_node("Relu", ["x"], ["r"], name="r"),
-        oh.make_node("Gate", ["r"], ["y"], name="gate", domain="acme"),
-    ]
-    model, page = save(tmp_path / "g.onnx", gate, [value("x", (2,))], [value("y", (2,))]), tmp_path / "g.html"
+    page = tmp_path / "g.html"
+    model = written(tmp_path / "g.onnx", "(float[2] x) => (float[2] y) { r = Relu (x) y = acme.Gate (r) }")
     assert main(["convert", str(model), "-o", str(tmp_path / "g.plan"), "--html", str(page)]) == 1
     data = page_data(page)
     assert data["versions"]["trtsmith"] == toolkit_version()
@@ -190,12 +174,7 @@ def test_the_python_functions_write_pages_too(tmp_path: Path) -> None:
     )
     data = page_data(page)
     assert data["command"] == [] and data["status"]["level"] == "fair" and done.bundle is None
-    gate = save(
-        tmp_path / "g.onnx",
-        [oh.make_node("Gate", ["x"], ["y"], domain="acme")],
-        [value("x", (2,))],
-        [value("y", (2,))],
-    )
+    gate = written(tmp_path / "g.onnx", "(float[2] x) => (float[2] y) { y = acme.Gate (x) }")
     with pytest.raises(ConversionError):
         trtsmith.convert(gate, html=page)
     assert page_data(page)["status"]["level"] == "bad"

@@ -15,11 +15,10 @@ from onnx import helper as oh
 from pagecheck.chromium import Chromium, find_chromium
 from pagecheck.large_network import large_network
 from pagecheck.sample_page import sample_document
-from tests.converter.models import save, value
-from trtsmith.converter.model.load import load_model
+from tests.converter.models import parsed, save, value, written
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
-from trtsmith.converter.pages.conversion_page import conversion_page
 from trtsmith.converter.pages.network.node_values import pictured
+from trtsmith.converter.pages.writing import conversion_page
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
 
@@ -156,6 +155,7 @@ def opened(browser: Chromium, tmp_path: Path) -> Iterator[Opened]:
         return browser
 
     yield open_page
+    browser.look(1280, 900)
     assert browser.complaints() == []
     assert browser.requests() == []
     assert browser.dialogs() == []
@@ -287,12 +287,8 @@ def test_search_finds_by_name_operator_route_and_rule(opened: Opened, large: dic
 
 
 def test_a_click_on_a_node_tells_of_it(opened: Opened, tmp_path: Path) -> None:
-    path = save(
-        tmp_path / "m.onnx",
-        [oh.make_node("Inverse", ["x"], ["y"], name="inv", domain="com.microsoft")],
-        [value("x", (2, 2, 2))],
-        [value("y", (2, 2, 2))],
-    )
+    text = "(float[2,2,2] x) => (float[2,2,2] y) { [inv] y = com.microsoft.Inverse (x) }"
+    path = written(tmp_path / "m.onnx", text)
     browser = opened(sample_document(path))
     browser.evaluate("document.getElementById('network').scrollIntoView()")
     box = browser.evaluate("JSON.stringify(document.querySelector('.canvas').getBoundingClientRect())")
@@ -458,11 +454,8 @@ def test_long_names_do_not_widen_a_page_on_paper(opened: Opened) -> None:
     group = {"rule": "r", "what": "w", "notes": [], "numerics": [], "ops": {"Op": 2}, "count": 2}
     content = PageContent("convert", "m.onnx", (), {"converted": True}, {})
     browser = opened(conversion_document(content) | {"work": [{**group, "nodes": names}]})
-    try:
-        browser.look(720, 1000, paper=True)
-        assert browser.evaluate("document.documentElement.scrollWidth") == 720
-    finally:
-        browser.look(1280, 900)
+    browser.look(720, 1000, paper=True)
+    assert browser.evaluate("document.documentElement.scrollWidth") == 720
 
 
 @pytest.mark.parametrize(("width", "below"), [(400, True), (1280, False)])
@@ -471,49 +464,39 @@ def test_what_is_told_of_a_node_covers_no_network(
 ) -> None:
     """In a narrow window it stands below, as wide as the network; else beside."""
     browser = opened(large)
-    try:
-        browser.look(width, 800)
-        browser.evaluate("document.getElementById('network').scrollIntoView()")
-        browser.evaluate("document.querySelector('#nodes tr.pickable').click()")
-        frames(browser)
-        boxes = """JSON.stringify([...document.querySelectorAll('.canvas, .details')].map((one) => {
-            const { left, right, top, bottom } = one.getBoundingClientRect(); return { left, right, top, bottom }; }))"""
-        canvas, details = json.loads(browser.evaluate(boxes))
-        assert details["bottom"] > details["top"] + 50 and canvas["bottom"] > canvas["top"] + 200
-        if below:
-            assert details["top"] >= canvas["bottom"] - 1
-            assert (details["left"], details["right"]) == (canvas["left"], canvas["right"])
-            assert browser.evaluate("document.documentElement.scrollWidth") == width
-        else:
-            assert details["left"] >= canvas["right"] - 1 and details["top"] == canvas["top"]
-    finally:
-        browser.look(1280, 900)
+    browser.look(width, 800)
+    browser.evaluate("document.getElementById('network').scrollIntoView()")
+    browser.evaluate("document.querySelector('#nodes tr.pickable').click()")
+    frames(browser)
+    boxes = """JSON.stringify([...document.querySelectorAll('.canvas, .details')].map((one) => {
+        const { left, right, top, bottom } = one.getBoundingClientRect(); return { left, right, top, bottom }; }))"""
+    canvas, details = json.loads(browser.evaluate(boxes))
+    assert details["bottom"] > details["top"] + 50 and canvas["bottom"] > canvas["top"] + 200
+    if below:
+        assert details["top"] >= canvas["bottom"] - 1
+        assert (details["left"], details["right"]) == (canvas["left"], canvas["right"])
+        assert browser.evaluate("document.documentElement.scrollWidth") == width
+    else:
+        assert details["left"] >= canvas["right"] - 1 and details["top"] == canvas["top"]
 
 
 def test_a_narrow_window_holds_the_menus_and_breaks_no_type(opened: Opened, hostile: dict[str, Any]) -> None:
     browser = opened(hostile)
-    try:
-        browser.look(400, 800)
-        assert browser.evaluate("document.documentElement.scrollWidth") == 400
-        lines = """[...document.querySelectorAll('#nodes td')].filter((one) => one.textContent === 'float32').map((one) => {
-            const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
-        assert set(browser.evaluate(lines)) == {1}
-    finally:
-        browser.look(1280, 900)
+    browser.look(400, 800)
+    assert browser.evaluate("document.documentElement.scrollWidth") == 400
+    lines = """[...document.querySelectorAll('#nodes td')].filter((one) => one.textContent === 'float32').map((one) => {
+        const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
+    assert set(browser.evaluate(lines)) == {1}
 
 
 def test_a_table_of_many_nodes_does_not_hide_what_is_below_it(opened: Opened, tmp_path: Path) -> None:
-    nodes = [oh.make_node("Relu", [f"v{n}"], [f"v{n + 1}"]) for n in range(200)]
-    save(tmp_path / "m.onnx", nodes, [value("v0", (2,))], [value("v200", (2,))])
-    network = pictured(load_model(tmp_path / "m.onnx"))
+    body = " ".join(f"v{n + 1} = Relu (v{n})" for n in range(200))
+    network = pictured(parsed(tmp_path / "m.onnx", f"(float[2] v0) => (float[2] v200) {{ {body} }}"))
     browser = opened(conversion_document(PageContent("convert", "m.onnx", (), {}, {}, network)))
     height = "document.querySelector('#nodes .scroll').clientHeight"
     assert browser.evaluate(height) < browser.evaluate("innerHeight")
-    try:
-        browser.look(1280, 900, paper=True)
-        assert browser.evaluate(height) > 200 * 10
-    finally:
-        browser.look(1280, 900)
+    browser.look(1280, 900, paper=True)
+    assert browser.evaluate(height) > 200 * 10
 
 
 def test_a_command_line_breaks_between_its_words(opened: Opened) -> None:
@@ -521,12 +504,9 @@ def test_a_command_line_breaks_between_its_words(opened: Opened) -> None:
     document = conversion_document(PageContent("convert", "m.onnx", words, {"converted": True}, {}))
     browser = opened(document)
     assert browser.evaluate("document.querySelector('.command').textContent") == shlex.join(words)
-    try:
-        for width in range(300, 400, 7):
-            browser.look(width, 800)
-            lines = """[...document.querySelectorAll('.command .shell-word')].map((one) => {
-                const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
-            assert set(browser.evaluate(lines)[:-1]) == {1}
-            assert browser.evaluate("document.documentElement.scrollWidth") == width
-    finally:
-        browser.look(1280, 900)
+    for width in range(300, 400, 7):
+        browser.look(width, 800)
+        lines = """[...document.querySelectorAll('.command .shell-word')].map((one) => {
+            const text = document.createRange(); text.selectNodeContents(one); return text.getClientRects().length; })"""
+        assert set(browser.evaluate(lines)[:-1]) == {1}
+        assert browser.evaluate("document.documentElement.scrollWidth") == width

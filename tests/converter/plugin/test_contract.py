@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +17,16 @@ from trtsmith.converter.cli.reports import plugin_creators
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.plugin import creators
 from trtsmith.converter.plugin import test as plugin_test
-from trtsmith.converter.plugin.checks.checks import CheckFailedError, CreatorUnderTest, NotTestableError
-from trtsmith.converter.plugin.checks.checks_fields import any_order, fields_copied
+from trtsmith.converter.plugin.checks.checks import (
+    LIBRARY_CHECKS,
+    CheckFailedError,
+    CreatorUnderTest,
+    NotTestableError,
+)
 from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, compare
-from trtsmith.converter.plugin.checks.checks_library import LIBRARY_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
-from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, GpuCase, LibraryReport
+from trtsmith.converter.plugin.checks.checks_state import any_order, fields_copied
+from trtsmith.converter.plugin.contract import CheckResult, CheckStatus, ContractCase, GpuCase, LibraryReport
 from trtsmith.converter.plugin.test_worker import CHECKS
 
 SOUND = (
@@ -111,36 +116,36 @@ V2_FAULTS = {
 
 def run(
     library: str,
-    names: tuple[str, ...],
+    definitions: Sequence[str | ContractCase] = (),
     *,
-    timeout_s: float = 60.0,
     gpu: bool | None = False,
-    only: str | None = None,
     fake_cuda: bool = False,
+    **options: Any,
 ) -> LibraryReport:
+    """definitions: cases, or names of plugins with the usual one."""
+    found = plugin_fixtures.on_fake_cuda(library) if fake_cuda else plugin_fixtures.library(library)
     return plugin_test.test_library(
-        plugin_fixtures.on_fake_cuda(library) if fake_cuda else plugin_fixtures.library(library),
+        found,
         gpu=gpu,
-        definitions=[repeat_case(name) for name in names],
+        definitions=[repeat_case(one) if isinstance(one, str) else one for one in definitions],
         gpu_cases=lambda name: [
             repeat_gpu_case(name),
             repeat_gpu_case(name, batch=0),
             repeat_gpu_case(name, inputs=2),
         ],
         host=plugin_fixtures.host_on_fake_cuda() if fake_cuda else plugin_fixtures.host(),
-        timeout_s=timeout_s,
-        only=only,
+        **{"timeout_s": 60.0, **options},
     )
+
+
+def v3(fault: str) -> str:
+    return "Repeat" + faults("repeat_v3.hpp", "Fault")[fault]
 
 
 @pytest.fixture(scope="module")
 def bad_v3() -> LibraryReport:
     # One plugin hangs: the limit is short.
-    return run(
-        "bad_v3",
-        tuple(f"Repeat{number}" for number in faults("repeat_v3.hpp", "Fault").values()),
-        timeout_s=4,
-    )
+    return run("bad_v3", [v3(fault) for fault in faults("repeat_v3.hpp", "Fault")], timeout_s=4)
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +193,7 @@ def test_sound_plugins_pass(library: str, names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("fault", V3_FAULTS)
 def test_v3_fault_is_found(bad_v3: LibraryReport, fault: str) -> None:
     check, words = V3_FAULTS[fault]
-    require_found(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault], check, words)
+    require_found(bad_v3, v3(fault), check, words)
 
 
 def test_every_v3_fault_is_expected_to_be_found() -> None:
@@ -215,7 +220,7 @@ def test_sound_plugin_among_crashing_ones_passes(bad_v3: LibraryReport) -> None:
     ],
 )
 def test_a_fault_does_not_blame_other_checks(bad_v3: LibraryReport, fault: str) -> None:
-    results = of(bad_v3, "Repeat" + faults("repeat_v3.hpp", "Fault")[fault])
+    results = of(bad_v3, v3(fault))
     blamed = {result.check for result in results if result.verdict is CheckStatus.FAIL}
     also = {"symbolic shapes"} if fault == "kShapeWrong" else set()
     # A rule that looks beyond its position also answers for later positions by mistake.
@@ -243,22 +248,12 @@ def test_library_without_that_fault_passes() -> None:
 
 
 def test_plugin_that_hangs_again_and_again_is_given_up() -> None:
-    hanging = "Repeat" + faults("repeat_v3.hpp", "Fault")["kHangs"]
+    hanging = v3("kHangs")
     cases = [repeat_case(hanging, name=name) for name in ("first", "second", "third")]
-    report = plugin_test.test_library(
-        plugin_fixtures.library("bad_v3"),
-        gpu=False,
-        definitions=cases,
-        host=plugin_fixtures.host(),
-        timeout_s=2,
-        only=hanging,
-    )
+    report = run("bad_v3", cases, timeout_s=2, only=hanging)
     contexts = [result for result in of(report, hanging) if result.check == "life in a context"]
-    assert [result.verdict for result in contexts] == [
-        CheckStatus.FAIL,
-        CheckStatus.FAIL,
-        CheckStatus.NOT_TESTABLE,
-    ]
+    ends = [CheckStatus.FAIL, CheckStatus.FAIL, CheckStatus.NOT_TESTABLE]
+    assert [result.verdict for result in contexts] == ends
     assert "did not return" in contexts[2].note
 
 
@@ -266,13 +261,11 @@ def test_only_one_plugin_can_be_tested() -> None:
     report = run("good_v2", ("RepeatExt",), only="RepeatExt")
     assert {result.creator for result in report.results} == {"RepeatExt"}
     with pytest.raises(UsageError, match="no plugin Repaet"):
-        run("good_v2", (), only="Repaet")
+        run("good_v2", only="Repaet")
 
 
 def test_unknown_plugin_is_tested_as_far_as_it_goes() -> None:
-    report = plugin_test.test_library(
-        plugin_fixtures.library("good_v3"), gpu=False, host=plugin_fixtures.host()
-    )
+    report = run("good_v3")
     assert report.ok, report.render()
     verdicts = {result.check: result.verdict for result in report.results}
     assert verdicts["serialisation round trip"] is CheckStatus.PASS
@@ -284,9 +277,7 @@ def test_unknown_plugin_is_tested_as_far_as_it_goes() -> None:
 
 def test_results_come_as_they_are_made_and_as_json() -> None:
     seen: list[CheckResult] = []
-    report = plugin_test.test_library(
-        plugin_fixtures.library("good_v3"), gpu=False, host=plugin_fixtures.host(), progress=seen.append
-    )
+    report = run("good_v3", progress=seen.append)
     assert tuple(seen) == report.results
     data = json.loads(json.dumps(report.to_json()))
     assert data["passed"] + data["failed"] + data["not_testable"] == len(seen)
@@ -294,19 +285,14 @@ def test_results_come_as_they_are_made_and_as_json() -> None:
 
 
 def test_list_and_inspect() -> None:
-    listed = creators.list_creators(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
-    assert [creator["name"] for creator in listed["creators"]] == [
-        "RepeatDynamicExt0",
-        "RepeatIOExt",
-        "RepeatExt",
-    ]
+    library, host = plugin_fixtures.library("good_v2"), plugin_fixtures.host()
+    listed = creators.list_creators(library, host=host)
+    names = ["RepeatDynamicExt0", "RepeatIOExt", "RepeatExt"]
+    assert [creator["name"] for creator in listed["creators"]] == names
     assert "fixture::RepeatIOExt version 1" in plugin_creators.render_creators(listed)
-    inspected = creators.inspect_library(plugin_fixtures.library("good_v2"), host=plugin_fixtures.host())
-    assert [creator["plugin"]["interface"] for creator in inspected["creators"]] == [
-        "V2_DYNAMICEXT",
-        "V2_IOEXT",
-        "V2_EXT",
-    ]
+    inspected = creators.inspect_library(library, host=host)
+    interfaces = ["V2_DYNAMICEXT", "V2_IOEXT", "V2_EXT"]
+    assert [creator["plugin"]["interface"] for creator in inspected["creators"]] == interfaces
     assert "field weights: float32, length 2" in plugin_creators.render_inspection(inspected)
 
 
@@ -366,7 +352,7 @@ def test_sound_kernels_pass(library: str, names: tuple[str, ...], fake: bool) ->
 @pytest.mark.parametrize("fault", V3_GPU_FAULTS)
 def test_kernel_fault_is_found(fault: str, fake: bool) -> None:
     check, words = V3_GPU_FAULTS[fault]
-    name = "Repeat" + faults("repeat_v3.hpp", "Fault")[fault]
+    name = v3(fault)
     require_found(run("bad_v3", (name,), gpu=True, only=name, fake_cuda=fake), name, check, words)
 
 

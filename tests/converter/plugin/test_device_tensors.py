@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from tests.converter.plugin.fixtures import host, library
-from trtsmith.converter.plugin.host.device_tensors import prepared, size_of
+from trtsmith.converter.plugin.host.enqueue import prepared, size_of
 from trtsmith.converter.plugin.host.host import Host
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 

@@ -16,7 +16,8 @@ from tests.converter.plugin import fixtures as plugin_fixtures
 from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.plugin.host.abi import Family, Status
 from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin
-from trtsmith.converter.plugin.host.host import Creator, Host, PluginError, PluginLibrary
+from trtsmith.converter.plugin.host.host import Creator, Host, Plugin, PluginLibrary
+from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.plugin_values import EncodedField, TensorDesc, field_value, field_values
 
 FIELDS = {"repeats": 3, "weights": (1.0, 2.0)}
@@ -38,6 +39,15 @@ def host() -> Host:
 def creator(host: Host, library: str, name: str) -> Iterator[Creator]:
     with host.open(plugin_fixtures.library(library)) as opened:
         yield opened.creator(name)
+
+
+@pytest.fixture
+def repeat(host: Host) -> Iterator[Plugin]:
+    with (
+        host.open(plugin_fixtures.library("good_v3")) as library,
+        library.creators[0].create(FIELDS) as plugin,
+    ):
+        yield plugin
 
 
 @EVERY
@@ -103,16 +113,12 @@ def test_serialised_restored_cloned_and_attached(
         assert attached.serialize() == state
 
 
-def test_v3_serialises_to_its_fields(host: Host) -> None:
-    with (
-        host.open(plugin_fixtures.library("good_v3")) as library,
-        library.creators[0].create(FIELDS) as plugin,
-    ):
-        assert plugin.serialize() == (
-            EncodedField("repeats", "int32", np.int32(3).tobytes(), 1),
-            EncodedField("weights", "float32", np.array([1, 2], np.float32).tobytes(), 2),
-        )
-        assert plugin.workspace_size([TensorDesc("float16", (2, 3))], [TensorDesc("float16", (6, 3))]) == 12
+def test_v3_serialises_to_its_fields(repeat: Plugin) -> None:
+    assert repeat.serialize() == (
+        EncodedField("repeats", "int32", np.int32(3).tobytes(), 1),
+        EncodedField("weights", "float32", np.array([1, 2], np.float32).tobytes(), 2),
+    )
+    assert repeat.workspace_size([TensorDesc("float16", (2, 3))], [TensorDesc("float16", (6, 3))]) == 12
 
 
 @EVERY
@@ -233,29 +239,19 @@ def test_shape_rule_that_leaves_a_dimension_unset(host: Host) -> None:
     assert caught.value.status is Status.BROKEN
 
 
-def test_shape_rule_that_overflows(host: Host) -> None:
-    with (
-        host.open(plugin_fixtures.library("good_v3")) as library,
-        library.creators[0].create(FIELDS) as plugin,
-    ):
-        with pytest.raises(PluginError, match="overflows 64 bits"):
-            plugin.output_shapes([(1 << 62, 3)])
-        with pytest.raises(PluginError) as caught:
-            plugin.output_shapes([(1,) * 9])
+def test_shape_rule_that_overflows(repeat: Plugin) -> None:
+    with pytest.raises(PluginError, match="overflows 64 bits"):
+        repeat.output_shapes([(1 << 62, 3)])
+    with pytest.raises(PluginError) as caught:
+        repeat.output_shapes([(1,) * 9])
     assert caught.value.status is Status.USAGE
 
 
-def test_device_count_is_a_number_without_a_gpu(host: Host) -> None:
-    assert host.device_count() >= 0
-
-
-def test_running_without_a_gpu_is_a_cuda_error(host: Host) -> None:
+def test_running_without_a_gpu_is_a_cuda_error(host: Host, repeat: Plugin) -> None:
     if host.device_count():
         pytest.skip("there is a GPU")
-    with host.open(plugin_fixtures.library("good_v3")) as library:
-        plugin = library.creators[0].create(FIELDS)
-        with pytest.raises(PluginError, match="cudaMalloc") as caught:
-            run_plugin(plugin, [np.ones((2, 3), np.float32)])
+    with pytest.raises(PluginError, match="cudaMalloc") as caught:
+        run_plugin(repeat, [np.ones((2, 3), np.float32)])
     assert caught.value.status is Status.CUDA
 
 
@@ -270,19 +266,15 @@ def test_runs_and_times_on_a_gpu(creator: Creator, library: str, name: str, fami
             (again,) = run_plugin(plugin, case.inputs, executor=restored)
         np.testing.assert_array_equal(again, y)
         timing = time_plugin(plugin, case.inputs, warmup=2, count=5, flush_bytes=1 << 20)
-    assert len(timing.milliseconds) == 5
-    assert timing.median > 0
+    assert len(timing) == 5
+    assert min(timing) > 0
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", [(0, 3), (1,), (257, 129)])
-def test_odd_and_empty_shapes_on_a_gpu(host: Host, shape: tuple[int, ...]) -> None:
+def test_odd_and_empty_shapes_on_a_gpu(repeat: Plugin, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(1).standard_normal(shape).astype(np.float16)
-    with (
-        host.open(plugin_fixtures.library("good_v3")) as library,
-        library.creators[0].create(FIELDS) as plugin,
-    ):
-        (y,) = run_plugin(plugin, [x])
+    (y,) = run_plugin(repeat, [x])
     np.testing.assert_array_equal(y, np.concatenate([x, x, x]))
 
 

@@ -13,15 +13,17 @@ import onnxruntime
 import pytest
 
 from tests.importers.running import some_case
+from trtsmith.converter.plugin.bench.kernel_bench import Measured, Times, Unavailable
 from trtsmith.converter.plugin.bench.kernel_expansion import expanded_model
-from trtsmith.converter.plugin.bench.kernel_figures import Measured, Times, Unavailable
 from trtsmith.converter.plugin.host.plugin_values import TensorDesc
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS, by_name
 
 torch = pytest.importorskip("torch")
 
-from trtsmith.converter.plugin.bench import kernel_baselines, kernel_torch  # noqa: E402
+from trtsmith.converter.plugin.bench import kernel_torch  # noqa: E402
+
+TIME_RUNS = kernel_torch.time_runs
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +34,7 @@ def _on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
         return Times.of([1.0] * count)
 
     monkeypatch.setattr(kernel_torch, "DEVICE", "cpu")
-    monkeypatch.setattr(kernel_baselines, "time_runs", time_runs)
+    monkeypatch.setattr(kernel_torch, "time_runs", time_runs)
 
 
 def subject(op_name: str, case_name: str, dtype: str = "float32", sets: int = 3) -> Any:
@@ -45,7 +47,7 @@ def subject(op_name: str, case_name: str, dtype: str = "float32", sets: int = 3)
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_the_framework_computes_the_operator(op: OpDef) -> None:
-    found = kernel_baselines.measure_baselines(subject(op.name, some_case(op).name), ["eager"], 30)
+    found = kernel_torch.measure_baselines(subject(op.name, some_case(op).name), ["eager"], 30)
     assert isinstance(found["eager"], Measured), found
     if op.tolerance:
         assert 0 < (found["eager"].error or 0) < op.tolerance["float32"]
@@ -91,9 +93,9 @@ def test_a_plain_convolution_has_the_size_of_the_operator() -> None:
     one = subject("ModulatedDeformableConvolution", "strided")
     still = {"offset": torch.zeros_like(one.sets[0]["offset"]), "mask": torch.ones_like(one.sets[0]["mask"])}
     (wanted,) = one.op.torch_reference(one.fields, one.sets[0] | still)
-    (found,) = kernel_baselines._other(one, "convolution")(0)
+    (found,) = kernel_torch._other(one, "convolution")(0)
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
-    found_all = kernel_baselines.measure_baselines(one, ["convolution"], 30)
+    found_all = kernel_torch.measure_baselines(one, ["convolution"], 30)
     assert isinstance(found_all["convolution"], Measured) and found_all["convolution"].error is None
 
 
@@ -107,7 +109,7 @@ def test_a_plain_convolution_has_the_size_of_the_operator() -> None:
     ],
 )
 def test_what_cannot_be_measured_says_why(op: str, case: str, baseline: str, reason: str) -> None:
-    found = kernel_baselines.measure_baselines(subject(op, case), [baseline], 30)[baseline]
+    found = kernel_torch.measure_baselines(subject(op, case), [baseline], 30)[baseline]
     assert isinstance(found, Unavailable) and reason in found.reason
 
 
@@ -115,20 +117,20 @@ def test_a_failing_baseline_gives_its_first_line(monkeypatch: pytest.MonkeyPatch
     def fail(_: Any) -> Any:
         raise RuntimeError("not implemented for 'Half'\nand a trace")
 
-    monkeypatch.setattr(kernel_baselines, "_PREPARE", {"eager": fail})
-    found = kernel_baselines.measure_baselines(subject("MatrixInverse", "poses"), ["eager"], 30)["eager"]
+    monkeypatch.setattr(kernel_torch, "_PREPARE", {"eager": fail})
+    found = kernel_torch.measure_baselines(subject("MatrixInverse", "poses"), ["eager"], 30)["eager"]
     assert found == Unavailable("RuntimeError: not implemented for 'Half'")
 
 
 def test_a_slow_compilation_is_ended() -> None:
     began = time.monotonic()
     with (
-        pytest.raises(kernel_baselines.NotAvailableError, match=r"longer than 0\.1 s"),
-        kernel_baselines.time_box(0.1),
+        pytest.raises(kernel_torch.NotAvailableError, match=r"longer than 0\.1 s"),
+        kernel_torch.time_box(0.1),
     ):
         time.sleep(60)
     assert time.monotonic() - began < 30
-    with kernel_baselines.time_box(0.05):
+    with kernel_torch.time_box(0.05):
         pass
     time.sleep(0.1)  # the alarm is off
 
@@ -151,7 +153,7 @@ def test_runs_take_the_sets_in_turn_between_two_events(monkeypatch: pytest.Monke
         kernel_torch.torch.cuda, "_sleep", lambda cycles: log.append("busy" if cycles > 0 else "")
     )
     monkeypatch.setattr(kernel_torch.torch.cuda, "Event", Event)
-    times = kernel_torch.time_runs(lambda i: log.append(f"run {i}"), 3, 4)
+    times = TIME_RUNS(lambda i: log.append(f"run {i}"), 3, 4)
     assert times == Times(250.0, 250.0, 250.0, 250.0, 4)
     assert log[: kernel_torch.WARMUP] == [f"run {i % 3}" for i in range(kernel_torch.WARMUP)]
     expected = [["busy", "event", f"run {(i + kernel_torch.WARMUP) % 3}", "event"] for i in range(4)]
@@ -201,7 +203,7 @@ def test_our_results_are_judged_before_and_after_the_timing(
     one.bench.creator = lambda name: SimpleNamespace(create=lambda f: nullcontext())
     one.bench.stream = SimpleNamespace(cuda_stream=5)
     monkeypatch.setattr(kernel_torch, "prepared", prepared)
-    monkeypatch.setattr(kernel_torch, "time_runs", kernel_baselines.time_runs)
+    monkeypatch.setattr(kernel_torch, "time_runs", kernel_torch.time_runs)
     monkeypatch.setattr(kernel_torch.torch, "full", remember)
     monkeypatch.setattr(kernel_torch.torch.cuda, "synchronize", lambda: None)
     measured = one.ours(30)

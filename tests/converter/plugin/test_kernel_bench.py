@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import subprocess
-import sys
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bench_table import bench_table, bench_tables
-from trtsmith.converter.cli import main
+from tests.converter.cli.commands.running import refused, trtsmith
 from trtsmith.converter.cli.commands import plugin_bench
-from trtsmith.converter.cli.parsing.overview import COMMANDS
 from trtsmith.converter.cli.reports.kernel_times import render
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.plugin.bench import kernel_bench, kernel_figures
-from trtsmith.converter.plugin.bench.kernel_figures import Ceilings, Measured, Times, Unavailable
+from trtsmith.converter.plugin.bench import kernel_bench
+from trtsmith.converter.plugin.bench.kernel_bench import Ceilings, Measured, Times, Unavailable
 from trtsmith.importers.opdef import Case, OpDef, Work
 from trtsmith.importers.ops._multiscale_deformable_attention import DETECTOR, pixels
 from trtsmith.importers.registry import OPS, by_name
 
-ROOT = Path(__file__).resolve().parents[3]
 RATES = Ceilings(4e12, {"float32": 5e13, "tf32": 4e14, "float16": 8e14, "bfloat16": 8e14}, 1.5)
 HEAD = {
     "gpu": "Made up",
@@ -130,19 +125,19 @@ def test_times_are_percentiles() -> None:
     ],
 )
 def test_others_flush_the_cache_between_two_runs_on_one_set(set_bytes: int, memory: int, sets: int) -> None:
-    assert kernel_figures.rotation_sets(set_bytes, 100, memory) == sets
-    assert kernel_figures.rotation_sets(1, 10**6, 10**9) == kernel_figures.MOST_SETS
+    assert kernel_bench.rotation_sets(set_bytes, 100, memory) == sets
+    assert kernel_bench.rotation_sets(1, 10**6, 10**9) == kernel_bench.MOST_SETS
 
 
 def test_the_longer_time_binds() -> None:
-    by_bytes = kernel_figures.limit(4_000_000, Work(1), "float32", RATES)
+    by_bytes = kernel_bench.limit(4_000_000, Work(1), "float32", RATES)
     assert (by_bytes.binding, by_bytes.floor) == ("bytes", pytest.approx(1.0))
     products = Work(flops=1, matrix_flops=8_000_000_000)
-    assert kernel_figures.limit(1, products, "float16", RATES).floor == pytest.approx(10.0)
-    assert kernel_figures.limit(1, products, "tf32", RATES).floor == pytest.approx(20.0)
-    assert kernel_figures.limit(1, products, "float32", RATES).binding == "arithmetic"
+    assert kernel_bench.limit(1, products, "float16", RATES).floor == pytest.approx(10.0)
+    assert kernel_bench.limit(1, products, "tf32", RATES).floor == pytest.approx(20.0)
+    assert kernel_bench.limit(1, products, "float32", RATES).binding == "arithmetic"
     # What is no product runs in float32, whatever the dtype.
-    assert kernel_figures.limit(1, Work(50_000_000), "float16", RATES).floor == pytest.approx(1.0)
+    assert kernel_bench.limit(1, Work(50_000_000), "float16", RATES).floor == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +150,7 @@ def test_the_longer_time_binds() -> None:
     ],
 )
 def test_the_error_tells_tf32(dtype: str, work: Work, error: float, precision: str) -> None:
-    assert kernel_figures.precision_of(dtype, work, error) == precision
+    assert kernel_bench.precision_of(dtype, work, error) == precision
 
 
 class Subject:
@@ -282,31 +277,26 @@ def test_the_markdown_table_has_a_column_for_each_baseline_with_a_figure() -> No
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["Nothing"], "there is no operator 'Nothing' to time"),
-        (["MatrixInverse", "--case", "poses"], "there is no case 'poses' to time"),
-        (["MatrixInverse", "--dtype", "float32,int8"], "there is no dtype 'int8' to time"),
-        (["MatrixInverse", "--against", "eager,luck"], "there is no baseline 'luck' to time"),
-        (["MatrixInverse", "--count", "29"], "29 runs are too few"),
-        (["MatrixInverse", "--count", "many"], "invalid int value"),
-        (["MatrixInverse", "--compile-timeout", "0"], "'0' is not a positive number of seconds"),
+        ("Nothing", "there is no operator 'Nothing' to time"),
+        ("MatrixInverse --case poses", "there is no case 'poses' to time"),
+        ("MatrixInverse --dtype float32,int8", "there is no dtype 'int8' to time"),
+        ("MatrixInverse --against eager,luck", "there is no baseline 'luck' to time"),
+        ("MatrixInverse --count 29", "29 runs are too few"),
+        ("MatrixInverse --count many", "invalid int value"),
+        ("MatrixInverse --compile-timeout 0", "'0' is not a positive number of seconds"),
         (
-            ["MatrixInverse", "--json", "/nowhere/at/all.json"],
-            "the report cannot be written: No such file or directory\n  where:    --json /nowhere",
+            "MatrixInverse --json /nowhere/at/all.json",
+            "the report cannot be written: No such file or directory",
         ),
-        ([], "the following arguments are required: OP"),
+        ("", "the following arguments are required: OP"),
     ],
 )
 def test_wrong_arguments_have_a_message_in_four_parts(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    try:
-        code = main.main(["plugin", "bench", *arguments])
-    except SystemExit as ended:
-        code = ended.code  # type: ignore[assignment]
-    output = capsys.readouterr()
-    assert code == 2 and output.out == ""
-    assert said in output.err
-    assert all(part in output.err for part in ("where:", "expected:", "fix:"))
+    ran = trtsmith(capsys, "plugin", "bench", *arguments.split())
+    refused(ran, 2, said)
+    assert ran.out == ""
 
 
 def test_without_torch_or_a_gpu_there_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,45 +314,13 @@ def test_the_recorded_command_is_what_was_asked() -> None:
     parser = argparse.ArgumentParser()
     actions = parser.add_subparsers()
     plugin_bench.add_parser(actions, argparse.ArgumentParser(add_help=False))
-    words = [
-        "bench",
-        "MatrixInverse",
-        "--dtype",
-        "float16",
-        "--against",
-        "none",
-        "--json",
-        "x",
-        "--commit",
-        "y",
-        "--ops",
-        "my ops.py",
-    ]
-    options = parser.parse_args(words)
+    words = "MatrixInverse --dtype float16 --against none --json x --commit y --ops 'my ops.py'"
+    options = parser.parse_args(shlex.split(f"bench {words}"))
     plan = kernel_bench.select(options.names, options.case, options.dtype, (), options.count)
     expected = (
         "trtsmith plugin bench MatrixInverse --dtype float16 --against none --count 50 --ops 'my ops.py'"
     )
     assert plugin_bench.command_of(options, plan) == expected
-
-
-def test_plugin_commands_need_nothing_that_only_conversion_needs() -> None:
-    program = (
-        "import sys\n"
-        "for name in ('onnxruntime', 'onnx_graphsurgeon', 'torch', 'tensorrt_rtx'): sys.modules[name] = None\n"
-        "from trtsmith.converter.cli.main import main\n"
-        "sys.exit(main(['plugin', 'bench', 'Nothing']))\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 2, ended.stderr
-    assert "there is no operator 'Nothing'" in ended.stderr
-
-
-def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main.main(["--help"])
-    listed = capsys.readouterr().out
-    assert set(re.findall(r"^  ([a-z][a-z-]*) ", listed, re.MULTILINE)) == set(COMMANDS)
 
 
 def test_of_an_older_record_only_what_a_newer_one_lacks_is_shown() -> None:

@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.conftest import gpu_count
-from tests.converter.models import save, value
+from tests.converter.models import written
 from tests.converter.plugin.fixtures import library
 from tests.converter.plugin.saved import PLUGIN, X, Y, folder
 from trtsmith.converter.engine.libraries import plugin_library
@@ -40,20 +40,12 @@ def test_casts_around_the_node_give_its_own_types(tmp_path: Path) -> None:
 
 def test_constants_are_inputs_too_and_fields_come_from_attributes(tmp_path: Path) -> None:
     """A node of a plugin that nobody here defines: fields as the file has them."""
-    node = oh.make_node(
-        "Scaled",
-        ["x", "w", "k"],
-        ["y"],
-        domain="acme",
-        alpha=0.5,
-        kind="sum",
-        sizes=[1, 2],
-        plugin_version="3",
-    )
-    constant = oh.make_node("Constant", [], ["k"], value=numpy_helper.from_array(np.array([7], np.int32)))
     weights = np.arange(400, dtype=np.float32)
-    tmp_path.joinpath("a").mkdir()
-    save(tmp_path / "a" / "node.onnx", [constant, node], [value("x", [2])], [value("y", [2])], {"w": weights})
+    (tmp_path / "a").mkdir()
+    attributes = 'alpha = 0.5, kind = "sum", sizes = [1, 2], plugin_version = "3"'
+    text = f"""(float[2] x) => (float[2] y) {{
+        k = Constant <value = int32[1] {{7}}> () y = acme.Scaled <{attributes}> (x, w, k) }}"""
+    written(tmp_path / "a" / "node.onnx", text, {"w": weights})
     np.savez(tmp_path / "a" / "inputs.npz", x=np.array([1, 2], np.float32))
     np.savez(tmp_path / "a" / "expected.npz", y=np.array([3, 4], np.float32))
     case = read_case(tmp_path / "a")

@@ -14,11 +14,10 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.abi import Status
-from trtsmith.converter.plugin.host.device_tensors import prepared
+from trtsmith.converter.plugin.host.enqueue import as_enqueued, cut_to_sizes, described, prepared
 from trtsmith.converter.plugin.host.host import Host, Plugin
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.plugin_values import Dim, TensorDesc
-from trtsmith.converter.plugin.host.size_tensors import as_enqueued, cut_to_sizes, described
 from trtsmith.importers.registry import OPS, by_name
 
 FULL = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import helper as oh
 
 from tests.converter.cli.commands.running import Ran
-from tests.converter.models import save, value
+from tests.converter.models import save, value, written
 
 Polygraphy = Callable[..., Ran]
 
@@ -41,15 +41,14 @@ def problem(ran: Ran, *words: str) -> None:
 
 def deformed(path: Path) -> Path:
     """A deformable convolution of mmcv's, which onnxruntime has not, between a Relu and a Sigmoid."""
-    rng = np.random.default_rng(1)
-    nodes = [
-        oh.make_node("Relu", ["x"], ["r"], name="relu"),
-        oh.make_node(
-            "MMCVModulatedDeformConv2d", ["r", "o", "m", "w"], ["d"], name="dcn", domain="mmcv",
-            stride=[1, 1], padding=[1, 1], dilation=[1, 1], groups=1, deform_groups=1,
-        ),
-        oh.make_node("Sigmoid", ["d"], ["y"], name="sigmoid"),
-    ]  # fmt: skip
-    inputs = [value("x", ("n", 4, "h", "w")), value("o", ("n", 18, "h", "w")), value("m", ("n", 9, "h", "w"))]
-    weights = {"w": rng.standard_normal((5, 4, 3, 3)).astype(np.float32)}
-    return save(path, nodes, inputs, [value("y", ("n", 5, "h", "w"))], weights)
+    weights = {"w": np.random.default_rng(1).standard_normal((5, 4, 3, 3)).astype(np.float32)}
+    dcn = "MMCVModulatedDeformConv2d <stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 1, deform_groups = 1>"
+    text = f"""(float[n,4,h,w] x, float[n,18,h,w] o, float[n,9,h,w] m) => (float[n,5,h,w] y) {{
+        [relu] r = Relu (x) [dcn] d = mmcv.{dcn} (r, o, m, w) [sigmoid] y = Sigmoid (d) }}"""
+    return written(path, text, weights)
+
+
+def strange(path: Path, name: str = "s") -> Path:
+    """A node that nobody knows."""
+    node = oh.make_node("Strange", ["x"], ["y"], name=name, domain="nobody")
+    return save(path, [node], [value("x", (1,))], [value("y", (1,))])

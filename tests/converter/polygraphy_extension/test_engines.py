@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto
-from onnx import helper as oh
 
-from tests.converter.models import inverse, save, value
+from tests.converter.models import written
 from tests.converter.polygraphy_extension.polygraphy_runs import (
     CLOSE,
     SIZES,
@@ -26,7 +24,7 @@ from tests.converter.polygraphy_extension.polygraphy_runs import (
 )
 from tests.converter.verify.fake_engine import FakeEngine
 from tests.polygraphy_registration import metadata_folder
-from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.pool import child_environment
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.polygraphy_extension import engine_runner
 
@@ -64,39 +62,33 @@ def gpu(monkeypatch: pytest.MonkeyPatch, model: Path) -> FakeEngine:
     return fake
 
 
+BOTH = ("--trtsmith", "--trtsmith-reference", "--load-inputs", "in.json")
+
+
+@pytest.mark.usefixtures("inputs")
 def test_an_engine_is_built_and_compared_with_the_reference(
-    polygraphy: Polygraphy, model: Path, inputs: Path, gpu: FakeEngine
+    polygraphy: Polygraphy, model: Path, gpu: FakeEngine
 ) -> None:
-    ran = polygraphy(
-        "run", model, "--trtsmith", "--trtsmith-reference", "--load-inputs", inputs, *PROFILE, *CLOSE
-    )
+    ran = polygraphy("run", model, *BOTH, *PROFILE, *CLOSE)
     assert passed(ran) and "2/2 iterations" in ran.out
     assert "Finished building engine. Nodes: 1 native, 1 plugin" in ran.out and "made of paper" in ran.out
     request = gpu.requests[0]
     assert [path.name for path in request.plugin_libraries] == ["libtrtsmith_plugins.so"]
     assert not request.engine_path.parent.exists()  # the temporary folder went with the runner
-
-
-def test_an_engine_that_is_wrong_fails(
-    polygraphy: Polygraphy, model: Path, inputs: Path, gpu: FakeEngine
-) -> None:
     gpu.planted = lambda outputs: {"y": outputs["y"] + 1}
-    ran = polygraphy(
-        "run", model, "--trtsmith", "--trtsmith-reference", "--load-inputs", inputs, *PROFILE, *CLOSE
-    )
+    ran = polygraphy("run", model, *BOTH, *PROFILE, *CLOSE)
     assert ran.code == 1 and "FAILED | Output: 'y'" in ran.out
 
 
-def test_an_engine_is_kept_and_taken_again(
-    polygraphy: Polygraphy, model: Path, inputs: Path, gpu: FakeEngine
-) -> None:
+@pytest.mark.usefixtures("gpu")
+def test_an_engine_is_kept_and_taken_again(polygraphy: Polygraphy, model: Path, inputs: Path) -> None:
     kept = ("--trtsmith-save-engine", "kept.plan", "--fp16")
     ran = polygraphy("run", model, "--trtsmith", *kept, "--load-inputs", inputs, *PROFILE)
     assert ran.code == 0, ran
     assert Path("libtrtsmith_plugins.so").is_file()
     assert json.loads(Path("kept.manifest.json").read_text())["precision"] == "fp16"
     engine = Path("kept.plan").read_bytes()
-    words = ("--trtsmith", "--trtsmith-engine", "kept.plan", "--trtsmith-reference", "--load-inputs", inputs)
+    words = (*BOTH, "--trtsmith-engine", "kept.plan")
     assert passed(polygraphy("run", model, *words, *CLOSE))
     assert polygraphy("run", "kept.plan", "--trtsmith", "--load-inputs", inputs).code == 0
     assert Path("kept.plan").read_bytes() == engine
@@ -108,13 +100,8 @@ def test_the_edges_of_the_model_are_kept_though_the_engine_has_others(
     polygraphy: Polygraphy, gpu: FakeEngine
 ) -> None:
     """float64 in the model, float32 in the engine."""
-    import onnx
-
-    path = inverse(Path("d.onnx"))
-    proto = onnx.load(path)
-    for edge in (*proto.graph.input, *proto.graph.output):
-        edge.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    onnx.save(proto, path)
+    text = "(double[2,4,4] x) => (double[2,4,4] y) { n = Neg (x) y = com.microsoft.Inverse (n) }"
+    path = written(Path("d.onnx"), text)
     gpu.model = path
     ran = polygraphy("run", path, "--trtsmith", "--val-range", "[1,2]")
     assert ran.code == 0 and "{x [dtype=float64" in ran.out and "{y [dtype=float64" in ran.out
@@ -122,21 +109,17 @@ def test_the_edges_of_the_model_are_kept_though_the_engine_has_others(
 
 def test_values_that_decide_shapes_are_in_the_profile(polygraphy: Polygraphy, gpu: FakeEngine) -> None:
     """Polygraphy says them with the option for shapes."""
-    node = oh.make_node("Resize", ["x", "", "", "sizes"], ["y"], name="resize", mode="linear")
-    inputs = [value("x", (1, 3, 16, 16)), value("sizes", (4,), TensorProto.INT64)]
-    path = save(Path("r.onnx"), [node], inputs, [value("y", (1, 3, None, None))])
-    script = script_of(
-        polygraphy, path, "--trtsmith", "--trt-min-shapes", "sizes:[1,3,8,8]", "--trt-opt-shapes", "sizes:[1,3,16,16]",
-        "--trt-max-shapes", "sizes:[1,3,32,32]",
-    )  # fmt: skip
+    text = """(float[1,3,16,16] x, int64[4] sizes) => (float[1,3,h,w] y) {
+        y = Resize <mode = "linear"> (x, , , sizes) }"""
+    path = written(Path("r.onnx"), text)
+    sides = {"min": 8, "opt": 16, "max": 32}
+    shapes = [word for at, n in sides.items() for word in (f"--trt-{at}-shapes", f"sizes:[1,3,{n},{n}]")]
+    script = script_of(polygraphy, path, "--trtsmith", *shapes)
     exec(compile(script.split("# Runners")[0], "g.py", "exec"), found := {})
     built = found["build_trtsmith_engine"]()
     manifest = json.loads(built.path.with_name("model.manifest.json").read_text())
-    assert manifest["profiles"][0]["sizes"] == {
-        "min": [1, 3, 8, 8],
-        "opt": [1, 3, 16, 16],
-        "max": [1, 3, 32, 32],
-        "values": True,
+    assert manifest["profiles"][0]["sizes"] == {at: [1, 3, n, n] for at, n in sides.items()} | {
+        "values": True
     }
     built.close()
     assert not built.path.parent.exists()

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
-from onnx import helper as oh
 
-from tests.converter.models import relu, save, value
+from tests.converter.models import relu, written
 from tests.converter.polygraphy_extension.polygraphy_runs import (
     CLOSE,
     SIZES,
@@ -21,6 +19,7 @@ from tests.converter.polygraphy_extension.polygraphy_runs import (
     passed,
     problem,
     script_of,
+    strange,
 )
 
 
@@ -137,9 +136,7 @@ def test_the_script_that_is_generated_runs(
 
 
 def test_types_that_change_at_the_edges_are_told(polygraphy: Polygraphy) -> None:
-    node = oh.make_node("Neg", ["x"], ["y"], name="neg")
-    doubles = [value("x", (2, 3), TensorProto.DOUBLE)], [value("y", (2, 3), TensorProto.DOUBLE)]
-    path = save(Path("d.onnx"), [node], *doubles)
+    path = written(Path("d.onnx"), "(double[2,3] x) => (double[2,3] y) { y = Neg (x) }")
     ran = polygraphy("run", path, "--trtsmith-reference", "--trtsmith-rewrite", "--onnxrt")
     assert ran.code == 0 and "'x' is float32 in the engine, float64 in the model" in ran.out
 
@@ -149,7 +146,7 @@ def test_the_model_runs_in_bfloat16_inputs_that_numpy_has_not() -> None:
     import ml_dtypes
     from polygraphy.datatype import DataType
 
-    from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
+    from trtsmith.converter.polygraphy_extension.whole_models import metadata_of, to_polygraphy, to_types
 
     inputs = {"x": ("bfloat16", (None, 2)), "i": ("int64", (1,)), "b": ("bool", ())}
     assert [kind for kind, _ in metadata_of(inputs).values()] == [
@@ -183,8 +180,7 @@ def test_tensors_of_pytorch_come_back_as_such(polygraphy: Polygraphy) -> None:
 )
 def test_bad_input(arguments: tuple[str, ...], words: str, polygraphy: Polygraphy, model: Path) -> None:
     Path("junk.onnx").write_bytes(b"junk" * 9)
-    node = oh.make_node("Strange", ["x"], ["y"], name="s\x1b[31m", domain="nobody")
-    save(Path("unknown.onnx"), [node], [value("x", (1,))], [value("y", (1,))])
+    strange(Path("unknown.onnx"), "s\x1b[31m")
     ran = polygraphy("run", *arguments)
     problem(ran, words)
     assert "\x1b" not in ran.out + ran.err
@@ -205,24 +201,18 @@ def test_what_tensorrt_will_not_import_is_warned_of(
     from trtsmith.converter.polygraphy_extension.onnx_loaders import RewriteForTensorrt
 
     del polygraphy  # whose folder it is
-    node = oh.make_node("Strange", ["x"], ["y"], name="s", domain="nobody")
-    path = save(Path("u.onnx"), [node], [value("x", (1,))], [value("y", (1,))])
+    path = strange(Path("u.onnx"))
     for plugins, warned in ((None, True), (["mine.so"], False)):
         assert RewriteForTensorrt(str(path), plugins=plugins)().graph.node[0].op_type == "Strange"
         said = capsys.readouterr().out
         assert ("TensorRT will not import this" in said and "node 's' (nobody::Strange)" in said) is warned
 
 
-def mean(path: Path) -> Path:
-    """Axes that are fed at run time, where TensorRT wants constants."""
-    node = oh.make_node("ReduceMean", ["x", "axes"], ["y"], name="mean", keepdims=0)
-    inputs = [value("x", (2, 3, 4)), value("axes", (1,), TensorProto.INT64)]
-    return save(path, [node], inputs, [value("y", (2, 4))], opset=18)
-
-
 def test_inputs_that_tensorrt_wants_constant_are_frozen(polygraphy: Polygraphy) -> None:
     words = ("--trtsmith-reference", "--trtsmith-rewrite", "--onnxrt")
-    ran = polygraphy("run", mean(Path("mean.onnx")), *words)
+    text = "(float[2,3,4] x, int64[1] axes) => (float[2,4] y) { y = ReduceMean <keepdims = 0> (x, axes) }"
+    written(Path("mean.onnx"), text, opset=18)
+    ran = polygraphy("run", "mean.onnx", *words)
     problem(ran, "the axes ('axes') are fed at run time", "--trtsmith-freeze 'axes=[0]'")
     ran = polygraphy("run", "mean.onnx", *words, "--trtsmith-freeze", "axes=[1]", "--save-inputs", "in.json")
     assert passed(ran)
@@ -263,9 +253,9 @@ OPERATORS = (CHANNEL_MIXING,)
 
 def test_operators_from_outside_are_known(polygraphy: Polygraphy) -> None:
     Path("mine.py").write_text(OPERATORS)
-    node = oh.make_node("ChannelMixing", ["x", "w"], ["y"], name="mix", domain="trtsmith", gain=2.0)
     weights = {"w": np.random.default_rng(2).standard_normal((3, 4, 1, 1)).astype(np.float32)}
-    path = save(Path("m.onnx"), [node], [value("x", (1, 4, 5, 5))], [value("y", (1, 3, 5, 5))], weights)
+    text = "(float[1,4,5,5] x) => (float[1,3,5,5] y) { [mix] y = trtsmith.ChannelMixing <gain = 2.0> (x, w) }"
+    path = written(Path("m.onnx"), text, weights)
     words = ("run", path, "--trtsmith-reference", "--trtsmith-rewrite", "--onnxrt")
     problem(polygraphy(*words), "ChannelMixing")
     assert passed(polygraphy(*words, "--trtsmith-ops", "mine.py"))

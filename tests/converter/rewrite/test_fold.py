@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from onnx import numpy_helper
 
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model import ort
 from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite import fold
@@ -21,24 +20,25 @@ from trtsmith.importers.problem import Problem
 
 
 def load(tmp_path: Path, text: str) -> Model:
-    path = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    return infer_shapes(load_model(path))
+    return infer_shapes(loaded(text, tmp_path))
 
 
 def ops(model: Model) -> list[str]:
     return [node.op_type for node in model.proto.graph.node]
 
 
-def header(body: str, inputs: str = "float[N, 4, 6] x", outputs: str = "float[a, b, c] y") -> str:
-    return f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => ({outputs}) {{\n{body}\n}}'
+def load_body(
+    folder: Path, body: str, inputs: str = "float[N, 4, 6] x", outputs: str = "float[a, b, c] y"
+) -> Model:
+    return load(
+        folder, f'<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => ({outputs}) {{\n{body}\n}}'
+    )
 
 
 def test_arithmetic_on_fixed_shapes_is_computed(tmp_path: Path) -> None:
-    model = load(
+    model = load_body(
         tmp_path,
-        header(
-            """
+        """
             w = Constant <value = float[2, 3] {1, 2, 3, 4, 5, 6}> ()
             shape = Shape <start = 1> (w)
             minus = Constant <value = int64[1] {-1}> ()
@@ -46,8 +46,7 @@ def test_arithmetic_on_fixed_shapes_is_computed(tmp_path: Path) -> None:
             target = Concat <axis = 0> (minus, doubled)
             y = Reshape (x, target)
             """,
-            outputs="float[a, b] y",
-        ),
+        outputs="float[a, b] y",
     )
     folded = fold_constants(model)
     assert ops(folded).count("Shape") == ops(folded).count("Add") == ops(folded).count("Concat") == 0
@@ -60,23 +59,21 @@ def test_arithmetic_on_fixed_shapes_is_computed(tmp_path: Path) -> None:
 
 
 def test_shapes_that_are_dynamic_stay(tmp_path: Path) -> None:
-    model = load(tmp_path, header("shape = Shape (x)\ny = Expand (x, shape)"))
+    model = load_body(tmp_path, "shape = Shape (x)\ny = Expand (x, shape)")
     assert fold_constants(model) is model
 
 
 def test_part_of_a_shape_and_size(tmp_path: Path) -> None:
-    model = load(
+    model = load_body(
         tmp_path,
-        header(
-            """
+        """
             s = Shape <start = -2, end = -1> (x)
             n = Size (x)
             flat = Reshape (n, s)
             y = Tile (s, flat)
             """,
-            inputs="float[3, 1, 6] x",
-            outputs="int64[a] y",
-        ),
+        inputs="float[3, 1, 6] x",
+        outputs="int64[a] y",
     )
     folded = fold_constants(model)
     assert ops(folded) == ["Tile"]
@@ -86,13 +83,11 @@ def test_part_of_a_shape_and_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [LIMIT, LIMIT + 1])
 def test_weights_are_left_alone(tmp_path: Path, size: int) -> None:
     values = ", ".join(["1"] * size)
-    model = load(
+    model = load_body(
         tmp_path,
-        header(
-            f"w = Constant <value = float[{size}] {{{values}}}> ()\nn = Neg (w)\ny = Add (x, n)",
-            inputs=f"float[{size}] x",
-            outputs=f"float[{size}] y",
-        ),
+        f"w = Constant <value = float[{size}] {{{values}}}> ()\nn = Neg (w)\ny = Add (x, n)",
+        inputs=f"float[{size}] x",
+        outputs=f"float[{size}] y",
     )
     assert ("Neg" in ops(fold_constants(model))) == (size > LIMIT)
 
@@ -106,17 +101,15 @@ def test_weights_are_left_alone(tmp_path: Path, size: int) -> None:
     ids=["quantized", "random"],
 )
 def test_what_must_not_be_folded(tmp_path: Path, body: str) -> None:
-    model = load(tmp_path, header(body, outputs="float[N, 4, 6] y"))
+    model = load_body(tmp_path, body, outputs="float[N, 4, 6] y")
     assert fold_constants(model) is model
 
 
 def test_a_graph_output_keeps_its_node(tmp_path: Path) -> None:
-    model = load(
+    model = load_body(
         tmp_path,
-        header(
-            "one = Constant <value = float[1] {1}> ()\nmore = Add (one, one)\ny = Mul (x, more)",
-            outputs="float[N, 4, 6] y, float[1] more",
-        ),
+        "one = Constant <value = float[1] {1}> ()\nmore = Add (one, one)\ny = Mul (x, more)",
+        outputs="float[N, 4, 6] y, float[1] more",
     )
     folded = fold_constants(model)
     assert "more" in {name for node in folded.proto.graph.node for name in node.output}
@@ -125,10 +118,9 @@ def test_a_graph_output_keeps_its_node(tmp_path: Path) -> None:
 
 
 def test_values_that_a_subgraph_reads_are_kept(tmp_path: Path) -> None:
-    model = load(
+    model = load_body(
         tmp_path,
-        header(
-            """
+        """
             one = Constant <value = float[1] {1}> ()
             two = Add (one, one)
             y = If (c) <
@@ -136,9 +128,8 @@ def test_values_that_a_subgraph_reads_are_kept(tmp_path: Path) -> None:
               else_branch = e () => (float[N, 4, 6] q) { q = Identity (x) }
             >
             """,
-            inputs="float[N, 4, 6] x, bool c",
-            outputs="float[N, 4, 6] y",
-        ),
+        inputs="float[N, 4, 6] x, bool c",
+        outputs="float[N, 4, 6] y",
     )
     folded = fold_constants(model)
     assert "Add" not in ops(folded)
@@ -147,7 +138,8 @@ def test_values_that_a_subgraph_reads_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_branch_is_folded_with_the_constants_around_it(tmp_path: Path) -> None:
-    text = header(
+    model = load_body(
+        tmp_path,
         """
         one = Constant <value = float[1] {1}> ()
         y = If (c) <
@@ -161,7 +153,6 @@ def test_a_branch_is_folded_with_the_constants_around_it(tmp_path: Path) -> None
         inputs="float[N, 4, 6] x, bool c",
         outputs="float[a, b, d] y",
     )
-    model = load(tmp_path, text)
     folded = fold_constants(model)
     (node,) = (n for n in folded.proto.graph.node if n.op_type == "If")
     branches = {a.name: [n.op_type for n in a.g.node] for a in node.attribute}
@@ -183,10 +174,9 @@ def test_a_node_that_onnxruntime_refuses_stops_only_what_reads_it(
         return run(model, feeds, **options)
 
     monkeypatch.setattr(ort, "run", refusing)
-    model = load(
+    model = load_body(
         tmp_path,
-        header(
-            """
+        """
             one = Constant <value = float[1] {1}> ()
             a = Add (one, one)
             d = Mul (one, one)
@@ -198,8 +188,7 @@ def test_a_node_that_onnxruntime_refuses_stops_only_what_reads_it(
             k = ReduceMax <keepdims = 0> (s)
             y = Mul (x, k)
             """,
-            outputs="float[N, 4, 6] y",
-        ),
+        outputs="float[N, 4, 6] y",
     )
     folded = fold_constants(model)
     assert ops(folded) == ["Constant", "Mul", "Neg", "Mul", "Sum", "ReduceMax", "Mul"]
@@ -211,7 +200,7 @@ def test_a_node_that_onnxruntime_refuses_stops_only_what_reads_it(
 
 
 def test_part_of_a_dynamic_shape_is_folded(tmp_path: Path) -> None:
-    model = load(tmp_path, header("s = Shape <start = 1, end = 3> (x)\ny = Expand (x, s)"))
+    model = load_body(tmp_path, "s = Shape <start = 1, end = 3> (x)\ny = Expand (x, s)")
     folded = fold_constants(model)
     assert ops(folded) == ["Expand"] and folded.proto.graph.initializer[0].dims == [2]
 
@@ -222,7 +211,7 @@ def test_groups_of_nodes_read_what_those_before_them_gave(
 ) -> None:
     monkeypatch.setattr(fold, "_GROUP", group)
     sums = "\n".join(f"v{i} = Add (v{i - 1}, v{max(i - 2, 0)})" for i in range(1, 8))
-    model = load(tmp_path, header(f"v0 = Constant <value = int64[1] {{3}}> ()\n{sums}\ny = Expand (x, v7)"))
+    model = load_body(tmp_path, f"v0 = Constant <value = int64[1] {{3}}> ()\n{sums}\ny = Expand (x, v7)")
     folded = fold_constants(model)
     assert ops(folded) == ["Expand"]
     (value,) = (t for t in folded.proto.graph.initializer if t.name == "v7")

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.converter.model.builders import rich_model
-from tests.converter.models import convolution, inverse, load, relu, save, value
+from tests.converter.models import convolution, inverse, relu, save, value
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.check import iter_graphs
 from trtsmith.converter.model.errors import ConversionError
@@ -27,15 +27,11 @@ from trtsmith.converter.rewrite.rewrite import expand, onnxruntime_runs, referen
 
 @pytest.mark.parametrize("kind", ["relu", "rich", "unnamed"])
 def test_a_model_that_needs_nothing_comes_out_node_for_node(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    if kind == "relu":
-        relu(path)
-    elif kind == "rich":
-        onnx.save(rich_model(), path)
-    else:
-        nodes = [oh.make_node("Relu", ["x"], ["a"]), oh.make_node("Relu", ["a"], ["y"], name="")]
-        save(path, nodes, [value("x", ("n", None))], [value("y", None)])
-    model = load_model(path)
+    unnamed = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 17]> g (float[n, ?] x) => (float[n, ?] y) { a = Relu (x)  y = Relu (a) }'
+    )
+    relu_file = relu(tmp_path / "r.onnx")
+    model = loaded({"relu": onnx.load(relu_file), "rich": rich_model(), "unnamed": unnamed}[kind], tmp_path)
     before = model.proto.SerializeToString()
     result = rewrite(model)
     assert (result.rewrites, result.declined) == ((), ())
@@ -107,16 +103,10 @@ def test_reference_keeps_what_onnxruntime_has(tmp_path: Path) -> None:
 
 
 def test_reference_keeps_functions_of_the_model(tmp_path: Path) -> None:
-    body = oh.make_function(
-        "mmcv",
-        "MMCVDeformConv2d",
-        ["a"],
-        ["b"],
-        [oh.make_node("Neg", ["a"], ["b"])],
-        [oh.make_opsetid("", 17)],
-    )
-    node = oh.make_node("MMCVDeformConv2d", ["x"], ["y"], domain="mmcv")
-    model = load(tmp_path / "m.onnx", [node], [value("x", (2,))], [value("y", (2,))], functions=[body])
+    text = """<ir_version: 9, opset_import: ["" : 17, "mmcv" : 1]>
+    g (float[2] x) => (float[2] y) { y = mmcv.MMCVDeformConv2d (x) }
+    <domain: "mmcv", opset_import: ["" : 17]> MMCVDeformConv2d (a) => (b) { b = Neg (a) }"""
+    model = loaded(text, tmp_path)
     assert reference(model) is model
 
 
@@ -131,8 +121,7 @@ FUNCTIONS = """<ir_version: 9, opset_import: ["" : 20, "mine" : 1]> g (float[3, 
 
 
 def test_functions_are_inlined_where_tensorrt_does_not_take_their_nodes(tmp_path: Path) -> None:
-    onnx.save(onnx.parser.parse_model(FUNCTIONS), tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = loaded(FUNCTIONS, tmp_path)
     result = rewrite(model)
     left = [node.op_type for node in result.model.proto.graph.node if node.domain == "mine"]
     assert left == ["native", "twice"] and plan(result).convertible
@@ -148,46 +137,32 @@ def test_a_function_is_inlined_if_a_rule_takes_one_of_its_nodes(tmp_path: Path) 
         { a = mine.normal (x, w)  z = mine.mean (a, w) }
         <domain: "mine", opset_import: ["" : 20]> normal (p, w) => (q) { q = LayerNormalization (p, w) }
         <domain: "mine", opset_import: ["" : 20]> mean (p, w) => (r) { q, m = LayerNormalization (p, w)  r = Add (q, m) }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = loaded(text, tmp_path)
     result = rewrite(model)
     assert [r.op_type for r in result.rewrites] == ["LayerNormalization"] and plan(result).convertible
     x, w = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32), np.ones(4, np.float32)
     feeds = {"x": x, "w": w}
     np.testing.assert_allclose(run(result.model, feeds)["z"], run(model, feeds)["z"], rtol=1e-5)
-    onnx.save(
-        onnx.parser.parse_model(text.replace("z = mine.mean (a, w)", "z = Neg (a)")), tmp_path / "n.onnx"
-    )
-    untouched = rewrite(load_model(tmp_path / "n.onnx"))
+    untouched = rewrite(loaded(text.replace("z = mine.mean (a, w)", "z = Neg (a)"), tmp_path))
     assert untouched.found() == 0
     assert [node.op_type for node in untouched.model.proto.graph.node] == ["normal", "Neg"]
 
 
 def test_old_opsets_are_not_expanded(tmp_path: Path) -> None:
-    node = oh.make_node("InverseTRT", ["x"], ["y"], name="i")
-    model = load(tmp_path / "m.onnx", [node], [value("x", (2, 2))], [value("y", (2, 2))], opset=9)
+    text = (
+        '<ir_version: 9, opset_import: ["" : 9]> g (float[2, 2] x) => (float[2, 2] y) { y = InverseTRT (x) }'
+    )
+    model = loaded(text, tmp_path)
     with pytest.raises(ConversionError, match="opset 9 is older than"):
         expand(rewrite(model).model)
 
 
 def test_unnamed_and_equally_named_nodes(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("Inverse", ["x"], ["a"], name=name, domain="com.microsoft")
-        if op == "Inverse"
-        else oh.make_node(op, ["x"], ["a"], name=name)
-        for op, name in (
-            ("Relu", "same"),
-            ("Inverse", "same"),
-            ("Inverse", ""),
-            ("Inverse", "same"),
-            ("Inverse", ""),
-        )
-    ]
-    for index, node in enumerate(nodes):
-        node.input[0] = f"v{index}"
-        node.output[0] = f"v{index + 1}"
-    model = load(tmp_path / "m.onnx", nodes, [value("v0", (2, 2))], [value("v5", (2, 2))])
-    result = rewrite(model)
+    text = """<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[2, 2] a) => (float[2, 2] f) {
+        [same] b = Relu (a)  [same] c = com.microsoft.Inverse (b)  d = com.microsoft.Inverse (c)
+        [same] e = com.microsoft.Inverse (d)  f = com.microsoft.Inverse (e)
+    }"""
+    result = rewrite(loaded(text, tmp_path))
     assert [r.node for r in result.rewrites] == ["same_1", "Inverse_2", "same_2", "Inverse_4"]
     names = [n.name for n in result.model.proto.graph.node]
     assert len(set(names)) == 5 and names[0] == "same"
@@ -195,13 +170,12 @@ def test_unnamed_and_equally_named_nodes(tmp_path: Path) -> None:
 
 
 def test_a_refused_node_has_one_problem_whatever_its_name(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("MMCVDeformConv2d", ["x"], [f"y{i}"], name=name, domain="mmcv")
-        for i, name in enumerate(("", "", "same", "same"))
-    ]
-    nodes.append(oh.make_node("Foo", ["x"], ["z"], name="same", domain="bar"))
-    outputs = [value(f"y{i}", None) for i in range(4)] + [value("z", None)]
-    result = rewrite(load(tmp_path / "m.onnx", nodes, [value("x", (1, 1, 4, 4))], outputs))
+    text = """<ir_version: 9, opset_import: ["" : 17, "mmcv" : 1, "bar" : 1]>
+    g (float[1, 1, 4, 4] x) => (float[] a, float[] b, float[] c, float[] d, float[] z) {
+        a = mmcv.MMCVDeformConv2d (x)  b = mmcv.MMCVDeformConv2d (x)
+        [same] c = mmcv.MMCVDeformConv2d (x)  [same] d = mmcv.MMCVDeformConv2d (x)  [same] z = bar.Foo (x)
+    }"""
+    result = rewrite(loaded(text, tmp_path))
     planned = plan(result)
     assert [p.what for p in planned.problems] == [
         *["input 'offset' (number 1) is not connected"] * 4, "no importer for operator bar::Foo",
@@ -243,24 +217,16 @@ def test_time_is_linear_in_the_number_of_nodes(kind: str, tmp_path: Path) -> Non
     assert seconds_of(kind, 10_000, tmp_path) < 24 * seconds_of(kind, 1_250, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("elem", "engine"),
-    [
-        (TensorProto.FLOAT16, TensorProto.FLOAT16),
-        (TensorProto.DOUBLE, TensorProto.FLOAT),
-        (TensorProto.BFLOAT16, TensorProto.BFLOAT16),
-    ],
-)
-def test_types(elem: int, engine: int, tmp_path: Path) -> None:
-    node = oh.make_node("Inverse", ["x"], ["y"], name="i", domain="com.microsoft")
-    model = load(
-        tmp_path / "m.onnx", [node], [value("x", ("n", 3, 3), elem)], [value("y", ("n", 3, 3), elem)]
-    )
+@pytest.mark.parametrize(("dtype", "engine"), [("float16", 10), ("double", 1), ("bfloat16", 16)])
+def test_types(dtype: str, engine: int, tmp_path: Path) -> None:
+    text = f"""<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>
+    g ({dtype}[n, 3, 3] x) => ({dtype}[n, 3, 3] y) {{ y = com.microsoft.Inverse (x) }}"""
+    model = loaded(text, tmp_path)
     rewritten = rewrite(model)
     result = rewritten.model.proto
     assert "Cast" not in [n.op_type for n in result.graph.node]
     assert (result.graph.output[0].name, result.graph.output[0].type.tensor_type.elem_type) == ("y", engine)
-    assert [io.name for io in rewritten.io_types] == ([] if engine == elem else ["x", "y"])
+    assert [io.name for io in rewritten.io_types] == (["x", "y"] if dtype == "double" else [])
     assert result.graph.output[0].type.tensor_type.shape.dim[0].dim_param == "n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.model.check import iter_tensors
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import INLINE_LIMIT
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.tensors import is_external
@@ -61,55 +60,32 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return found
 
 
-def layers(kind: str) -> Iterator[tuple[list[onnx.NodeProto], list[onnx.TensorProto]]]:
-    """One after the other: nodes from x0 to x1, x1 to x2, ... and their weights."""
+LAYERS = 12
+LINES = {
+    "dynamic": """[quantize{i}] q{i}, s{i}, z{i} = DynamicQuantizeLinear (x{i})
+        [product{i}] m{i} = MatMulInteger (q{i}, w{i}, z{i}, zero)
+        [cast{i}] f{i} = Cast <to = 1> (m{i})  [scale{i}] x{next} = Mul (f{i}, s{i})""",
+    "operators": """[quantize{i}] q{i} = QuantizeLinear (x{i}, scale, zero)
+        [product{i}] m{i} = QLinearMatMul (q{i}, scale, zero, w{i}, scale, zero, scale, zero)
+        [back{i}] x{next} = DequantizeLinear (m{i}, scale, zero)""",
+    # of a type that TensorRT lacks, and an operator that is made of others
+    "doubles": "[product{i}] m{i} = MatMul (x{i}, w{i})  [act{i}] x{next} = HardSwish (m{i})",
+}
+
+
+def network(kind: str, opset: int) -> onnx.ModelProto:
+    lines = "\n".join(LINES[kind].format(i=i, next=i + 1) for i in range(LAYERS))
+    value = f"{'double' if kind == 'doubles' else 'float'}[N, {SIDE}]"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({value} x0) => ({value} x{LAYERS}) {{ {lines} }}'
+    )
     rng = np.random.default_rng(0)
-    node = helper.make_node
-    for i in range(12):
-        x, y, w = f"x{i}", f"x{i + 1}", f"w{i}"
-        weight = numpy_helper.from_array(rng.integers(0, 255, (SIDE, SIDE), np.uint8), w)
-        if kind == "dynamic":
-            yield (
-                [
-                    node("DynamicQuantizeLinear", [x], [f"q{i}", f"s{i}", f"z{i}"], f"quantize{i}"),
-                    node("MatMulInteger", [f"q{i}", w, f"z{i}", "zero"], [f"m{i}"], f"product{i}"),
-                    node("Cast", [f"m{i}"], [f"f{i}"], f"cast{i}", to=TensorProto.FLOAT),
-                    node("Mul", [f"f{i}", f"s{i}"], [y], f"scale{i}"),
-                ],
-                [weight],
-            )
-        elif kind == "operators":
-            products = [f"q{i}", "scale", "zero", w, "scale", "zero", "scale", "zero"]
-            yield (
-                [
-                    node("QuantizeLinear", [x, "scale", "zero"], [f"q{i}"], f"quantize{i}"),
-                    node("QLinearMatMul", products, [f"m{i}"], f"product{i}"),
-                    node("DequantizeLinear", [f"m{i}", "scale", "zero"], [y], f"back{i}"),
-                ],
-                [weight],
-            )
-        else:  # of a type that TensorRT lacks, and an operator that is made of others
-            double = numpy_helper.from_array(rng.standard_normal((SIDE, SIDE)), w)
-            yield (
-                [
-                    node("MatMul", [x, w], [f"m{i}"], f"product{i}"),
-                    node("HardSwish" if kind == "doubles" else "Relu", [f"m{i}"], [y], f"act{i}"),
-                ],
-                [double],
-            )
-
-
-def written(folder: Path, kind: str, opset: int) -> Path:
-    made = list(layers(kind))
-    weights = [tensor for _, tensors in made for tensor in tensors]
-    weights.append(numpy_helper.from_array(np.array(128, np.uint8), "zero"))
-    weights.append(numpy_helper.from_array(np.array(0.02, np.float32), "scale"))
-    elem = TensorProto.DOUBLE if kind.startswith("doubles") else TensorProto.FLOAT
-    ends = [helper.make_tensor_value_info(f"x{i}", elem, ["N", SIDE]) for i in (0, len(made))]
-    graph = helper.make_graph([n for nodes, _ in made for n in nodes], "layers", ends[:1], ends[1:], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    onnx.save(model, folder / "layers.onnx")
-    return folder / "layers.onnx"
+    tensors = {"zero": np.array(128, np.uint8), "scale": np.array(0.02, np.float32)}
+    for i in range(LAYERS):
+        whole = rng.integers(0, 255, (SIDE, SIDE), np.uint8)
+        tensors[f"w{i}"] = rng.standard_normal((SIDE, SIDE)) if kind == "doubles" else whole
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in tensors.items())
+    return model
 
 
 @pytest.mark.parametrize(
@@ -120,7 +96,7 @@ def written(folder: Path, kind: str, opset: int) -> Path:
 def test_one_whole_inference_and_no_weights_in_protos(
     tmp_path: Path, counted: Counted, kind: str, opset: int, flavour: str
 ) -> None:
-    model = load_model(written(tmp_path, kind, opset))
+    model = loaded(network(kind, opset), tmp_path)
     result = rewrite(model, Target(flavour))
     assert result.rewrites  # or there would be nothing to count
     assert plan(result).convertible
@@ -133,4 +109,4 @@ def test_one_whole_inference_and_no_weights_in_protos(
     assert run(result.model, feeds)
     assert counted.weights == []  # onnxruntime reads them where they are mapped, too
     made = sum(result.model.array(tensor).nbytes for tensor, _ in iter_tensors(result.model.proto))
-    assert made >= 12 * 4 * SIDE * SIDE  # the new weights are there, in files
+    assert made >= LAYERS * 4 * SIDE * SIDE  # the new weights are there, in files

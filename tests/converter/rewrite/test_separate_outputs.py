@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.convert.plan import Route, plan
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
@@ -30,8 +30,7 @@ def model_of(signature: str, body: str, folder: Path) -> Model:
         onnx.numpy_helper.from_array(array, name) for name, array in CONSTANTS.items() if name in read
     )
     onnx.checker.check_model(model, full_check=True)
-    onnx.save(model, folder / "m.onnx")
-    return load_model(folder / "m.onnx")
+    return loaded(model, folder)
 
 
 def separated(result: Rewritten) -> set[str]:

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import onnx
 import pytest
 
-from trtsmith.converter.model.load import load_model
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.rewrite.phases import known_faults
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules import RULES
@@ -55,8 +54,7 @@ g (float[5, 1, 3] x) => (float[5, 1, 1, 4] y) <float[1, 16, 3] w = {WEIGHTS}, fl
 
 def test_a_part_of_a_rule_is_for_the_target_whose_fault_it_is(tmp_path: Path) -> None:
     text = LSTM.replace("WEIGHTS", ", ".join(["0.1"] * 48)).replace("MORE", ", ".join(["0.2"] * 64))
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = loaded(text, tmp_path)
     (record,) = rewrite(model, RTX).rewrites
     assert record.notes == (
         "TensorRT-RTX 1.6.1 never ends with one sequence and hidden_size 2 to 6: a copy of it goes along",

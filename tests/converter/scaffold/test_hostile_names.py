@@ -32,7 +32,7 @@ from trtsmith.importers.function_bodies import filled, run_body
 from trtsmith.importers.opdef import Attr, Field, Kind
 
 SEED = 3
-COUNT = 500
+COUNT = 250
 CODE = '__import__("pathlib").Path("pwned").touch()'
 PARTS = (
     *('"', "'", '"""', "'''", "\\", "\\\\", "\n", "\r", "\t", "\0", "\x1b[2J", "\x7f", "\u2028", "\u202e", "é", "名"),

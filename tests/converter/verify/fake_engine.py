@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
@@ -17,12 +19,26 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.types import to_engine, to_model
+from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.verdict import Verdict
 
 Arrays = dict[str, np.ndarray]
 
 
 def same(outputs: Arrays) -> Arrays:
     return outputs
+
+
+def at(place: Any, change: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """A copy of an array with something else in a place."""
+
+    def changed(array: np.ndarray) -> np.ndarray:
+        array = array.copy()
+        array[place] = change(array[place])
+        return array
+
+    return changed
 
 
 @dataclass
@@ -75,3 +91,13 @@ class FakeEngine:
 def _outputs_as_inputs(proto: onnx.ModelProto) -> onnx.ModelProto:
     graph = onnx.GraphProto(input=proto.graph.output)
     return onnx.ModelProto(graph=graph)
+
+
+def judged_engine(
+    monkeypatch: pytest.MonkeyPatch, path: Path, sets: tuple[InputSet, ...], planted: Callable[[Arrays], Arrays] = same,
+    **options: Any,
+) -> Verdict:  # fmt: skip
+    """The verdict on an engine of the model with these planted errors."""
+    monkeypatch.setattr(stage, "run_engine", FakeEngine(path, planted=planted).run)
+    request, names = RunRequest(Path("e.plan")), {*sets[0].feeds}
+    return stage.verify_engine(load_model(path), request, sets, "mine", engine_inputs=names, **options)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
-from tests.converter.models import attention, inverse
-from tests.converter.verify.fake_engine import FakeEngine
+from tests.converter.cli.commands.running import Ran, refused, trtsmith
+from tests.converter.models import attention, inverse, parsed, written
+from tests.converter.verify.fake_engine import Arrays, FakeEngine
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
@@ -29,44 +28,58 @@ from trtsmith.importers.problem import Problem
 AMPERE, HOPPER = Gpu("NVIDIA A10", (8, 6)), Gpu("NVIDIA H200", (9, 0))
 
 
+class Place:
+    """A working folder with m.onnx, a GPU of the test's choice, and an engine of the model that onnxruntime runs."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        patch.chdir(folder)
+        self.patch, self.capsys, self.fake = patch, capsys, FakeEngine(inverse(folder / "m.onnx"))
+        patch.setattr(engine, "run_engine", self.fake.run)
+
+    def has(self, gpu: Gpu | None) -> None:
+        self.patch.setattr(conversion_check, "find_gpu", lambda: gpu)
+
+    def run(self, *flags: str) -> Ran:
+        return trtsmith(self.capsys, "convert", "m.onnx", "-o", "e.plan", "-q", *flags)
+
+    def convert(self, *flags: str) -> tuple[int, str, dict[str, Any]]:
+        ran = self.run("--target", "sm86", *flags)
+        return ran.code, ran.out, json.loads(Path("e.manifest.json").read_text())["verdict"]
+
+    def profiled(self, body: str, **tensors: Any) -> None:
+        """m.onnx, whose y runs at some sizes only, or is what it is for all inputs."""
+        written(self.fake.model, f"(float[N] x) => (float[M] y, float[N] z) {{ {body} }}", tensors)
+
+
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    monkeypatch.chdir(tmp_path)
-    made = FakeEngine(inverse(tmp_path / "m.onnx"))
-    monkeypatch.setattr(engine, "run_engine", made.run)
-    return made
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
+    return Place(tmp_path, monkeypatch, capsys)
 
 
-def convert(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str, dict[str, Any]]:
-    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--target", "sm86", *flags)
-    return ran.code, ran.out, json.loads(Path("e.manifest.json").read_text())["verdict"]
+def verdict_line(out: str) -> str:
+    return next(line for line in out.splitlines() if line.startswith("verdict:"))
 
 
-def test_the_engine_is_run_where_its_gpu_is(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
-    code, out, verdict = convert(capsys)
-    assert code == 0 and verdict["engine_run"] is True and len(fake.asked) == 1
+def test_the_engine_is_run_where_its_gpu_is(place: Place) -> None:
+    place.has(AMPERE)
+    code, out, verdict = place.convert()
+    assert code == 0 and verdict["engine_run"] is True and len(place.fake.asked) == 1
     assert "; the graphs agree: largest relative error" in out and "compute in TF32" in out
-    (request,) = fake.requests
-    assert [p.name for p in request.plugin_libraries] == ["libtrtsmith_plugins.so"] and request.targets == (
-        "sm86",
-    )
-    fake.planted = lambda outputs: {"y": outputs["y"] * 1.05}
-    code, out, verdict = convert(capsys)
+    (request,) = place.fake.requests
+    assert [p.name for p in request.plugin_libraries] == ["libtrtsmith_plugins.so"]
+    assert request.targets == ("sm86",)
+    place.fake.planted = lambda outputs: {"y": outputs["y"] * 1.05}
+    code, out, verdict = place.convert()
     assert code == 3 and verdict["status"] == "disagree" and "; the graphs agree" in out
-    assert convert(capsys, "--verify", "graph")[0] == 0
+    assert place.convert("--verify", "graph")[0] == 0
 
 
-def test_graphs_that_disagree_are_the_verdict(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
+def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
+    place.has(AMPERE)
     np.savez("x.npz", x=np.eye(4, dtype=np.float32) + np.ones((2, 4, 4), np.float32) / 9)
     np.savez("y.npz", y=np.ones((2, 4, 4), np.float32))
-    code, _, verdict = convert(capsys, "--inputs", "x.npz", "--expected", "y.npz")
-    assert code == 3 and verdict["engine_run"] is False and not fake.asked
+    code, _, verdict = place.convert("--inputs", "x.npz", "--expected", "y.npz")
+    assert code == 3 and verdict["engine_run"] is False and not place.fake.asked
 
 
 @pytest.mark.parametrize(
@@ -75,96 +88,64 @@ def test_graphs_that_disagree_are_the_verdict(
         (None, (), "not run: there is no NVIDIA GPU here"),
         (HOPPER, (), "not run: it is for sm86, and the GPU here is NVIDIA H200, sm90"),
         (AMPERE, ("--verify", "graph"), "not run: --verify graph"),
+        (HOPPER, ("--verify", "engine"), ""),
     ],
 )
-def test_the_engine_is_not_run(
-    gpu: Gpu | None,
-    flags: tuple[str, ...],
-    words: str,
-    fake: FakeEngine,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_engine_is_run_elsewhere_only_if_asked_for(
+    gpu: Gpu | None, flags: tuple[str, ...], words: str, place: Place
 ) -> None:
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: gpu)
-    code, out, verdict = convert(capsys, *flags)
-    assert code == 0 and words in out and verdict["engine_run"] is False and not fake.asked
+    place.has(gpu)
+    code, out, verdict = place.convert(*flags)
+    assert code == 0 and words in out and verdict["engine_run"] is bool(place.fake.asked) is not bool(words)
 
 
-def test_it_is_run_on_another_gpu_if_asked_for(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: HOPPER)
-    assert convert(capsys, "--verify", "engine")[2]["engine_run"] is True
-
-
-def test_asked_for_without_a_gpu(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: None)
-    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--verify", "engine")
-    refused(ran, 2, "there is no NVIDIA GPU here", "--verify graph")
+def test_asked_for_without_a_gpu(place: Place) -> None:
+    place.has(None)
+    refused(place.run("--verify", "engine"), 2, "there is no NVIDIA GPU here", "--verify graph")
     assert not Path("e.plan").exists()
-    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--verify", "engine", "--no-verify")
-    refused(ran, 2, "not allowed with argument")
+    refused(place.run("--verify", "engine", "--no-verify"), 2, "not allowed with argument")
 
 
-def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> None:
     def broken(*arguments: object) -> None:
         raise UsageError(Problem("the GPU is out of memory", "e.plan", "20 GB", "close other programs"))
 
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
-    monkeypatch.setattr(engine, "run_engine", broken)
-    code, out, verdict = convert(capsys)
+    place.has(AMPERE)
+    place.patch.setattr(engine, "run_engine", broken)
+    code, out, verdict = place.convert()
     assert code == 3 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
     assert "the engine could not be run: the GPU is out of memory" in out and "close other programs" in out
 
 
+@pytest.mark.parametrize(
+    ("outputs", "status", "accepted"),
+    [
+        ("float[3] y, float[3] z", "agrees in part", (0, "agree")),
+        ("float[3] y", "not comparable", (3, "not comparable")),
+    ],
+)
 def test_an_output_that_is_nan_everywhere_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    outputs: str, status: str, accepted: tuple[int, str], place: Place
 ) -> None:
     """Of two outputs the other one passes, and the verdict says that it is one of two; alone it is no pass."""
-    pytest.importorskip("tensorrt_rtx")
-    monkeypatch.chdir(tmp_path)
-    head = '<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) =>'
-    nan = "one = Constant <value = float {1.0}> ()  a = Abs (x)  b = Add (a, one)  c = Neg (b)  y = Log (c)"
-    for outputs, code, status in (
-        ("float[3] y, float[3] z", 3, "agrees in part"),
-        ("float[3] y", 3, "not comparable"),
-    ):
-        onnx.save(onnx.parser.parse_model(f"{head} ({outputs}) {{ {nan}  z = Neg (x) }}"), "m.onnx")
-        found, out, verdict = convert(capsys)
-        assert (found, verdict["status"]) == (code, status)
-        assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
-        assert "--inputs FILE.npz" in out and verdict["left_out"][0]["output"] == "y"
-        assert verdict["outputs"] == {"y": "not comparable", "z": "agree"} or "z" not in outputs
-        found, out, verdict = convert(capsys, "--not-compared", "y")
-        assert (found, verdict["status"]) == ((0, "agree") if "z" in outputs else (3, "not comparable"))
-        assert verdict["outputs"]["y"] == "not compared" and "; accepted" in out
-    unknown = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--not-compared", "w")
-    refused(unknown, 2, "the model has no output 'w'", "--not-compared w")
+    body = "a = Abs (x) b = Add (a, one) c = Neg (b) y = Log (c) z = Neg (x)"
+    written(place.fake.model, f"(float[3] x) => ({outputs}) <float one = {{1}}> {{ {body} }}")
+    code, out, verdict = place.convert()
+    assert (code, verdict["status"]) == (3, status)
+    assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
+    assert "--inputs FILE.npz" in out and verdict["left_out"][0]["output"] == "y"
+    assert verdict["outputs"] == {"y": "not comparable", "z": "agree"} or "z" not in outputs
+    code, out, verdict = place.convert("--not-compared", "y")
+    assert (code, verdict["status"]) == accepted
+    assert verdict["outputs"]["y"] == "not compared" and "; accepted" in out
+    refused(place.run("--not-compared", "w"), 2, "the model has no output 'w'", "--not-compared w")
 
 
-def test_steps_do_not_repeat_the_name_of_their_stage(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_do_not_repeat_the_name_of_their_stage(place: Place) -> None:
     steps: list[str] = []
-    monkeypatch.setattr(conversion_check, "steps_of", lambda progress: steps.append)
-    convert(capsys)
+    place.patch.setattr(conversion_check, "steps_of", lambda progress: steps.append)
+    place.convert()
     assert "running the rewritten graph in onnxruntime" in steps
-
-
-PROFILED = '<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[M] y, float[N] z) { %s }'
-"""y runs at some sizes only, or is what it is for all inputs."""
-
-
-def profiled(body: str, **tensors: np.ndarray) -> None:
-    model = onnx.parser.parse_model(PROFILED % body)
-    model.graph.initializer.extend(
-        onnx.numpy_helper.from_array(array, name) for name, array in tensors.items()
-    )
-    onnx.save(model, "m.onnx")
 
 
 @pytest.mark.parametrize(
@@ -175,23 +156,13 @@ def profiled(body: str, **tensors: np.ndarray) -> None:
     ],
 )
 def test_a_size_at_which_the_original_fails_is_named(
-    body: str,
-    shapes: str,
-    size: str,
-    works: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    body: str, shapes: str, size: str, works: str, place: Place
 ) -> None:
     """A selection of more elements than there are, and a table of one size: TensorRT builds an engine all the same."""
-    pytest.importorskip("tensorrt_rtx")
-    monkeypatch.chdir(tmp_path)
-    row = np.arange(5, dtype=np.float32)
-    profiled(body, k=np.array([5]), start=np.array([0]), row=row)
-    code, out, verdict = convert(capsys, "--shapes", shapes)
+    place.profiled(body, k=np.array([5]), start=np.array([0]), row=np.arange(5, dtype=np.float32))
+    code, out, verdict = place.convert("--shapes", shapes)
     assert (code, verdict["status"]) == (3, "agrees in part") and verdict["outputs"]["y"] == "agree"
-    line = next(line for line in out.splitlines() if line.startswith("verdict:"))
-    compared = 2 if "8" in works else 1
+    line, compared = verdict_line(out), 2 if "8" in works else 1
     assert (
         f"{compared} of {compared + 1} sizes compared" in line
         and f"at the {size}, the original fails" in line
@@ -200,97 +171,81 @@ def test_a_size_at_which_the_original_fails_is_named(
     assert "onnxruntime_src" not in line and {c["at"] for c in verdict["comparisons"]} >= {"opt"}
 
 
-def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("tensorrt_rtx")
-    monkeypatch.chdir(tmp_path)
-    profiled("y = Exp (x)  z = Neg (x)")
-    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
+ENDS = ["opt", "opt", "min", "min", "max", "max"]
+
+
+def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(place: Place) -> None:
+    place.profiled("y = Exp (x)  z = Neg (x)")
+    code, out, verdict = place.convert("--shapes", "x=2:8:64")
     assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
-    assert [c["at"] for c in verdict["comparisons"]] == ["opt", "opt", "min", "min", "max", "max"]
-    monkeypatch.setattr(graphs, "MOST_BYTES", 512)
-    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
-    assert (
-        code == 0
-        and "; at the smallest sizes 0.0e+00; the largest size, x=64, was not compared: its values take"
-        in out
-    )
-    code, out, verdict = convert(capsys, "--shapes", "x=8")
+    assert [c["at"] for c in verdict["comparisons"]] == ENDS
+    place.patch.setattr(graphs, "MOST_BYTES", 512)
+    code, out, _ = place.convert("--shapes", "x=2:8:64")
+    said = "; at the smallest sizes 0.0e+00; the largest size, x=64, was not compared: its values take"
+    assert code == 0 and said in out
+    code, out, verdict = place.convert("--shapes", "x=8")
     assert code == 0 and "sizes" not in out and [c["at"] for c in verdict["comparisons"]] == ["", ""]
 
 
-def test_the_engine_is_run_at_the_ends_too(
-    fake: FakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_engine_is_run_at_the_ends_too(place: Place) -> None:
     """An engine that is wrong, or fails, at one end only: TensorRT takes other kernels there."""
-    pytest.importorskip("tensorrt_rtx")
-    monkeypatch.setattr(conversion_check, "find_gpu", lambda: AMPERE)
-    profiled("y = Exp (x)  z = Neg (x)")
-    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
-    assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
-    assert [len(feeds["x"]) for feeds in fake.asked] == [8, 2, 64]
-    assert [c["at"] for c in verdict["comparisons"]] == ["opt", "opt", "min", "min", "max", "max"]
 
-    fake.planted = lambda outputs: {**outputs, "y": outputs["y"] * (1.5 if outputs["y"].size == 64 else 1)}
-    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
-    assert (code, verdict["status"]) == (3, "disagree") and "y at max: " in out
-
-    def fails(outputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def fails(outputs: Arrays) -> Arrays:
         if outputs["y"].size == 2:
             raise UsageError(Problem("no kernel runs", "e.plan", "an engine that runs", "build it again"))
         return outputs
 
-    fake.planted = fails
-    code, out, verdict = convert(capsys, "--shapes", "x=2:8:64")
-    assert (code, verdict["status"]) == (3, "agrees in part")
-    assert (
-        "2 of 3 sizes compared" in out
-        and "at the smallest size, x=2, the engine fails: no kernel runs" in out
-    )
+    place.has(AMPERE)
+    place.profiled("y = Exp (x)  z = Neg (x)")
+    code, out, verdict = place.convert("--shapes", "x=2:8:64")
+    assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
+    assert [len(feeds["x"]) for feeds in place.fake.asked] == [8, 2, 64]
+    assert [c["at"] for c in verdict["comparisons"]] == ENDS
+    place.fake.planted = lambda outputs: {
+        **outputs,
+        "y": outputs["y"] * (1.5 if outputs["y"].size == 64 else 1),
+    }
+    code, out, verdict = place.convert("--shapes", "x=2:8:64")
+    assert (code, verdict["status"]) == (3, "disagree") and "y at max: " in out
+    place.fake.planted = fails
+    code, out, verdict = place.convert("--shapes", "x=2:8:64")
+    assert (code, verdict["status"]) == (3, "agrees in part") and "2 of 3 sizes compared" in out
+    assert "at the smallest size, x=2, the engine fails: no kernel runs" in out
     assert "(--shapes x=8:8:64)" in out
 
 
 def test_a_fault_at_another_size_is_found() -> None:
-    usual = judge(
-        compare({"y": np.ones((2, 3)) + np.eye(2, 3)}, {"y": np.ones((2, 3)) + np.eye(2, 3)}),
-        "i",
-        engine_run=False,
+    near, big, nowhere = (
+        {"y": np.ones((2, 3)) + np.eye(2, 3)},
+        {"y": np.arange(8.0)},
+        {"y": np.full(8, np.nan)},
     )
-    big = {"y": np.arange(8.0)}
+    usual = judge(compare(near, near), "i", engine_run=False)
     for actual, status in ((big["y"], "agree"), (-big["y"], "disagree"), (big["y"] * np.nan, "disagree")):
-        sizes = OtherSizes(comparisons=compare(big, {"y": actual}, at="max"))
-        found = with_other_sizes(usual, sizes)
+        found = with_other_sizes(usual, OtherSizes(comparisons=compare(big, {"y": actual}, at="max")))
         assert found.status == status and found.passed == (status == "agree")
         assert "at the largest sizes" in found.reason or "y at max: " in found.reason
-    nowhere = {"y": np.full(8, np.nan)}
-    found = with_other_sizes(usual, OtherSizes(comparisons=compare(nowhere, nowhere, at="max")))
+    sizes = OtherSizes(comparisons=compare(nowhere, nowhere, at="max"))
+    found = with_other_sizes(usual, sizes)
     assert found.status == "agrees in part" and "NaN or infinite everywhere" in found.reason
-    assert with_other_sizes(usual, OtherSizes(comparisons=compare(nowhere, nowhere, at="max")), {"y"}).passed
+    assert with_other_sizes(usual, sizes, {"y"}).passed
 
 
-def test_an_output_that_generated_inputs_do_not_change_proves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_that_generated_inputs_do_not_change_proves_nothing(place: Place) -> None:
     """y depends on x for the graph, and is the same for all generated inputs; w depends on its size alone."""
-    pytest.importorskip("tensorrt_rtx")
-    monkeypatch.chdir(tmp_path)
-    profiled(
-        "n = Mul (x, zero)  y = Add (n, row)  z = Neg (x)",
-        zero=np.float32(0),
-        row=np.arange(5, dtype=np.float32),
-    )
-    code, out, verdict = convert(capsys, "--shapes", "x=5")
+    row = np.arange(5, dtype=np.float32)
+    place.profiled("n = Mul (x, zero)  y = Add (n, row)  z = Neg (x)", zero=np.float32(0), row=row)
+    code, out, verdict = place.convert("--shapes", "x=5")
     assert (code, verdict["status"]) == (3, "agrees in part") and "1 of 2 outputs compared" in out
     assert "output 'y' is not comparable: it is the same for 4 generated inputs" in out
-    assert convert(capsys, "--shapes", "x=5", "--not-compared", "y")[0] == 0
-    np.savez("x.npz", x=np.ones(5, np.float32) / np.arange(1, 6, dtype=np.float32))
+    assert place.convert("--shapes", "x=5", "--not-compared", "y")[0] == 0
+    np.savez("x.npz", x=1 / (row + 1))
     ran: list[object] = []
-    monkeypatch.setattr(conversion_check, "unchanging_outputs", lambda *told: ran.append(told))
-    assert convert(capsys, "--shapes", "x=5", "--inputs", "x.npz")[0] == 0 and not ran
+    place.patch.setattr(conversion_check, "unchanging_outputs", lambda *told: ran.append(told))
+    assert place.convert("--shapes", "x=5", "--inputs", "x.npz")[0] == 0 and not ran
 
 
-BRANCHES = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) {
+BRANCHES = """(float[3] x, bool flag) => (float[3] y, float[3] z, float[3] w) <float limit = {5}> {
     most = ReduceMax <keepdims = 0> (x)  high = Greater (most, limit)
     a = If (high) <then_branch = t () => (float[3] p) { p = Exp (x) }, else_branch = e () => (float[3] q) { q = Neg (x) }>
     w = If (flag) <then_branch = t2 () => (float[3] r) { r = Sin (x) }, else_branch = e2 () => (float[3] s) { s = Cos (x) }>
@@ -298,10 +253,7 @@ BRANCHES = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, bool flag)
 
 
 def test_outputs_behind_a_branch_that_was_not_taken(tmp_path: Path) -> None:
-    proto = onnx.parser.parse_model(BRANCHES)
-    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(5), "limit"))
-    onnx.save(proto, tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = parsed(tmp_path / "m.onnx", BRANCHES)
     low = {"x": np.zeros(3, np.float32), "flag": np.array(True)}
     high = low | {"x": np.full(3, 9, np.float32)}
     found = outputs_behind_branches(model, {"flag"}, [low])
@@ -313,16 +265,11 @@ def test_outputs_behind_a_branch_that_was_not_taken(tmp_path: Path) -> None:
     assert verdict.status == "agrees in part" and verdict.outputs["y"] == "not comparable"
 
 
-def test_the_line_says_that_both_sides_rest_on_one_definition(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_line_says_that_both_sides_rest_on_one_definition(place: Place) -> None:
     """onnxruntime has no attention of mmcv's; of outputs that the user gives, the line does not say so."""
-    pytest.importorskip("tensorrt_rtx")
-    monkeypatch.chdir(tmp_path)
-    model = load_model(attention(tmp_path / "m.onnx"))
-    _, out, verdict = convert(capsys)
-    line = next(line for line in out.splitlines() if line.startswith("verdict:"))
-    name = model.proto.graph.node[0].op_type
+    model = load_model(attention(place.fake.model))
+    _, out, verdict = place.convert()
+    line, name = verdict_line(out), model.proto.graph.node[0].op_type
     assert (
         f"::{name}: both sides rest on the same definition of it; --reference {name}=MODULE:FUNCTION" in line
     )
@@ -330,4 +277,4 @@ def test_the_line_says_that_both_sides_rest_on_one_definition(
     made = generate_inputs(model, graph_inputs(model.proto), {}).arrays
     np.savez("x.npz", **made)  # type: ignore[arg-type]
     np.savez("y.npz", **run(reference(model), made))  # type: ignore[arg-type]
-    assert "the same definition" not in convert(capsys, "--inputs", "x.npz", "--expected", "y.npz")[1]
+    assert "the same definition" not in place.convert("--inputs", "x.npz", "--expected", "y.npz")[1]

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
-from tests.converter.models import inverse
-from tests.converter.verify.fake_engine import Arrays, FakeEngine
+from tests.converter.models import inverse, written
+from tests.converter.verify.fake_engine import Arrays, at, judged_engine, same
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
@@ -29,28 +28,16 @@ X = np.linspace(-2, 3, 36, dtype=np.float32).reshape(2, 3, 6)
 
 def network(folder: Path, body: str = "p = MatMul (x, w) y = Tanh (p) i = ArgMax <axis = 2> (p)") -> Path:
     weights = np.random.default_rng(3).standard_normal((6, 5)).astype(np.float32)
-    model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 3, 6] x) => (float[N, 3, 5] y, int64[N, 3, 1] i) '
-        f"<float[6, 5] w> {{ {body} }}"
-    )
-    del model.graph.initializer[:]
-    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
-    onnx.save(model, folder / "m.onnx")
-    return folder / "m.onnx"
+    ends = "(float[N, 3, 6] x) => (float[N, 3, 5] y, int64[N, 3, 1] i)"
+    return written(folder / "m.onnx", f"{ends} {{ {body} }}", {"w": weights})
 
 
 @pytest.fixture
 def verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Verdict]:
-    def verified(
-        planted: Callable[[Arrays], Arrays] = lambda o: o, body: str = "", **options: Any
-    ) -> Verdict:
+    def verified(planted: Callable[[Arrays], Arrays] = same, body: str = "", **options: Any) -> Verdict:
         path = network(tmp_path, body) if body else network(tmp_path)
-        fake = FakeEngine(path, planted=planted)
-        monkeypatch.setattr(stage, "run_engine", fake.run)
         sets = options.pop("sets", (InputSet("", {"x": X}),))
-        return stage.verify_engine(
-            load_model(path), RunRequest(Path("e.plan")), sets, "mine", engine_inputs={"x"}, **options
-        )
+        return judged_engine(monkeypatch, path, sets, planted, **options)
 
     return verified
 
@@ -124,17 +111,11 @@ def altered(**changes: Callable[[np.ndarray], np.ndarray]) -> Callable[[Arrays],
     return lambda outputs: {name: changes.get(name, lambda a: a)(value) for name, value in outputs.items()}
 
 
-def one_nan(array: np.ndarray) -> np.ndarray:
-    array = array.copy()
-    array[0, 1, 2] = np.nan
-    return array
-
-
 @pytest.mark.parametrize(
     ("planted", "words"),
     [
         (altered(y=lambda a: a * 1.05), "y: relative error 5.0e-02"),
-        (altered(y=one_nan), "y: nan where"),
+        (altered(y=at((0, 1, 2), lambda old: np.nan)), "y: nan where"),
         (altered(y=lambda a: a[:1]), "y: shape [1, 3, 5], expected [2, 3, 5]"),
         (altered(y=lambda a: a.astype(np.float16)), "y: dtype float16, expected float32"),
         (altered(i=lambda a: a + 1), "i: 6 of 6 classes differ by more than rounding explains"),

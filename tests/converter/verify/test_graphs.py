@@ -1,20 +1,20 @@
-"""The original against the rewritten graph."""
+"""The original against the rewritten graph; outputs that random numbers decide are left out."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper as oh
 
-from tests.converter.models import inverse, load, value
+from tests.converter.models import inverse, parsed, written
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered, rewrite
 from trtsmith.converter.verify.allowance import Allowance
 from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.constant_outputs import random_outputs
 from trtsmith.converter.verify.graphs import compared_graphs, verify_graphs
 from trtsmith.converter.verify.rounding import rounded
 
@@ -37,8 +37,7 @@ def test_the_rewritten_graph_is_held_to_the_original(tmp_path: Path) -> None:
 
 
 def test_graphs_that_do_not_run_are_not_comparable(tmp_path: Path) -> None:
-    node = oh.make_node("Foo", ["x"], ["y"], domain="bar")
-    unknown = load(tmp_path / "m.onnx", [node], [value("x", (1,))], [value("y", (1,))])
+    unknown = parsed(tmp_path / "m.onnx", "(float[1] x) => (float[1] y) { y = bar.Foo (x) }")
     verdict = verify_graphs(unknown, unknown, {"x": np.ones(1, np.float32)}, "i")
     assert verdict.status == "not comparable" and verdict.reason.startswith("the original: ")
     verdict = verify_graphs(unknown, unknown, {"x": np.ones(1, np.float32)}, "i", expected={"y": A})
@@ -47,10 +46,8 @@ def test_graphs_that_do_not_run_are_not_comparable(tmp_path: Path) -> None:
 
 def test_outputs_of_another_type_are_cast_back(tmp_path: Path) -> None:
     """uint64 is held as the int64 of its bits, float64 as float32; types that nobody told of disagree."""
-    text = """<ir_version: 8, opset_import: ["" : 17]>
-        g (uint64[3] x, double[3] u) => (uint64[3] y, double[3] v) { y = Mul (x, x) v = Neg (u) }"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    original = load_model(tmp_path / "m.onnx")
+    text = "(uint64[3] x, double[3] u) => (uint64[3] y, double[3] v) { y = Mul (x, x) v = Neg (u) }"
+    original = parsed(tmp_path / "m.onnx", text)
     result = rewrite(original)
     feeds = {"x": np.array([2**63 - 25, 5, 2**64 - 1], np.uint64), "u": np.array([0.1, 2.0, -3.0])}
     model = result.model
@@ -58,13 +55,8 @@ def test_outputs_of_another_type_are_cast_back(tmp_path: Path) -> None:
     assert verify_graphs(original, model, feeds, "mine").status == "not comparable"
 
 
-DEEP = """<ir_version: 8, opset_import: ["" : 17]>
-    g (float[64,64] x) => (float[64,64] y)
-    <float[64,64] w, float s = {0.02}, int8 z = {0}> {"""
-"""Layers that amplify what they are given, with steps between them or without."""
-
-
 def deep(path: Path, quantised: bool) -> Path:
+    """Layers that amplify what they are given, with steps between them or without."""
     body, last = "", "x"
     for i in range(12):
         body += f"m{i} = MatMul ({last}, w) t{i} = Tanh (m{i}) "
@@ -72,12 +64,9 @@ def deep(path: Path, quantised: bool) -> Path:
         if quantised:
             body += f"q{i} = QuantizeLinear (m{i}, s, z) d{i} = DequantizeLinear (q{i}, s, z) "
             last = f"d{i}"
-    model = onnx.parser.parse_model(f"{DEEP} {body} y = Identity ({last}) }}")
-    rng = np.random.default_rng(5)
-    rotation = np.linalg.qr(rng.standard_normal((64, 64)))[0].astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(rotation, "w"))
-    onnx.save(model, path)
-    return path
+    rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((64, 64)))[0].astype(np.float32)
+    ends = "(float[64, 64] x) => (float[64, 64] y) <float s = {0.02}, int8 z = {0}>"
+    return written(path, f"{ends} {{ {body} y = Identity ({last}) }}", {"w": rotation})
 
 
 def right_runs(path: Path, quantised: bool, seed: int, grid: float) -> tuple[Arrays, Arrays, Arrays]:
@@ -108,3 +97,43 @@ def test_an_output_that_agrees_anyway_is_left_out_for_no_reason() -> None:
     reasons = {"y": "why", "z": "why"}
     known = Allowance({}, moved=reasons, ill_conditioned=reasons, doubtful=reasons).only({"y"})
     assert known.excluded(None) == known.unproven(None) == {"y": "why"}
+
+
+def drawing(folder: Path, body: str) -> Model:
+    return parsed(folder / "m.onnx", f"(float[3] x) => (float[3] y, float[3] z, float[3] w) {{ {body} }}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[noise] r = RandomNormalLike (x) y = Add (x, r) z = Neg (y) w = Neg (x)",
+        "a = Abs (x) [noise] r = Bernoulli (a) y = Identity (r) z = Sub (x, y) w = Neg (x)",
+        "t = Constant <value = bool {1}> () h = Constant <value = float {0.5}> ()"
+        "[noise] r = Dropout (x, h, t) y = Identity (r) z = Sub (x, y) w = Neg (x)",
+        "c = Constant <value = bool {1}> () [noise] y = If (c) <then_branch = a () => (float[3] p) {"
+        "[noise] p = RandomNormalLike (x) }, else_branch = b () => (float[3] q) { q = Neg (x) }> z = Neg (y) w = Neg (x)",
+    ],
+)
+def test_what_follows_from_random_numbers(body: str, tmp_path: Path) -> None:
+    found = random_outputs(drawing(tmp_path, body))
+    assert list(found) == ["y", "z"]
+    assert "'noise'" in found["y"] and found["z"].startswith("output 'z' is not comparable: ")
+
+
+def test_dropout_in_inference_is_not_random(tmp_path: Path) -> None:
+    constants = "t = Constant <value = bool {0}> () h = Constant <value = float {0.5}> ()"
+    body = f"{constants} y = Dropout (x, h, t) z = Neg (y) w = Neg (x)"
+    assert random_outputs(drawing(tmp_path, body)) == {}
+
+
+def test_the_other_outputs_are_compared(tmp_path: Path) -> None:
+    feeds, drawn = (
+        {"x": np.array([1, 2, 3], np.float32)},
+        "r = RandomNormalLike (x) y = Add (x, r) z = Neg (y)",
+    )
+    some, all_random = (drawing(tmp_path, f"{drawn} w = Neg ({last})") for last in "xz")
+    verdict = verify_graphs(some, rewrite(some).model, feeds, "mine")
+    assert verdict.status == "agrees in part" and [c.output for c in verdict.comparisons] == ["w"]
+    assert verdict.outputs == {"w": "agree", "y": "not comparable", "z": "not comparable"}
+    verdict = verify_graphs(all_random, rewrite(all_random).model, feeds, "mine")
+    assert verdict.status == "not comparable" and "draws random numbers" in verdict.reason

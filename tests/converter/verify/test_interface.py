@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import onnx
 import pytest
 
+from tests.converter.models import parsed
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.converter.verify.interface import check_interface
+from trtsmith.converter.verify.verify_bundle import check_interface
 from trtsmith.importers.problem import Problem
 
-TEXT = """<ir_version: 8, opset_import: ["" : 17]>
-    g (float[N, 3] x, int64[2] unused, double[4] d) => (float[N, 3] y, double[4] e) { y = Neg (x) e = Neg (d) }"""
+TEXT = """(float[N, 3] x, int64[2] unused, double[4] d) => (float[N, 3] y, double[4] e) { y = Neg (x) e = Neg (d) }"""
 X = TensorSpec("x", "float32", (-1, 3), True)
 D = TensorSpec("d", "float32", (4,), True)
 Y = TensorSpec("y", "float32", (-1, 3), False)
@@ -27,11 +25,10 @@ IO_TYPES = (IoType("d", "float64", "float32"), IoType("e", "float64", "float32")
 def problems(
     folder: Path, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...], *frozen: str
 ) -> list[str]:
-    onnx.save(onnx.parser.parse_model(TEXT), folder / "m.onnx")
     info = EngineInfo("tensorrt", "10", "gpu", "9.0", inputs, outputs, 1, 0)
     found: tuple[Problem, ...] = ()
     try:
-        check_interface(load_model(folder / "m.onnx"), Path("e.plan"), info, IO_TYPES, frozen)
+        check_interface(parsed(folder / "m.onnx", TEXT), Path("e.plan"), info, IO_TYPES, frozen)
     except UsageError as error:
         found = error.problems
     assert all(p.where == "e.plan" and p.expected and "manifest" in p.fix for p in found)

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto
-from onnx import helper as oh
 
 import trtsmith
-from tests.converter.models import load, value
+from tests.converter.models import parsed, written
 from tests.converter.plugin.fixtures import library
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.engine.build.gpu import Gpu
@@ -34,21 +31,14 @@ def scaled(x: np.ndarray, by: np.ndarray | None = None, *, factor: float, name: 
     return x.astype(np.float64) * factor * (1 if by is None else by)
 
 
+CHAIN = """(float[2, 3] x) => (float[2, 3] y, float[2, 3] beside, float[2, 3] b) <float[3] w = {1, 2, 3}> {
+    a = Relu (x) [first] b = them.Scale <factor = 2.0, name = "text", plugin_version = "1"> (a, w) beside = Neg (x)
+    c = Add (b, beside) [second] d = them.Scale <factor = 3.0> (c, "") y = Add (d, a) }"""
+
+
 def chain(folder: Path) -> Any:
     """Two custom nodes one behind the other, standard ones before, between, beside and behind, and an initializer."""
-    nodes = [
-        oh.make_node("Relu", ["x"], ["a"]),
-        oh.make_node("Scale", ["a", "w"], ["b"], name="first", domain="them", factor=2.0, name_="", plugin_version="1"),
-        oh.make_node("Neg", ["x"], ["beside"]),
-        oh.make_node("Add", ["b", "beside"], ["c"]),
-        oh.make_node("Scale", ["c", ""], ["d"], name="second", domain="them", factor=3.0),
-        oh.make_node("Add", ["d", "a"], ["y"]),
-    ]  # fmt: skip
-    nodes[1].attribute.remove(next(a for a in nodes[1].attribute if a.name == "name_"))
-    nodes[1].attribute.append(oh.make_attribute("name", "text"))
-    weights = {"w": np.array([1, 2, 3], np.float32)}
-    outputs = [value("y", (2, 3)), value("beside", (2, 3)), value("b", (2, 3))]
-    return load(folder / "m.onnx", nodes, [value("x", (2, 3))], outputs, initializers=weights)
+    return parsed(folder / "m.onnx", CHAIN)
 
 
 def test_onnxruntime_runs_the_parts_between_the_functions(tmp_path: Path) -> None:
@@ -101,21 +91,11 @@ def test_mistakes_in_a_function_are_messages(
 
 
 def test_a_node_in_a_branch_is_no_functions_business(tmp_path: Path) -> None:
-    inner = oh.make_graph(
-        [oh.make_node("Scale", ["x"], ["t"], name="s", domain="them")], "t", [], [value("t", (2, 3))]
-    )
-    other = oh.make_graph([oh.make_node("Neg", ["x"], ["e"])], "e", [], [value("e", (2, 3))])
-    node = oh.make_node("If", ["c"], ["y"], name="if", then_branch=inner, else_branch=other)
-    model = load(
-        tmp_path / "m.onnx",
-        [node],
-        [value("x", (2, 3)), value("c", (), TensorProto.BOOL)],
-        [value("y", (2, 3))],
-    )
-    with (
-        calling(references_of({"Scale": scaled}).nodes),
-        pytest.raises(ConversionError, match="inside the If 'if'"),
-    ):
+    text = """(float[2, 3] x, bool c) => (float[2, 3] y) {
+        [if] y = If (c) <then_branch = t () => (float[2, 3] t) { [s] t = them.Scale (x) },
+            else_branch = e () => (float[2, 3] e) { e = Neg (x) }> }"""
+    model, refusal = parsed(tmp_path / "m.onnx", text), "inside the If 'if'"
+    with calling(references_of({"Scale": scaled}).nodes), pytest.raises(ConversionError, match=refusal):
         run(model, {"x": X, "c": np.array(True)})
 
 
@@ -159,13 +139,9 @@ def test_two_functions_for_one_operator() -> None:
 
 
 def repeated(folder: Path) -> Path:
-    nodes = [
-        oh.make_node("Abs", ["x"], ["a"], name="abs"),
-        oh.make_node("Repeat0", ["a"], ["b"], name="rep", domain="fixture", repeats=3, weights=[1.0, 2.0]),
-        oh.make_node("Neg", ["b"], ["y"], name="neg"),
-    ]
-    load(folder / "m.onnx", nodes, [value("x", (2, 3))], [value("y", None)])
-    return folder / "m.onnx"
+    text = """(float[2, 3] x) => (float[] y) { a = Abs (x)
+        [rep] b = fixture.Repeat0 <repeats = 3, weights = [1.0, 2.0]> (a) y = Neg (b) }"""
+    return written(folder / "m.onnx", text)
 
 
 def repeat(x: np.ndarray, *, repeats: int, weights: list[float]) -> np.ndarray:
@@ -174,14 +150,8 @@ def repeat(x: np.ndarray, *, repeats: int, weights: list[float]) -> np.ndarray:
 
 
 def converted(folder: Path, **options: Any) -> Any:
-    return trtsmith.convert(
-        repeated(folder),
-        folder / "m.plan",
-        flavour="tensorrt_rtx",
-        plugins=library("good_v3"),
-        verify="graph",
-        **options,
-    )
+    asked: dict[str, Any] = {"flavour": "tensorrt_rtx", "plugins": library("good_v3"), "verify": "graph"}
+    return trtsmith.convert(repeated(folder), folder / "m.plan", **asked, **options)
 
 
 def test_a_conversion_with_a_function_for_the_plugin(tmp_path: Path) -> None:
@@ -220,13 +190,10 @@ def test_a_function_for_the_whole_model(tmp_path: Path) -> None:
 
 
 def test_onnx_operators_can_be_computed_by_functions_too(tmp_path: Path) -> None:
-    model = load(
-        tmp_path / "m.onnx", [oh.make_node("Neg", ["x"], ["y"])], [value("x", (2, 3))], [value("y", (2, 3))]
-    )
+    model = parsed(tmp_path / "m.onnx", "(float[2, 3] x) => (float[2, 3] y) { y = Neg (x) }")
     with calling(references_of({"Neg": lambda x: x + 1}).nodes):
         np.testing.assert_allclose(run(model, {"x": X})["y"], X + 1)
     np.testing.assert_allclose(run(model, {"x": X})["y"], -X)
-    assert onnx.checker.check_model(model.proto) is None
 
 
 INFO = EngineInfo(

@@ -23,7 +23,7 @@ def machine() -> Iterator[Any]:
         pytest.skip("PyTorch without CUDA")
     if not installed_flavours():
         pytest.skip("no TensorRT")
-    from trtsmith.converter.plugin.bench.kernel_machine import open_bench
+    from trtsmith.converter.plugin.bench.kernel_torch import open_bench
 
     with open_bench(plugin_library(), 60.0) as opened:
         yield opened
@@ -39,9 +39,7 @@ def test_the_engine_computes_the_operator_while_it_is_timed(machine: Any, op: An
     subject = machine.subject(op, case, generated, dtype, 3)
     figures = measure_expansion(load_flavour(), subject, generated, 30)
     subject.close()
-    assert figures.measured.error is not None
-    assert figures.measured.error <= max(
-        op.tolerance.get(dtype, 0.0), 2e-3
-    )  # TensorRT may round products to TF32
-    assert 0 < figures.measured.times.minimum <= figures.measured.times.median < 100_000
-    assert figures.engine_bytes > 1000 and figures.layers > 0 and figures.enqueue_us > 0
+    assert figures["error"] is not None
+    assert figures["error"] <= max(op.tolerance.get(dtype, 0.0), 2e-3)  # TensorRT may round products to TF32
+    assert 0 < figures["minimum_us"] <= figures["median_us"] < 100_000
+    assert figures["engine_bytes"] > 1000 and figures["layers"] > 0 and figures["enqueue_us"] > 0

@@ -72,6 +72,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "bitwise": _EXAMPLES,
-}
+EXAMPLES = {"bitwise": _EXAMPLES}

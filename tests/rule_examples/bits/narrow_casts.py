@@ -16,6 +16,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "narrow-casts": _EXAMPLES,
-}
+EXAMPLES = {"narrow-casts": _EXAMPLES}

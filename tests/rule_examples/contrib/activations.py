@@ -27,6 +27,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-activations": _EXAMPLES,
-}
+EXAMPLES = {"contrib-activations": _EXAMPLES}

@@ -22,6 +22,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-arrays": _EXAMPLES,
-}
+EXAMPLES = {"contrib-arrays": _EXAMPLES}

@@ -68,6 +68,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-attention": _EXAMPLES,
-}
+EXAMPLES = {"contrib-attention": _EXAMPLES}

@@ -32,6 +32,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-crop": _EXAMPLES,
-}
+EXAMPLES = {"contrib-crop": _EXAMPLES}

@@ -48,6 +48,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-embedding": _EXAMPLES,
-}
+EXAMPLES = {"contrib-embedding": _EXAMPLES}

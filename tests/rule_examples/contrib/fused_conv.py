@@ -27,6 +27,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-conv": _EXAMPLES,
-}
+EXAMPLES = {"contrib-conv": _EXAMPLES}

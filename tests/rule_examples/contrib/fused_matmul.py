@@ -54,6 +54,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-matmul": _EXAMPLES,
-}
+EXAMPLES = {"contrib-matmul": _EXAMPLES}

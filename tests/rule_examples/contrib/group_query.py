@@ -65,9 +65,7 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-group-query": _EXAMPLES,
-}
+EXAMPLES = {"contrib-group-query": _EXAMPLES}
 
 
 REFUSED: dict[str, tuple[str, ...]] = {

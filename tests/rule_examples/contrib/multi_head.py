@@ -79,6 +79,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-multi-head": _EXAMPLES,
-}
+EXAMPLES = {"contrib-multi-head": _EXAMPLES}

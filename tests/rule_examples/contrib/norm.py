@@ -40,6 +40,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-norm": _EXAMPLES,
-}
+EXAMPLES = {"contrib-norm": _EXAMPLES}

@@ -35,6 +35,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "qembed-layer-normalization": _EXAMPLES,
-}
+EXAMPLES = {"qembed-layer-normalization": _EXAMPLES}

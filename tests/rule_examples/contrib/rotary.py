@@ -38,6 +38,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "contrib-rotary": _EXAMPLES,
-}
+EXAMPLES = {"contrib-rotary": _EXAMPLES}

@@ -37,6 +37,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "constant-if": _EXAMPLES,
-}
+EXAMPLES = {"constant-if": _EXAMPLES}

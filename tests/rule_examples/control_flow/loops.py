@@ -101,9 +101,7 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "loops": _EXAMPLES,
-}
+EXAMPLES = {"loops": _EXAMPLES}
 
 
 REFUSED: dict[str, tuple[str, ...]] = {

@@ -23,6 +23,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "scans": _EXAMPLES,
-}
+EXAMPLES = {"scans": _EXAMPLES}

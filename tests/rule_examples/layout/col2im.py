@@ -26,6 +26,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "col2im": _EXAMPLES,
-}
+EXAMPLES = {"col2im": _EXAMPLES}

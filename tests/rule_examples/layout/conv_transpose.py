@@ -42,6 +42,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "conv-transpose": _EXAMPLES,
-}
+EXAMPLES = {"conv-transpose": _EXAMPLES}

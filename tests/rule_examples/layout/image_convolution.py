@@ -69,6 +69,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "image-convolution": _EXAMPLES,
-}
+EXAMPLES = {"image-convolution": _EXAMPLES}

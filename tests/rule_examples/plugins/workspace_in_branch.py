@@ -13,6 +13,4 @@ g (float[2, 3] x, bool c) => (int64[2, n] y) {
 }"""
 
 
-REFUSED: dict[str, tuple[str, ...]] = {
-    "workspace-in-branch": (_NON_ZERO,),
-}
+REFUSED = {"workspace-in-branch": (_NON_ZERO,)}

@@ -27,6 +27,4 @@ _EXAMPLES = tuple(
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "float-mod": _EXAMPLES,
-}
+EXAMPLES = {"float-mod": _EXAMPLES}

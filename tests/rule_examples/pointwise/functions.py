@@ -56,6 +56,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "functions": _EXAMPLES,
-}
+EXAMPLES = {"functions": _EXAMPLES}

@@ -25,6 +25,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "half-range": _EXAMPLES,
-}
+EXAMPLES = {"half-range": _EXAMPLES}

@@ -34,9 +34,7 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "scalar-range": _EXAMPLES,
-}
+EXAMPLES = {"scalar-range": _EXAMPLES}
 REFUSED: dict[str, tuple[str, ...]] = {
     "scalar-range": (
         """<ir_version: 8, opset_import: ["" : 17]>

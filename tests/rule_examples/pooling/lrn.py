@@ -21,6 +21,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "lrn": _EXAMPLES,
-}
+EXAMPLES = {"lrn": _EXAMPLES}

@@ -45,6 +45,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "max-pool-indices": _EXAMPLES,
-}
+EXAMPLES = {"max-pool-indices": _EXAMPLES}

@@ -45,6 +45,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "max-unpool": _EXAMPLES,
-}
+EXAMPLES = {"max-unpool": _EXAMPLES}

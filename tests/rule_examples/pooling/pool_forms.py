@@ -94,9 +94,7 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "pooling": _EXAMPLES,
-}
+EXAMPLES = {"pooling": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "pooling": (

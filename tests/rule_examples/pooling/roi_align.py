@@ -32,6 +32,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "roi-align": _EXAMPLES,
-}
+EXAMPLES = {"roi-align": _EXAMPLES}

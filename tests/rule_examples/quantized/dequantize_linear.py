@@ -67,6 +67,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "dequantize": _EXAMPLES,
-}
+EXAMPLES = {"dequantize": _EXAMPLES}

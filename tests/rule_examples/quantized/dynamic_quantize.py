@@ -24,6 +24,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "dynamic-quantize": _EXAMPLES,
-}
+EXAMPLES = {"dynamic-quantize": _EXAMPLES}

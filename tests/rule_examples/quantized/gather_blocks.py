@@ -35,6 +35,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "gather-blocks": _EXAMPLES,
-}
+EXAMPLES = {"gather-blocks": _EXAMPLES}

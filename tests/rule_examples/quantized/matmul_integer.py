@@ -65,6 +65,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "matmul-integer": _EXAMPLES,
-}
+EXAMPLES = {"matmul-integer": _EXAMPLES}

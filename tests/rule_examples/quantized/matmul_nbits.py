@@ -44,6 +44,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "matmul-nbits": _EXAMPLES,
-}
+EXAMPLES = {"matmul-nbits": _EXAMPLES}

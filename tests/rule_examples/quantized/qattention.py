@@ -43,6 +43,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "qattention": _EXAMPLES,
-}
+EXAMPLES = {"qattention": _EXAMPLES}

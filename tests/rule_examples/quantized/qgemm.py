@@ -33,6 +33,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "qgemm": _EXAMPLES,
-}
+EXAMPLES = {"qgemm": _EXAMPLES}

@@ -35,6 +35,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "qlinear-matmul": _EXAMPLES,
-}
+EXAMPLES = {"qlinear-matmul": _EXAMPLES}

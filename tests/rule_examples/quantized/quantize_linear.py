@@ -86,6 +86,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "quantize": _EXAMPLES,
-}
+EXAMPLES = {"quantize": _EXAMPLES}

@@ -49,6 +49,4 @@ _EXAMPLES = (
 """Probabilities of 0 and 1, a spread that rounding takes away: the values are certain, and can be compared."""
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "random-values": _EXAMPLES,
-}
+EXAMPLES = {"random-values": _EXAMPLES}

@@ -85,9 +85,7 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "dynamic-quantize-lstm": _EXAMPLES,
-}
+EXAMPLES = {"dynamic-quantize-lstm": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "dynamic-quantize-lstm": (

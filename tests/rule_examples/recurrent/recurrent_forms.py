@@ -68,6 +68,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "recurrent": _EXAMPLES,
-}
+EXAMPLES = {"recurrent": _EXAMPLES}

@@ -32,6 +32,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "axes": _EXAMPLES,
-}
+EXAMPLES = {"axes": _EXAMPLES}

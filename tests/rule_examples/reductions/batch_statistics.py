@@ -29,6 +29,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "batch-statistics": _EXAMPLES,
-}
+EXAMPLES = {"batch-statistics": _EXAMPLES}

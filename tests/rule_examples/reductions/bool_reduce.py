@@ -30,6 +30,4 @@ _EXAMPLES = tuple(
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "bool-reduce": _EXAMPLES,
-}
+EXAMPLES = {"bool-reduce": _EXAMPLES}

@@ -18,6 +18,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "grid-sample-types": _EXAMPLES,
-}
+EXAMPLES = {"grid-sample-types": _EXAMPLES}

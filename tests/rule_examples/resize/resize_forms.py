@@ -67,6 +67,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "resize": _EXAMPLES,
-}
+EXAMPLES = {"resize": _EXAMPLES}

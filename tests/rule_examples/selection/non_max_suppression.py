@@ -40,6 +40,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "non-max-suppression": _EXAMPLES,
-}
+EXAMPLES = {"non-max-suppression": _EXAMPLES}

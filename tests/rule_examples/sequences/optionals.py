@@ -32,6 +32,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "optionals": _EXAMPLES,
-}
+EXAMPLES = {"optionals": _EXAMPLES}

@@ -26,6 +26,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "sequence-map": _EXAMPLES,
-}
+EXAMPLES = {"sequence-map": _EXAMPLES}

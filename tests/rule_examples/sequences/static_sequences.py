@@ -44,9 +44,7 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "sequences": _EXAMPLES,
-}
+EXAMPLES = {"sequences": _EXAMPLES}
 
 
 REFUSED: dict[str, tuple[str, ...]] = {

@@ -40,6 +40,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "dft": _EXAMPLES,
-}
+EXAMPLES = {"dft": _EXAMPLES}

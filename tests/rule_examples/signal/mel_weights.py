@@ -18,6 +18,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "mel-weights": _EXAMPLES,
-}
+EXAMPLES = {"mel-weights": _EXAMPLES}

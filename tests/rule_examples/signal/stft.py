@@ -30,6 +30,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stft": _EXAMPLES,
-}
+EXAMPLES = {"stft": _EXAMPLES}

@@ -102,9 +102,7 @@ _EXAMPLES = (
     _pool(3, "corners: right, one column", 17, "float", (1, 2, 3, 1)),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-detection-heads": _EXAMPLES,
-}
+EXAMPLES = {"stock-detection-heads": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-detection-heads": (

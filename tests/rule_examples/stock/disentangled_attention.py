@@ -73,9 +73,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-disentangled-attention": _EXAMPLES,
-}
+EXAMPLES = {"stock-disentangled-attention": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-disentangled-attention": (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
-from tests.rule_examples.stock.sampling_oracle import sampled
+from tests.rule_examples.stock.pytorch_oracle import sampled
 
 _RNG = np.random.default_rng(4)
 
@@ -72,9 +72,7 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES: dict[str, tuple[Example, ...]] = {
-    "stock-rotate": _EXAMPLES,
-}
+EXAMPLES = {"stock-rotate": _EXAMPLES}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-rotate": (

@@ -8,6 +8,7 @@ from trtsmith.converter.rewrite.rules.stock.attention import (
 from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_DIFFUSION, STOCK_LEGACY_LAYERS
 from trtsmith.converter.rewrite.rules.stock.mmcv_layers import STOCK_DETECTION_HEADS, STOCK_MASKS
 from trtsmith.converter.rewrite.rules.stock.normalisation import STOCK_GROUP_NORM, STOCK_INSTANCE_NORM
+from trtsmith.converter.rewrite.rules.stock.quantizers import MICROSCALED, STOCK_QUANTIZERS
 from trtsmith.converter.rewrite.rules.stock.sampling import STOCK_GRID_SAMPLER, STOCK_RESIZES, STOCK_ROTATE
 from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
 
@@ -25,4 +26,8 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_FUSED_ATTENTION,
     STOCK_DIFFUSION,
     STOCK_LEGACY_LAYERS,
+    STOCK_QUANTIZERS,
 )
+
+FOR_ONNXRUNTIME: tuple[NodeRule, ...] = (MICROSCALED,)
+"""For operators that TensorRT imports, and onnxruntime lacks."""

@@ -6,6 +6,7 @@ Vaswani et al., arXiv 1706.03762. Sources:
 - NVIDIA/TensorRT, release 8.5, plugin/multiHeadFlashAttentionPlugin/fmhaPlugin.cpp and fmha.cpp (fMHA_V2) and
   plugin/multiHeadCrossAttentionPlugin/fmhcaPlugin.cpp and fmhca.cpp (fMHCA), as demo/Diffusion/models.py inserts them:
   [B, S, H, 3, D] holds Q, K and V, [B, S, H, 2, D] K and V; Q and the result are [B, S, H, D].
+- DerryHub/BEVFormer_tensorrt, det2trt/models/functions/multi_head_attn.py: QKVTRT and QKVTRT2, of [B, S, E], without mask.
 
 DeBERTa: He et al., arXiv 2006.03654. Source: NVIDIA/TensorRT, plugin/disentangledAttentionPlugin/disentangledKernel.cu:
 
@@ -106,6 +107,9 @@ def _attention(w: Writer, dtype: str) -> Value | Replacement | Refusal:
     if not width:
         return unknown(node, 0, "the last size")
     factor = w.number(width**-0.5, dtype)
+    if node.op_type in ("QKVTRT", "QKVTRT2"):
+        scores = w.MatMul(w.Mul(w.x[0], factor), w.Transpose(w.x[1], perm=[0, 2, 1]))
+        return w.MatMul(w.Softmax(scores, axis=-1), w.x[2])
     if node.op_type == "ScaledDotProductAttentionTRT":
         scores = w.MatMul(w.Mul(w.x[0], factor), w.Transpose(w.x[1], perm=[0, 2, 1]))
         masked = w.Add(scores, w.x[3]) if node.input(3) else scores
@@ -129,7 +133,10 @@ def _parts(w: Writer, packed: Value, count: int) -> list[Value]:
     return [w.Squeeze(part, axes=[3]) for part in w.split(packed, [1] * count, 3)]
 
 
+_OF_BEVFORMER = Plugin(_attention, _WHAT, 3, floats=(0, 1, 2), alike=True)
 _ATTENTION = {
+    "QKVTRT": _OF_BEVFORMER,
+    "QKVTRT2": _OF_BEVFORMER,
     "ScaledDotProductAttentionTRT": Plugin(
         _attention, least=3, most=4, floats=(0, 1, 2), results=2, alike=True
     ),
@@ -139,7 +146,7 @@ _ATTENTION = {
 
 STOCK_FUSED_ATTENTION = NodeRule(
     "stock-fused-attention",
-    "attention of mmdeploy and of TensorRT's demo/Diffusion becomes products and a Softmax",
+    "attention of mmdeploy, of TensorRT's demo/Diffusion and of BEVFormer_tensorrt becomes products and a Softmax",
     kinds(*_ATTENTION, domains=("mmdeploy",)),
     rewriter(_ATTENTION),
 )

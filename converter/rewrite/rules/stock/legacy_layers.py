@@ -7,6 +7,7 @@ Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - coordConvACPlugin/coordConvACPluginKernels.cu: two channels behind the input, each row's and each column's place from -1
   to 1; the kernel mixes up rows and columns of images that are not square.
 - batchTilePlugin: the second operand, of batch 1, as often as the first one has images.
+- AliasWithName is Caffe2's (caffe2/operators/alias_with_name.h): its operand under another name.
 - leakyReluPlugin, clipPlugin, geluPlugin (GELU by tanh, behind an optional bias).
 
 Pointwise plugins that demo/Diffusion inserted: NVIDIA/TensorRT, release 8.5, demo/Diffusion/models.py, and under plugin/:
@@ -24,7 +25,15 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, layer_norm, unknown
-from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, narrow, rewriter, settings, wide
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    CAFFE2,
+    Plugin,
+    kinds,
+    narrow,
+    rewriter,
+    settings,
+    wide,
+)
 
 _ROOT_OF_TWO = 1.4140625
 
@@ -175,7 +184,13 @@ def _gelu(w: Writer, dtype: str) -> Value:
     return narrow(w, fast_gelu(w, shifted, "float32"), dtype)
 
 
+def _alias(w: Writer, dtype: str) -> Value:
+    settings(w.node, name="", is_backward=0)
+    return w.Identity(w.x[0])
+
+
 _LAYERS = {
+    "AliasWithName": Plugin(_alias, "Identity", floats=()),
     "Normalize_TRT": Plugin(_normalize, "a sum of squares and a quotient"),
     "Reorg_TRT": Plugin(_reorg, "SpaceToDepth in Darknet's order"),
     "CoordConvAC": Plugin(_coordinates, "Concat with constant coordinates"),
@@ -187,7 +202,7 @@ _LAYERS = {
 
 STOCK_LEGACY_LAYERS = NodeRule(
     "stock-legacy-layers",
-    "plugins of old releases of TensorRT become standard operators",
-    kinds(*_LAYERS),
+    "plugins of old releases of TensorRT, and Caffe2's alias, become standard operators",
+    kinds(*_LAYERS, domains=(CAFFE2,)),
     rewriter(_LAYERS),
 )

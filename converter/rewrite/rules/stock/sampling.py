@@ -36,6 +36,7 @@ from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    CAFFE2,
     Plugin,
     kinds,
     narrow,
@@ -61,10 +62,16 @@ def _sizes(node: NodeView) -> Sequence[int | None]:
 
 def _nearest(w: Writer, dtype: str) -> Value | Refusal:
     _sizes(w.node)
-    scale = settings(w.node, scale=float)["scale"]
-    if scale <= 0:
-        return Refusal(f"its scale is {scale}", "a scale above 0", "correct the attribute 'scale'")
-    scales = np.array([1, 1, scale, scale], np.float32)
+    if w.node.op_type == "ResizeNearest":
+        given = settings(w.node, height_scale=1.0, width_scale=1.0, order="NCHW")
+        height, width = float(given["height_scale"]), float(given["width_scale"])
+        if given["order"] != "NCHW":
+            return Refusal(f"its order is {given['order']}", "NCHW", "export the model with images in NCHW")
+    else:
+        height = width = float(settings(w.node, scale=float)["scale"])
+    if min(height, width) <= 0:
+        return Refusal(f"its scale is {min(height, width)}", "a scale above 0", "correct the node's scales")
+    scales = np.array([1, 1, height, width], np.float32)
     words = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     return narrow(w, w.Resize(wide(w, 0), _NONE, scales, mode="nearest", **words), dtype)
 
@@ -100,13 +107,14 @@ def _bicubic(w: Writer, dtype: str) -> Value | Refusal:
 
 _RESIZES = {
     "ResizeNearest_TRT": Plugin(_nearest, "Resize to the nearest pixel"),
+    "ResizeNearest": Plugin(_nearest, "Resize to the nearest pixel"),
     "TRTBicubicInterpolate": Plugin(_bicubic, "cubic Resize"),
 }
 
 STOCK_RESIZES = NodeRule(
     "stock-resizes",
     "plugins that enlarge images become Resize",
-    kinds(*_RESIZES, domains=("mmdeploy",)),
+    kinds(*_RESIZES, domains=("mmdeploy", CAFFE2)),
     rewriter(_RESIZES),
     opset=_RESIZE,
 )

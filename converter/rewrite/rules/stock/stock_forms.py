@@ -18,6 +18,9 @@ from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
 from trtsmith.importers.registry import MODELOPT_DOMAIN
 
+CAFFE2 = "org.pytorch._caffe2"
+"""The domain of Caffe2's operators in what Detectron2 exported (caffe2/operators and PyTorch's caffe2 exporter)."""
+
 _ANYWHERE = (MODELOPT_DOMAIN, "TRT", "trt")
 
 

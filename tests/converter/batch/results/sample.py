@@ -143,3 +143,10 @@ def write_results(
     """The pages of these records. sources: "run" where none is given."""
     known = sources or {}
     write_rows(folder, [task_row(record, known.get(record.name, RUN)) for record in records], **more)
+
+
+def write_pair(folder: Path, old: Iterable[TaskRecord], new: Iterable[TaskRecord]) -> None:
+    """Two results, in the folders `old` and `new`."""
+    for name, records in (("old", old), ("new", new)):
+        (folder / name).mkdir(exist_ok=True)
+        write_results(folder / name, records)

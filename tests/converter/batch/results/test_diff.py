@@ -18,7 +18,7 @@ from tests.converter.batch.results.sample import (
     record,
     report,
     times,
-    write_results,
+    write_pair,
     zoo,
 )
 from trtsmith.converter.batch.results.diff import (
@@ -40,9 +40,7 @@ OPPOSITE = {WORSE: BETTER, BETTER: WORSE, DIFFERENT: DIFFERENT}
 
 def diff_of(tmp_path: Path, old: Sequence[TaskRecord], new: Sequence[TaskRecord]) -> ResultsDiff:
     """Through the files, as people do."""
-    for name, records in (("old", old), ("new", new)):
-        (tmp_path / name).mkdir(exist_ok=True)
-        write_results(tmp_path / name, records)
+    write_pair(tmp_path, old, new)
     return diff_results(load_results(tmp_path / "old"), load_results(tmp_path / "new" / "results.json"))
 
 
@@ -76,11 +74,7 @@ def test_a_result_does_not_differ_from_itself(tmp_path: Path) -> None:
 def test_a_status_is_worse_where_what_passed_does_not(
     tmp_path: Path, old: TaskStatus, new: TaskStatus
 ) -> None:
-    found = dict(
-        changes(
-            tmp_path, record("a", old, report=None, problems=()), record("a", new, report=None, problems=())
-        )
-    )
+    found = dict(changes(tmp_path, *(record("a", one, report=None, problems=()) for one in (old, new))))
     if old is new:
         assert not found
     elif TaskStatus.CANCELLED in (old, new) or old.passed == new.passed:
@@ -140,9 +134,7 @@ def test_errors_of_engines_and_of_graphs_are_not_compared(tmp_path: Path) -> Non
 
 
 def test_outputs_that_only_one_compared_are_named(tmp_path: Path) -> None:
-    change = one_change(
-        tmp_path, record("a", report=report(outputs=1)), record("a", report=report(outputs=3))
-    )
+    change = one_change(tmp_path, *(record("a", report=report(outputs=count)) for count in (1, 3)))
     assert (change.aspect, change.mark, change.items) == ("outputs compared", DIFFERENT, ("y1", "y2"))
 
 
@@ -212,11 +204,9 @@ def test_warnings_are_the_same_where_only_numbers_and_folders_differ(tmp_path: P
 def test_routes_that_changed_name_the_nodes(tmp_path: Path) -> None:
     nodes = [{"name": "/a", "route": "plugin"}, {"name": "/b", "route": "rewritten"}]
     other = [{"name": "/a", "route": "native"}, {"name": "/b", "route": "plugin"}]
-    change = one_change(
-        tmp_path,
-        record("a", report=report(nodes=nodes, routes={"plugin": 1, "rewritten": 1})),
-        record("a", report=report(nodes=other, routes={"plugin": 1, "native": 1})),
-    )
+    old = record("a", report=report(nodes=nodes, routes={"plugin": 1, "rewritten": 1}))
+    new = record("a", report=report(nodes=other, routes={"plugin": 1, "native": 1}))
+    change = one_change(tmp_path, old, new)
     assert (change.mark, change.old, change.new) == (DIFFERENT, "1 plugin, 1 rewritten", "1 native, 1 plugin")
     assert change.items == ("/a: plugin -> native or not there", "/b: rewritten -> plugin")
     without = report(routes={"native": 8})
@@ -226,14 +216,11 @@ def test_routes_that_changed_name_the_nodes(tmp_path: Path) -> None:
 
 
 def test_other_options_and_other_problems_are_different(tmp_path: Path) -> None:
-    assert changes(
-        tmp_path, record("a"), record("a", command=("trtsmith", "convert", "/elsewhere/a.onnx", "--fp16"))
-    ) == [("options", DIFFERENT)]
-    refused = record("a", TaskStatus.REFUSED)
-    other = replace(PROBLEM, what="no importer for operator acme::Gate")
-    assert changes(tmp_path, refused, record("a", TaskStatus.REFUSED, problems=(other,))) == [
-        ("problems", DIFFERENT)
-    ]
+    other = record("a", command=("trtsmith", "convert", "/elsewhere/a.onnx", "--fp16"))
+    assert changes(tmp_path, record("a"), other) == [("options", DIFFERENT)]
+    problem = replace(PROBLEM, what="no importer for operator acme::Gate")
+    refused, other = record("a", TaskStatus.REFUSED), record("a", TaskStatus.REFUSED, problems=(problem,))
+    assert changes(tmp_path, refused, other) == [("problems", DIFFERENT)]
 
 
 def test_tasks_that_died_say_nothing_of_versions(tmp_path: Path) -> None:
@@ -249,14 +236,8 @@ def test_versions_are_told_once_and_tasks_of_one_side_are_neither(tmp_path: Path
     diff = diff_of(tmp_path, old, new)
     assert [(one.old, one.new) for one in diff.versions] == [("1.7.1.116", "1.7.1.116, 1.8")]
     assert (diff.added, diff.gone, diff.same, diff.changed) == ({"new": "crashed"}, {"gone": "agree"}, 2, ())
-    assert diff.to_json()["summary"] == {
-        "worse": 0,
-        "better": 0,
-        "different": 0,
-        "new": 1,
-        "gone": 1,
-        "same": 2,
-    }
+    none = dict.fromkeys(("worse", "better", "different"), 0)
+    assert diff.to_json()["summary"] == none | {"new": 1, "gone": 1, "same": 2}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -264,19 +245,10 @@ def test_two_zoos_differ_the_other_way_round(tmp_path: Path, seed: int) -> None:
     old, new = list(zoo(4, seed)), list(zoo(4, seed + 100))
     there, back = diff_of(tmp_path, old, new), diff_of(tmp_path, new, old)
     assert there.changed and {task.name for task in there.changed} == {task.name for task in back.changed}
-    forth = {
-        (t.name, c.aspect, c.mark, c.old, c.new)
-        for t in there.changed
-        for c in t.changes
-        if c.aspect != "status"
-    }
-    again = {
-        (t.name, c.aspect, OPPOSITE[c.mark], c.new, c.old)
-        for t in back.changed
-        for c in t.changes
-        if c.aspect != "status"
-    }
-    assert forth == again
+    found = [(t.name, c) for t in there.changed for c in t.changes if c.aspect != "status"]
+    returned = [(t.name, c) for t in back.changed for c in t.changes if c.aspect != "status"]
+    forth = {(name, c.aspect, c.mark, c.old, c.new) for name, c in found}
+    assert forth == {(name, c.aspect, OPPOSITE[c.mark], c.new, c.old) for name, c in returned}
     VALIDATOR.validate(there.to_json())
     order = [task.mark for task in there.changed]
     assert order == sorted(order, key=(WORSE, BETTER, DIFFERENT).index)

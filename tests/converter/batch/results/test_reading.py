@@ -18,10 +18,17 @@ from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.model.errors import UsageError
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("whole")
     records = [record(name, bench=times()) for name in HOSTILE_NAMES]
-    write_results(tmp_path, [*records, record("refused", TaskStatus.REFUSED)], title=HOSTILE_NAMES[0])
+    write_results(folder, [*records, record("refused", TaskStatus.REFUSED)], title=HOSTILE_NAMES[0])
+    return (folder / "results.json").read_text()
+
+
+@pytest.fixture
+def written(whole: str, tmp_path: Path) -> Path:
+    (tmp_path / "results.json").write_text(whole)
     return tmp_path
 
 

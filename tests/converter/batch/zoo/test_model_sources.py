@@ -7,18 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.batch.zoo.zoos import make_folder, problems_of, tasks_of, write_model
+from tests.converter.batch.zoo.zoos import problems_of, tasks_of, write_model
 
 
 def found(folder: Path, path: str) -> list[str]:
     """The sources relative to the folder, of files without dynamic inputs."""
     tasks = tasks_of(folder, f"[[model]]\npath = {path}\n")
     return [os.path.relpath(task.source, folder) if os.sep in task.source else task.source for task in tasks]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return make_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -35,14 +30,11 @@ def folder(tmp_path: Path) -> Path:
         ('["**/*.onnx", "!b.onnx", "!nets/*.onnx"]', ["a.onnx", "nets/deep/d.onnx"]),
         ('["a.onnx", "a.onnx"]', ["a.onnx"]),
         ('"pkg.nets:Detector.make"', ["pkg.nets:Detector.make"]),
+        ('"{folder}/nets/*.onnx"', ["nets/c.onnx"]),
     ],
 )
 def test_paths(folder: Path, path: str, expected: list[str]) -> None:
-    assert found(folder, path) == expected
-
-
-def test_absolute_patterns(folder: Path) -> None:
-    assert found(folder, f'"{folder}/nets/*.onnx"') == ["nets/c.onnx"]
+    assert found(folder, path.replace("{folder}", str(folder))) == expected
 
 
 def test_a_glob_takes_models_only_and_nothing_hidden(folder: Path) -> None:
@@ -51,12 +43,8 @@ def test_a_glob_takes_models_only_and_nothing_hidden(folder: Path) -> None:
     write_model(folder / "nets" / "e.onnx", 1, weights="e.onnx.data")
     (folder / "nets" / "folder.onnx").mkdir()
     (folder / "nets" / "gone.onnx").symlink_to("nowhere")
-    assert found(folder, '["**/*", "!b.onnx"]') == [
-        "a.onnx",
-        "nets/c.onnx",
-        "nets/deep/d.onnx",
-        "nets/e.onnx",
-    ]
+    names = ["a.onnx", "nets/c.onnx", "nets/deep/d.onnx", "nets/e.onnx"]
+    assert found(folder, '["**/*", "!b.onnx"]') == names
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(folder: Path) -> None:
@@ -71,14 +59,14 @@ def test_a_file_whose_name_looks_like_a_function_is_that_file(folder: Path) -> N
     assert (task.source, task.name, task.hashed) == (str(folder / "m:f.onnx"), "m_f", True)
 
 
-def test_a_function_is_never_cached_and_has_no_files(folder: Path) -> None:
-    (task,) = tasks_of(folder, '[[model]]\npath = "pkg.nets:make"\n')
-    assert (task.name, task.files, task.hashed) == ("make", (), False)
-
-
-def test_the_file_of_a_function_is_relative_to_the_zoos_folder(folder: Path) -> None:
-    (task,) = tasks_of(folder, '[[model]]\npath = "nets/own.py:make"\n')
-    assert (task.source, task.name) == (f"{folder}/nets/own.py:make", "make")
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [("pkg.nets:make", "pkg.nets:make"), ("nets/own.py:make", "{folder}/nets/own.py:make")],
+)
+def test_a_function_is_never_cached_and_has_no_files(folder: Path, path: str, source: str) -> None:
+    (task,) = tasks_of(folder, f'[[model]]\npath = "{path}"\n')
+    assert (task.source, task.name) == (source.format(folder=folder), "make")
+    assert (task.files, task.hashed) == ((), False)
 
 
 def test_links_that_go_round_end(folder: Path) -> None:
@@ -147,19 +135,18 @@ def test_a_name_with_the_stem(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("name", "said"),
     [
-        ('name = "one"', "path finds 2 models, which cannot all be called 'one'"),
-        ("name = 3", "name is 3"),
-        ('name = "../up"', "cannot be a folder's name"),
-        ('name = "<script>{stem}"', "cannot be a folder's name"),
-        ('name = "a\\nb"', "cannot be a folder's name"),
+        ('"one"', "path finds 2 models, which cannot all be called 'one'"),
+        ("3", "name is 3"),
+        ('"../up"', "cannot be a folder's name"),
+        ('"<script>{stem}"', "cannot be a folder's name"),
+        ('"a\\nb"', "cannot be a folder's name"),
     ],
 )
-def test_names_that_cannot_be(folder: Path, entries: str, said: str) -> None:
-    (problem,) = problems_of(folder, f'[[model]]\npath = "nets/**/*.onnx"\n{entries}\n')
-    assert said in problem.what
-    assert "line 3: model.name" in problem.where
+def test_names_that_cannot_be(folder: Path, name: str, said: str) -> None:
+    (problem,) = problems_of(folder, f'[[model]]\npath = "nets/**/*.onnx"\nname = {name}\n')
+    assert said in problem.what and "line 3: model.name" in problem.where
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto
-from onnx import helper as oh
 
-from tests.converter.batch.zoo.zoos import COMMANDS, lines_of, make_folder, problems_of, tasks_of, write_model
+from tests.converter.batch.zoo.zoos import COMMANDS, lines_of, problems_of, tasks_of, write_model
+from tests.converter.models import written
 from trtsmith.converter.batch.task import BatchTask, Needs
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.model.errors import UsageError
 
 A = '[[model]]\npath = "a.onnx"\n'
 B = '[[model]]\npath = "b.onnx"\n'
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return make_folder(tmp_path)
 
 
 def test_a_model_by_itself_is_a_task(folder: Path) -> None:
@@ -49,15 +42,8 @@ def test_the_file_may_be_named_from_elsewhere(folder: Path, monkeypatch: pytest.
 
 def test_files_are_all_that_a_task_reads(folder: Path) -> None:
     write_model(folder / "w" / "w.onnx", 1, 3, weights="w.data")
-    for name in (
-        "mine.py",
-        "lib/mine.so",
-        "pkg/__init__.py",
-        "pkg/sub/__init__.py",
-        "pkg/sub/more.py",
-        "pkg/__pycache__/x.pyc",
-        "libyours.so",
-    ):
+    names = "mine.py lib/mine.so pkg/__init__.py pkg/sub/__init__.py pkg/sub/more.py pkg/__pycache__/x.pyc libyours.so"
+    for name in names.split():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     np.savez(folder / "k.npz", k=np.ones(1))
@@ -94,20 +80,17 @@ def test_timing(folder: Path) -> None:
     assert tasks_of(folder, text)[0].bench == ("--at", "min,max", "--streams", "3", "--no-transfers")
 
 
-def test_external_data_that_is_not_there_is_found_before_anything_runs(folder: Path) -> None:
-    write_model(folder / "w.onnx", 1, weights="w.data")
-    (folder / "w.data").unlink()
-    (problem,) = problems_of(folder, '\n[[model]]\npath = "w.onnx"\n')
-    assert "'w.data' does not exist" in problem.what
+@pytest.mark.parametrize(
+    ("weights", "gone", "said"),
+    [("w.data", True, "'w.data' does not exist"), ("../secret.data", False, "leaves the model's folder")],
+)
+def test_external_data_that_cannot_be_read(folder: Path, weights: str, gone: bool, said: str) -> None:
+    write_model(folder / "w" / "w.onnx", 1, weights=weights)
+    if gone:
+        (folder / "w" / weights).unlink()
+    (problem,) = problems_of(folder, '\n[[model]]\npath = "w/w.onnx"\n')
+    assert said in problem.what and "w.onnx" in problem.where
     assert "zoo.toml, line 3: model.path" in problem.where
-    assert "w.onnx" in problem.where
-
-
-def test_external_data_outside_of_the_models_folder(folder: Path) -> None:
-    (folder / "secret.data").write_bytes(b"\0" * 4)
-    write_model(folder / "w" / "w.onnx", 1, weights="../secret.data")
-    (problem,) = problems_of(folder, '[[model]]\npath = "w/w.onnx"\n')
-    assert "leaves the model's folder" in problem.what
 
 
 @pytest.mark.parametrize(
@@ -173,41 +156,31 @@ def test_a_name_that_cannot_be_is_the_only_problem_with_it(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("wrong", "near"),
+    ("wrong", "fix"),
     [
-        ('precison = "x"', "precision"),
-        ('Target = "x"', "target"),
-        ('keep_fp32 = "x"', "keep-fp32"),
-        ('keepFp32 = "x"', "keep-fp32"),
-        ('precision = "pf16"', "fp16"),
-        ('flavour = "rtx"', "tensorrt_rtx"),
+        ('precison = "x"', "did you mean 'precision'?"),
+        ('Target = "x"', "did you mean 'target'?"),
+        ('keep_fp32 = "x"', "did you mean 'keep-fp32'?"),
+        ('keepFp32 = "x"', "did you mean 'keep-fp32'?"),
+        ('precision = "pf16"', "did you mean 'fp16'?"),
+        ('flavour = "rtx"', "did you mean 'tensorrt_rtx'?"),
+        ('frobnicate = "x"', "correct it, or remove it"),
+        ('flavour = "gpu"', "correct it, or remove it"),
     ],
 )
-def test_did_you_mean(folder: Path, wrong: str, near: str) -> None:
+def test_what_was_meant_is_told_where_it_is_near(folder: Path, wrong: str, fix: str) -> None:
     (problem,) = problems_of(folder, f"{A}{wrong}\n")
-    assert problem.fix == f"did you mean {near!r}?"
-
-
-@pytest.mark.parametrize("wrong", ['frobnicate = "x"', 'flavour = "gpu"'])
-def test_nothing_is_guessed_that_is_not_near(folder: Path, wrong: str) -> None:
-    (problem,) = problems_of(folder, f"{A}{wrong}\n")
-    assert problem.fix == "correct it, or remove it"
+    assert problem.fix == fix
 
 
 def test_a_model_that_tensorrt_cannot_have_is_for_the_conversion_to_refuse(folder: Path) -> None:
-    text = oh.make_tensor_value_info("t", TensorProto.STRING, [1])
-    node = oh.make_node("Identity", ["t"], ["u"])
-    graph = oh.make_graph([node], "g", [text], [oh.make_tensor_value_info("u", TensorProto.STRING, [1])])
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), folder / "t.onnx")
+    written(folder / "t.onnx", "(string[1] t) => (string[1] u) { u = Identity (t) }")
     assert len(tasks_of(folder, '[[model]]\npath = "t.onnx"\nshapes.q = "1"\n')) == 1
 
 
 def test_what_inputs_may_freeze_needs_no_shapes(folder: Path) -> None:
-    values = oh.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])
-    sizes = oh.make_tensor_value_info("k", TensorProto.INT64, ["n"])
-    node = oh.make_node("CenterCropPad", ["x", "k"], ["y"])
-    graph = oh.make_graph([node], "g", [values, sizes], [oh.make_tensor_value_info("y", 1, None)])
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)], ir_version=9), folder / "k.onnx")
+    text = "(float[1,2] x, int64[n] k) => (float[] y) { y = CenterCropPad (x, k) }"
+    written(folder / "k.onnx", text, opset=18)
     np.savez(folder / "k.npz", x=np.ones((1, 2), np.float32), k=np.ones(2, np.int64))
     (problem,) = problems_of(folder, '[[model]]\npath = "k.onnx"\n')
     assert "'k' is dynamic and has no shapes" in problem.what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trtsmith.converter.batch.zoo.task_names import (
+from trtsmith.converter.batch.zoo.model_sources import (
     MOST_BYTES,
     MOST_CHARACTERS,
     folded,
@@ -59,19 +59,19 @@ def test_what_is_one_folder_somewhere_is_folded_alike() -> None:
     assert folded("a") != folded("b")
 
 
-def test_names_are_longer_only_where_two_models_have_one() -> None:
-    names, clashes = unique_names([["net", "a-net"], ["other", "a-other"], ["Net", "b-Net"]])
-    assert (names, clashes) == (["a-net", "other", "b-Net"], [])
-
-
-def test_a_name_that_is_given_stays() -> None:
-    names, clashes = unique_names([["net"], ["net", "a-net"], ["net", "b-net", "c-b-net"]])
-    assert (names, clashes) == (["net", "a-net", "b-net"], [])
-
-
-def test_a_longer_name_may_be_taken_too() -> None:
-    names, clashes = unique_names([["a-net"], ["net", "a-net", "x-a-net"], ["net", "b-net"]])
-    assert (names, clashes) == (["a-net", "x-a-net", "b-net"], [])
+@pytest.mark.parametrize(
+    ("candidates", "names"),
+    [
+        ([["net", "a-net"], ["other", "a-other"], ["Net", "b-Net"]], ["a-net", "other", "b-Net"]),
+        # a name that is given stays, and a longer one may be taken too
+        ([["net"], ["net", "a-net"], ["net", "b-net", "c-b-net"]], ["net", "a-net", "b-net"]),
+        ([["a-net"], ["net", "a-net", "x-a-net"], ["net", "b-net"]], ["a-net", "x-a-net", "b-net"]),
+    ],
+)
+def test_names_are_longer_only_where_two_models_have_one(
+    candidates: list[list[str]], names: list[str]
+) -> None:
+    assert unique_names(candidates) == (names, [])
 
 
 def test_models_that_stay_alike_are_told() -> None:

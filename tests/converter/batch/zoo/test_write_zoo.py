@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
-from onnx import helper as oh
 
 from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
+from tests.converter.models import written as model
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo import size_guesses
+from trtsmith.converter.batch.zoo import write_zoo as module
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
 from trtsmith.converter.model.errors import UsageError
@@ -37,12 +36,8 @@ def shapes_of(folder: Path, *shape: int | str | None) -> str:
 def test_a_folder_of_models(tmp_path: Path) -> None:
     done, text, tasks = written(make_folder(tmp_path))
     assert done == ZooWritten(tmp_path / "zoo.toml", models=4, guessed=0, skipped=0)
-    assert [(task.name, task.words) for task in tasks] == [
-        ("a", ()),
-        ("b", ("--shapes", "x=1x3:1x3:4x3")),
-        ("c", ()),
-        ("d", ()),
-    ]
+    words = {"a": (), "b": ("--shapes", "x=1x3:1x3:4x3"), "c": (), "d": ()}
+    assert {task.name: task.words for task in tasks} == words
     assert '[[model]]\npath = "b.onnx"\n# input x: float32[batch, 3]\nshapes.x = "1x3:1x3:4x3"\n' in text
     assert "TODO" not in text
 
@@ -87,54 +82,44 @@ def test_guesses_are_marked_and_counted(tmp_path: Path) -> None:
     assert "# TODO: the model leaves these sizes open; they are guesses: height, axis 3 of x\n" in text
 
 
-def save(path: Path, node: onnx.NodeProto, shape: list[int | str], *constants: onnx.TensorProto) -> None:
-    inputs = [oh.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    outputs = [oh.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-    graph = oh.make_graph([node], "g", inputs, outputs, list(constants))
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), path)
+def with_position(folder: Path, height: int, width: int) -> None:
+    """An image and what is added to it, whose size the model leaves open."""
+    position = {"p": np.zeros((1, 3, height, width), np.float32)}
+    graph = "(float[batch,3,height,width] x) => (float[] y) { y = Add (x, p) }"
+    model(folder / "m.onnx", graph, position)
 
 
-def test_sizes_that_the_graph_contradicts_are_not_guessed(tmp_path: Path) -> None:
-    position = numpy_helper.from_array(np.zeros((1, 3, 224, 224), np.float32), "p")
-    save(
-        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
-    )
+def test_sizes_that_the_graph_contradicts_are_not_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_position(tmp_path, 224, 224)
     _, text, (task,) = written(tmp_path)
     assert task.words == ("--shapes", "x=1x3x224x224:1x3x224x224:4x3x224x224")
     assert "TODO" in text
+    monkeypatch.setattr(module, "MOST_S", 0.0)  # looking for sizes ends
+    (tmp_path / "zoo.toml").unlink()
+    _, text, (task,) = written(tmp_path)
+    assert "1x3x320x320" in task.words[1] and "refuses them" in text
 
 
 def test_a_batch_that_the_graph_fixes_is_one(tmp_path: Path) -> None:
-    token = numpy_helper.from_array(np.zeros((1, 1, 12), np.float32), "t")
-    save(tmp_path / "m.onnx", oh.make_node("Concat", ["t", "x"], ["y"], axis=1), ["batch", 5, 12], token)
+    token = {"t": np.zeros((1, 1, 12), np.float32)}
+    model(tmp_path / "m.onnx", "(float[batch,5,12] x) => (float[] y) { y = Concat <axis = 1> (t, x) }", token)
     _, _, (task,) = written(tmp_path)
     assert task.words == ("--shapes", "x=1x5x12")
 
 
 def test_where_no_guess_fits_it_says_so(tmp_path: Path) -> None:
-    position = numpy_helper.from_array(np.zeros((1, 3, 17, 19), np.float32), "p")
-    save(
-        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
-    )
+    with_position(tmp_path, 17, 19)
     done, text, tasks = written(tmp_path)
     assert done.guessed == len(tasks) == 1
     assert "they are guesses, and ONNX's shape inference refuses them: height, width" in text
 
 
 def test_one_symbol_has_one_size(tmp_path: Path) -> None:
-    inputs = [
-        oh.make_tensor_value_info("side", TensorProto.FLOAT, ["batch", "h0"]),
-        oh.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, "h0", 8]),
-    ]
-    outputs = [
-        oh.make_tensor_value_info("y", TensorProto.FLOAT, None),
-        oh.make_tensor_value_info("z", TensorProto.FLOAT, None),
-    ]
-    nodes = [oh.make_node("Relu", ["side"], ["y"]), oh.make_node("Relu", ["image"], ["z"])]
-    graph = oh.make_graph(nodes, "g", inputs, outputs)
-    onnx.save(
-        oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx"
-    )
+    graph = """(float[batch,h0] side, float[batch,3,h0,8] image) => (float[] y, float[] z) {
+        y = Relu (side) z = Relu (image) }"""
+    model(tmp_path / "m.onnx", graph)
     _, _, (task,) = written(tmp_path)
     assert task.words[1::2] == ("side=1x320:1x640:4x1280", "image=1x3x320x8:1x3x640x8:4x3x1280x8")
 
@@ -178,10 +163,10 @@ HOSTILE = [
 def test_hostile_names_of_files_and_inputs(tmp_path: Path) -> None:
     for name in HOSTILE:
         path = write_model(tmp_path / name, "batch", 3)
-        model = onnx.load(path)
-        model.graph.input[0].name = model.graph.node[0].input[0] = name
-        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = f"batch\n{name}"
-        onnx.save(model, path)
+        proto = onnx.load(path)
+        proto.graph.input[0].name = proto.graph.node[0].input[0] = name
+        proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = f"batch\n{name}"
+        onnx.save(proto, path)
     _, text, tasks = written(tmp_path)
     assert {task.source for task in tasks} == {str(tmp_path / name) for name in HOSTILE}
     assert {task.words[-1].removeprefix("--shapes=").rpartition("=")[0] for task in tasks} == set(HOSTILE)
@@ -230,14 +215,3 @@ def test_options_can_be_added_at_the_end(tmp_path: Path) -> None:
         stream.write('precision = "fp16"\n')
     (task,) = read_zoo(tmp_path / "zoo.toml", COMMANDS)
     assert task.words[-2:] == ("--precision", "fp16")
-
-
-def test_looking_for_sizes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    position = numpy_helper.from_array(np.zeros((1, 3, 224, 224), np.float32), "p")
-    save(
-        tmp_path / "m.onnx", oh.make_node("Add", ["x", "p"], ["y"]), ["batch", 3, "height", "width"], position
-    )
-    monkeypatch.setattr(size_guesses, "MOST_S", 0.0)
-    _, text, (task,) = written(tmp_path)
-    assert "1x3x320x320" in task.words[1]
-    assert "refuses them" in text

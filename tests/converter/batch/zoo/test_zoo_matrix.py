@@ -6,15 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.batch.zoo.zoos import lines_of, make_folder, problems_of, tasks_of
+from tests.converter.batch.zoo.zoos import lines_of, problems_of, tasks_of
 from trtsmith.converter.batch.task import Needs
 
 A = '[[model]]\npath = "a.onnx"\n'
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return make_folder(tmp_path)
 
 
 def variants(folder: Path, text: str) -> dict[str, str]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.processes import checkout_environment
 from trtsmith.converter.cli.main import main
 
+COMMAND = f"{sys.executable} -m trtsmith"
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -29,7 +34,17 @@ def trtsmith(capsys: pytest.CaptureFixture[str], *arguments: object) -> Ran:
     return Ran(code, *capsys.readouterr())
 
 
-def snapshot(folder: Path) -> dict[str, bytes | None]:
+Cli = Callable[..., Ran]
+"""The fixture `cli`: runs a command; its words in one string, further arguments as they are."""
+
+
+def shell(command: str) -> Ran:
+    """A line of bash, whose commands find this checkout."""
+    done = subprocess.run(["bash", "-c", command], env=checkout_environment(), capture_output=True, text=True)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def snapshot(folder: Path = Path()) -> dict[str, bytes | None]:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -48,3 +63,10 @@ def refused(ran: Ran, code: int, *words: str) -> None:
         assert text.split("\n")[0].strip()
     for word in words:
         assert word in ran.err, (word, ran.err)
+
+
+def refuses(cli: Cli, code: int, words: str, *said: str) -> None:
+    """The command refuses, and every file in the working folder stays as it was."""
+    before = snapshot()
+    refused(cli(words), code, *said)
+    assert snapshot() == before

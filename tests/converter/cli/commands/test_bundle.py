@@ -5,54 +5,53 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from tests.converter.models import inverse, relu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 
 pytestmark = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 
 
-def as_tensorrt(engine: Path) -> None:
+def as_tensorrt(engine: Path) -> dict[str, Any]:
     """The manifest as it would be of TensorRT, which builds nothing without a GPU."""
     path = manifest_path(engine)
-    document = json.loads(path.read_text())
+    document: dict[str, Any] = json.loads(path.read_text())
     document["tensorrt"] = {"flavour": "tensorrt", "version": "10.16.1.11"}
     path.write_text(json.dumps(document))
+    return document
 
 
-def test_a_converted_engine_in_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    engine, models = tmp_path / "relu.plan", tmp_path / "models"
-    shapes = ("--shapes", "x=1x3:2x3:5x3")
-    assert trtsmith(capsys, "convert", relu(tmp_path / "m.onnx", ("n", 3)), "-o", engine, *shapes).code == 0
-    refused(trtsmith(capsys, "bundle", engine, "--triton", models), 2, "TensorRT-RTX")
-    as_tensorrt(engine)
-    ran = trtsmith(capsys, "bundle", engine, "--triton", models)
-    assert ran.code == 0 and f"--model-repository={models}" in ran.out and "up to 5" in ran.err
-    flags = ("--name", "other", "--no-batching", "--instances", 3)
-    assert trtsmith(capsys, "bundle", engine, "--triton", models, *flags).code == 0
-    text = (models / "other" / "config.pbtxt").read_text()
+def test_a_converted_engine_in_a_repository(here: Path, cli: Cli) -> None:
+    relu(here / "m.onnx", ("n", 3))
+    assert cli("convert m.onnx -o relu.plan --shapes x=1x3:2x3:5x3").code == 0
+    bundle = "bundle relu.plan --triton models"
+    refused(cli(bundle), 2, "TensorRT-RTX")
+    manifest = as_tensorrt(Path("relu.plan"))
+    ran = cli(bundle)
+    assert ran.code == 0 and "--model-repository=" in ran.out and "up to 5" in ran.err
+    assert cli(f"{bundle} --name other --no-batching --instances 3").code == 0
+    text = Path("models/other/config.pbtxt").read_text()
     assert 'name: "other"' in text and "max_batch_size: 0" in text and "count: 3" in text
-    flags = ("--name", "patient", "--batching", "--queue-delay-us", 250)
-    assert trtsmith(capsys, "bundle", engine, "--triton", models, *flags).code == 0
-    assert "max_queue_delay_microseconds: 250" in (models / "patient" / "config.pbtxt").read_text()
-    manifest = json.loads(manifest_path(engine).read_text())
+    assert cli(f"{bundle} --name patient --batching --queue-delay-us 250").code == 0
+    assert "max_queue_delay_microseconds: 250" in Path("models/patient/config.pbtxt").read_text()
     manifest["tensorrt"]["version"] = "10.16\nerror: not ours\x1b[2J"
-    manifest_path(engine).write_text(json.dumps(manifest))
-    ran = trtsmith(capsys, "bundle", engine, "--triton", models, "--model-version", 2)
+    manifest_path(Path("relu.plan")).write_text(json.dumps(manifest))
+    ran = cli(f"{bundle} --model-version 2")
     assert ran.code == 0 and "10.16\\nerror: not ours\\x1b[2J" in ran.err
-    text = (models / "relu" / "config.pbtxt").read_text()
+    text = Path("models/relu/config.pbtxt").read_text()
     assert "max_batch_size: 5" in text and "preferred_batch_size: 2" in text
 
 
-def test_an_engine_with_plugins_must_hold_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, engine = inverse(tmp_path / "m.onnx"), tmp_path / "m.plan"
-    for flags, code in (((), 2), (("--embed-plugins",), 0)):
-        assert trtsmith(capsys, "convert", model, "-o", engine, "--no-verify", *flags).code == 0
-        as_tensorrt(engine)
-        ran = trtsmith(capsys, "bundle", engine, "--triton", tmp_path / "models", "--name", "inverse")
+def test_an_engine_with_plugins_must_hold_them(here: Path, cli: Cli) -> None:
+    inverse(here / "m.onnx")
+    for flag, code in (("", 2), ("--embed-plugins", 0)):
+        assert cli(f"convert m.onnx -o m.plan --no-verify {flag}").code == 0
+        as_tensorrt(Path("m.plan"))
+        ran = cli("bundle m.plan --triton models --name inverse")
         if code:
             refused(ran, code, "--embed-plugins", "MatrixInverse")
         else:

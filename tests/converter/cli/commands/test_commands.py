@@ -16,11 +16,10 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto
-from onnx import helper as oh
 
-from tests.converter.cli.commands.running import Ran, refused, snapshot, trtsmith
-from tests.converter.models import attention, convolution, inverse, relu, save, value
+from tests.converter.cli.commands.running import COMMAND, CONTROL, Cli, Ran, refused, shell, snapshot
+from tests.converter.cli.terminal.screen import convolutions
+from tests.converter.models import attention, convolution, inverse, relu, written
 from tests.processes import checkout_environment
 from trtsmith.converter.cli import main
 from trtsmith.converter.cli.commands import check, doctor
@@ -32,23 +31,9 @@ from trtsmith.importers.registry import OPS
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    inverse(tmp_path / "m.onnx")
-    return tmp_path
-
-
-def process(*arguments: str, **options: object) -> Ran:
-    """The command as a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "trtsmith", *arguments],
-        env=checkout_environment(**options),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+def folder(here: Path) -> Path:
+    inverse(here / "m.onnx")
+    return here
 
 
 CHECKED = """\
@@ -59,10 +44,10 @@ nodes  operator                route   how
 """
 
 
-def test_check(capsys: pytest.CaptureFixture[str]) -> None:
-    assert trtsmith(capsys, "check", "m.onnx") == Ran(0, CHECKED, "")
-    assert trtsmith(capsys, "check", "m.onnx", "-q") == Ran(0, CHECKED, "")
-    assert trtsmith(capsys, "check", "m.onnx", "-v").out == (
+def test_check(cli: Cli) -> None:
+    assert cli("check m.onnx") == Ran(0, CHECKED, "")
+    assert cli("check m.onnx -q") == Ran(0, CHECKED, "")
+    assert cli("check m.onnx -v").out == (
         "node  operator                route   how\n"
         "neg   Neg                     native  imported by TensorRT's ONNX parser\n"
         "inv   com.microsoft::Inverse  plugin  plugin trtsmith::MatrixInverse version 1\n"
@@ -70,14 +55,9 @@ def test_check(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_check_of_a_model_that_is_not_convertible(capsys: pytest.CaptureFixture[str]) -> None:
-    save(
-        Path("u.onnx"),
-        [oh.make_node("Foo", ["x"], ["y"], name="f", domain="bar")],
-        [value("x", (1,))],
-        [value("y", None)],
-    )
-    assert trtsmith(capsys, "check", "u.onnx") == Ran(
+def test_check_of_a_model_that_is_not_convertible(cli: Cli) -> None:
+    written(Path("u.onnx"), "(float[1] x) => (float[] y) { [f] y = bar.Foo (x) }")
+    assert cli("check u.onnx") == Ran(
         1,
         "nodes  operator  route        how\n"
         "1      bar::Foo  unsupported  no importer for operator bar::Foo\n"
@@ -90,8 +70,8 @@ def test_check_of_a_model_that_is_not_convertible(capsys: pytest.CaptureFixture[
     )
 
 
-def test_check_as_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    ran = trtsmith(capsys, "check", "m.onnx", "--json", "--report", "r.json")
+def test_check_as_json(cli: Cli, folder: Path) -> None:
+    ran = cli("check m.onnx --json --report r.json")
     assert (ran.code, ran.err) == (0, "")
     document = json.loads(ran.out)
     assert json.loads((folder / "r.json").read_text()) == document
@@ -106,36 +86,34 @@ def test_check_as_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     }  # fmt: skip
     assert document["plugins"][0]["name"] == "MatrixInverse" and document["rewrites"][0]["node"] == "inv"
     convolution(Path("bad.onnx"), foo=1)
-    ran = trtsmith(capsys, "check", "bad.onnx", "--json")
+    ran = cli("check bad.onnx --json")
     assert (ran.code, ran.err) == (1, "")
     assert json.loads(ran.out)["problems"][0]["what"] == "unknown attribute 'foo' = 1"
 
 
-def test_check_with_a_library_of_others(capsys: pytest.CaptureFixture[str]) -> None:
-    node = oh.make_node("MatrixInverse", ["x"], ["y"], name="i", domain="theirs")
-    save(Path("f.onnx"), [node], [value("x", (2, 2))], [value("y", (2, 2))])
-    assert trtsmith(capsys, "check", "f.onnx").code == 1
-    ran = trtsmith(capsys, "check", "f.onnx", "--plugins", libraries.plugin_library())
+def test_check_with_a_library_of_others(cli: Cli) -> None:
+    def model(field: str = "") -> None:
+        written(
+            Path("f.onnx"), f"(float[2,2] x) => (float[2,2] y) {{ y = theirs.MatrixInverse {field} (x) }}"
+        )
+
+    library = libraries.plugin_library()
+    model()
+    assert cli("check f.onnx").code == 1
+    ran = cli("check f.onnx --plugins", library)
     assert ran.code == 1 and 'plugin_namespace="trtsmith"' in ran.err  # TensorRT would not find it either
-    node.attribute.append(oh.make_attribute("plugin_namespace", "trtsmith"))
-    save(Path("f.onnx"), [node], [value("x", (2, 2))], [value("y", (2, 2))])
-    ran = trtsmith(capsys, "check", "f.onnx", "--plugins", libraries.plugin_library())
-    assert (
-        ran.code == 0
-        and f"plugin trtsmith::MatrixInverse version 1 of {libraries.plugin_library()}" in ran.out
-    )
+    model('<plugin_namespace = "trtsmith">')
+    ran = cli("check f.onnx --plugins", library)
+    assert ran.code == 0 and f"plugin trtsmith::MatrixInverse version 1 of {library}" in ran.out
 
 
 @pytest.mark.parametrize(("flavour", "route"), [("tensorrt", "native"), ("tensorrt_rtx", "plugin")], ids=str)
-def test_check_and_rewrite_for_a_flavour(
-    capsys: pytest.CaptureFixture[str], flavour: str, route: str
-) -> None:
+def test_check_and_rewrite_for_a_flavour(cli: Cli, flavour: str, route: str) -> None:
     """TensorRT has a layer for NonZero, TensorRT-RTX none."""
-    node = oh.make_node("NonZero", ["x"], ["y"], name="found")
-    save(Path("n.onnx"), [node], [value("x", (2, 3))], [value("y", None, TensorProto.INT64)])
-    ran = trtsmith(capsys, "check", "n.onnx", "--flavour", flavour)
+    written(Path("n.onnx"), "(float[2,3] x) => (int64[] y) { y = NonZero (x) }")
+    ran = cli("check n.onnx --flavour", flavour)
     assert ran.code == 0 and f"1 {route}; every node has a route" in ran.out
-    assert trtsmith(capsys, "rewrite", "n.onnx", "-o", "r.onnx", "--flavour", flavour).code == 0
+    assert cli("rewrite n.onnx -o r.onnx --flavour", flavour).code == 0
     kinds = {n.op_type for n in onnx.load("r.onnx").graph.node}
     assert ("NonZeroPositions" in kinds) is (route == "plugin")
 
@@ -152,11 +130,8 @@ the graph from which the engine is built was run in onnxruntime; the engine itse
 """
 
 
-def test_convert(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    ran = trtsmith(
-        capsys, "convert", "m.onnx", "-o", "e.plan", "-q", "--report", "r.json", "--target", "SM86,sm86",
-        "--verify", "graph",
-    )  # fmt: skip
+def test_convert(cli: Cli, folder: Path) -> None:
+    ran = cli("convert m.onnx -o e.plan -q --report r.json --target SM86,sm86 --verify graph")  # fmt: skip
     assert (ran.code, ran.err) == (0, "") and re.fullmatch(CONVERTED, ran.out), ran.out
     manifest = json.loads((folder / "e.manifest.json").read_text())
     files = {
@@ -172,57 +147,55 @@ def test_convert(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert set(os.listdir()) == {"m.onnx", "e.plan", "e.manifest.json", "libtrtsmith_plugins.so", "r.json"}
 
 
-def test_progress_of_convert(capsys: pytest.CaptureFixture[str]) -> None:
-    short = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--no-verify")
+def test_progress_of_convert(cli: Cli) -> None:
+    short = cli("convert m.onnx -o e.plan --no-verify")
     lines = [line.strip() for line in short.err.splitlines()]
     assert [line for line in lines if line.startswith(("load:", "rewrite and plan:", "build:", "bundle:"))]
     assert "building the engine" in lines and "Building engine (6 steps)" in lines
     assert len(lines) == len(set(lines)) and sum("/6)" in line for line in lines) <= 1
     assert short.out.endswith("verdict: not asked for (--no-verify)\n")
-    full = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--no-verify", "-v")
+    full = cli("convert m.onnx -o e.plan --no-verify -v")
     assert "  TensorRT: " in full.err and "Producer name" not in full.err
     assert len(full.err.splitlines()) < 40
 
 
-def test_dry_run_is_check(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    assert trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--dry-run") == Ran(0, CHECKED, "")
+def test_dry_run_is_check(cli: Cli, folder: Path) -> None:
+    assert cli("convert m.onnx -o e.plan --dry-run") == Ran(0, CHECKED, "")
     assert os.listdir() == ["m.onnx"]
-    ran = trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--dry-run", "--report", "r.json", "-v")
+    ran = cli("convert m.onnx -o e.plan --dry-run --report r.json -v")
     assert ran.code == 0 and json.loads((folder / "r.json").read_text())["convertible"] is True
 
 
-def test_outputs_that_disagree(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_outputs_that_disagree(cli: Cli, folder: Path) -> None:
     x = np.eye(4, dtype=np.float32) * np.ones((2, 1, 1), np.float32) * 2
     np.savez("x.npz", x=x)
     np.savez("y.npz", y=-x / 4)
-    arguments = ["convert", "m.onnx", "-o", "e.plan", "-q", "--inputs", "x.npz", "--expected", "y.npz"]
-    ran = trtsmith(capsys, *arguments)
+    convert = "convert m.onnx -o e.plan -q --inputs x.npz --expected y.npz"
+    ran = cli(convert)
     assert ran.code == 0 and "(inputs: x.npz, outputs expected: y.npz)" in ran.out
     np.savez("y.npz", y=x)
-    ran = trtsmith(capsys, *arguments, "--report", "r.json")
+    ran = cli(f"{convert} --report r.json")
     assert ran.code == EXIT_DISAGREE
     assert "verdict: disagree: y: relative error 1.2e+00, allowed 0.0001" in ran.out
     report = json.loads((folder / "r.json").read_text())
     assert report["verdict"]["status"] == "disagree" and (folder / "e.plan").is_file()
-    ran = trtsmith(capsys, *arguments, "--atol", "y:100")
-    assert ran.code == 0
+    assert cli(f"{convert} --atol y:100").code == 0
 
 
-def test_report_of_a_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_report_of_a_failure(cli: Cli, folder: Path) -> None:
     convolution(Path("bad.onnx"), foo=1)
-    refused(trtsmith(capsys, "convert", "bad.onnx", "-o", "e.plan", "--report", "r.json"), 1)
+    refused(cli("convert bad.onnx -o e.plan --report r.json"), 1)
     report = json.loads((folder / "r.json").read_text())
     assert report["converted"] is False and report["problems"][0]["what"] == "unknown attribute 'foo' = 1"
     assert not (folder / "e.plan").exists()
 
 
-def test_dynamic_model_with_options(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_dynamic_model_with_options(cli: Cli, folder: Path) -> None:
     inverse(Path("d.onnx"), ("n", 4, 4))
-    ran = trtsmith(
-        capsys, "convert", "d.onnx", "-o", "e.plan", "-q", "--minShapes", "x:1x4x4", "--optShapes", "x:2x4x4",
-        "--maxShapes", "x:8x4x4", "--target", "sm86,sm89", "--workspace", "64", "--optimization-level", "1",
-        "--timing-cache", "cache", "--timeout", "300", "--embed-plugins",
-    )  # fmt: skip
+    ran = cli(
+        "convert d.onnx -o e.plan -q --minShapes x:1x4x4 --optShapes x:2x4x4 --maxShapes x:8x4x4 --target sm86,sm89 "
+        "--workspace 64 --optimization-level 1 --timing-cache cache --timeout 300 --embed-plugins"
+    )
     assert ran.code == 0 and ", sm86, sm89)" in ran.out, ran
     assert json.loads((folder / "e.manifest.json").read_text())["inputs"][0]["shape"] == [-1, 4, 4]
     assert (folder / "cache").stat().st_size > 0
@@ -230,11 +203,9 @@ def test_dynamic_model_with_options(capsys: pytest.CaptureFixture[str], folder: 
 
 
 @pytest.mark.parametrize("make", [inverse, convolution, attention])
-def test_rewrite_expanded_runs_in_plain_onnxruntime(
-    make: object, capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
+def test_rewrite_expanded_runs_in_plain_onnxruntime(make: object, cli: Cli, folder: Path) -> None:
     make(Path("in.onnx"))  # type: ignore[operator]
-    ran = trtsmith(capsys, "rewrite", "in.onnx", "-o", "out.onnx", "--expand", "-q")
+    ran = cli("rewrite in.onnx -o out.onnx --expand -q")
     assert ran == Ran(0, "out.onnx: 1 node rewritten\n", "")
     session = onnxruntime.InferenceSession("out.onnx", providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(0)
@@ -249,8 +220,8 @@ def test_rewrite_expanded_runs_in_plain_onnxruntime(
         np.testing.assert_allclose(y, np.linalg.inv(-feeds["x"]), rtol=1e-2, atol=1e-3)
 
 
-def test_rewrite(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    ran = trtsmith(capsys, "rewrite", "m.onnx", "-o", "out.onnx")
+def test_rewrite(cli: Cli, folder: Path) -> None:
+    ran = cli("rewrite m.onnx -o out.onnx")
     assert ran == Ran(
         0,
         "out.onnx: 1 node rewritten\n",
@@ -263,22 +234,20 @@ def test_rewrite(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "out.onnx").unlink()
     convolution(Path("bad.onnx"), foo=1)
     before = snapshot(folder)
-    refused(trtsmith(capsys, "rewrite", "bad.onnx", "-o", "out.onnx"), 1, "unknown attribute 'foo'")
+    refused(cli("rewrite bad.onnx -o out.onnx"), 1, "unknown attribute 'foo'")
     assert snapshot(folder) == before
 
 
-def test_rewrite_of_what_needs_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_rewrite_of_what_needs_nothing(cli: Cli, folder: Path) -> None:
     relu(Path("r.onnx"))
-    assert trtsmith(capsys, "rewrite", "r.onnx", "-o", "out.onnx") == Ran(
-        0, "out.onnx: 0 nodes rewritten\n", ""
-    )
+    assert cli("rewrite r.onnx -o out.onnx") == Ran(0, "out.onnx: 0 nodes rewritten\n", "")
     before, after = onnx.load("r.onnx"), onnx.load("out.onnx")
     assert list(after.graph.node) == list(before.graph.node) and after.opset_import == before.opset_import
 
 
-def test_rewrite_for_v2_plugins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rewrite_for_v2_plugins(cli: Cli) -> None:
     attention(Path("in.onnx"))
-    assert trtsmith(capsys, "rewrite", "in.onnx", "-o", "out.onnx", "--plugin-v2").code == 0
+    assert cli("rewrite in.onnx -o out.onnx --plugin-v2").code == 0
     nodes = onnx.load("out.onnx").graph.node
     assert [n.op_type for n in nodes] == ["Cast", "Cast", "MultiscaleDeformableAttention"]
     attributes = {a.name: a for a in nodes[-1].attribute}
@@ -286,24 +255,18 @@ def test_rewrite_for_v2_plugins(capsys: pytest.CaptureFixture[str]) -> None:
     assert (attributes["plugin_version"].s, attributes["plugin_namespace"].s) == (b"1", b"trtsmith")
 
 
-def test_names_from_the_file_cannot_speak_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_from_the_file_cannot_speak_to_the_terminal(cli: Cli) -> None:
     evil = "e\x1b]0;t\x07\nerror: fake"
     inverse(Path("evil.onnx"), name=evil)
-    commands = [
-        ["check", "evil.onnx", "-v"],
-        ["rewrite", "evil.onnx", "-o", "o.onnx"],
-        ["convert", "evil.onnx", "-o", "e.plan"],
-    ]
-    for arguments in commands:
-        ran = trtsmith(capsys, *arguments)
-        assert ran.code == 0 and not re.search(
-            r"[\x00-\x09\x0b-\x1f\x7f-\x9f]|^error: fake", ran.out + ran.err, re.M
-        )
-    assert json.loads(trtsmith(capsys, "check", "evil.onnx", "--json").out)["nodes"][1]["name"] == evil
+    for command in ("check evil.onnx -v", "rewrite evil.onnx -o o.onnx", "convert evil.onnx -o e.plan"):
+        ran = cli(command)
+        assert ran.code == 0 and not CONTROL.search(ran.out + ran.err)
+        assert "\nerror: fake" not in f"\n{ran.out}\n{ran.err}"
+    assert json.loads(cli("check evil.onnx --json").out)["nodes"][1]["name"] == evil
 
 
-def test_ops(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "ops")
+def test_ops(cli: Cli) -> None:
+    ran = cli("ops")
     assert (ran.code, ran.err) == (0, "")
     rows = ran.out.splitlines()
     assert rows[0].split() == ["operator", "plugins", "dtypes", "alias", "opsets", "defined", "by"]
@@ -315,7 +278,7 @@ def test_ops(capsys: pytest.CaptureFixture[str]) -> None:
         assert any(row.split()[:1] == [op.onnx] for row in rows) is bool(op.onnx)
         for alias in op.aliases:
             assert any(alias.op_type in row for row in rows)
-    document = json.loads(trtsmith(capsys, "ops", "--json").out)
+    document = json.loads(cli("ops --json").out)
     assert [entry["name"] for entry in document] == [op.name for op in OPS]
     assert [entry["name"] for entry in document if "V2" not in entry["interfaces"]] == [
         op.name for op in OPS if op.data_dependent
@@ -324,56 +287,46 @@ def test_ops(capsys: pytest.CaptureFixture[str]) -> None:
         assert entry["onnx"] == (op.onnx or None)
         assert [port["name"] for port in entry["outputs"] if port["size"]] == [port.name for port in op.sizes]
     aliases = {s["alias"] for entry in document for s in entry["aliases"]}
-    assert {
-        "com.microsoft::Inverse",
-        "InverseTRT",
-        "mmdeploy::MMCVModulatedDeformConv2d",
-        "DeformConv",
-    } <= aliases
+    assert {"com.microsoft::Inverse", "InverseTRT", "mmdeploy::MMCVModulatedDeformConv2d"} <= aliases
 
 
-def test_plugin_path_and_list(capsys: pytest.CaptureFixture[str]) -> None:
-    assert trtsmith(capsys, "plugin", "path") == Ran(0, f"{libraries.plugin_library()}\n", "")
-    assert trtsmith(capsys, "plugin", "path", "--v2").out == f"{libraries.plugin_library_v2()}\n"
-    ran = trtsmith(capsys, "plugin", "list", libraries.plugin_library(), "--json")
+def test_plugin_path_and_list(cli: Cli) -> None:
+    assert cli("plugin path") == Ran(0, f"{libraries.plugin_library()}\n", "")
+    assert cli("plugin path --v2").out == f"{libraries.plugin_library_v2()}\n"
+    ran = cli("plugin list", libraries.plugin_library(), "--json")
     assert {c["name"] for c in json.loads(ran.out)["creators"]} == {op.name for op in OPS}
     for action in ("list", "inspect"):
-        ran = trtsmith(capsys, "plugin", action, libraries.plugin_library_v2())
+        ran = cli("plugin", action, libraries.plugin_library_v2())
         assert ran.code == 0
         assert [op.name for op in OPS if op.name not in ran.out] == [
             op.name for op in OPS if op.data_dependent
         ]
 
 
-def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = trtsmith(capsys, "doctor")
-    assert (
-        (ran.code, ran.err) == (0, "")
-        and "ok      tensorrt_rtx" in ran.out
-        and f"V2DynamicExt, {sum(not op.data_dependent for op in OPS)} operators" in ran.out
-    )
-    found = json.loads(trtsmith(capsys, "doctor", "--json").out)
+def test_doctor(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = cli("doctor")
+    assert (ran.code, ran.err) == (0, "") and "ok      tensorrt_rtx" in ran.out
+    assert f"V2DynamicExt, {sum(not op.data_dependent for op in OPS)} operators" in ran.out
+    found = json.loads(cli("doctor --json").out)
     assert {entry["what"] for entry in found} >= {"trtsmith", "python", "onnx", "gpu", "trtsmith_host"}
     monkeypatch.setattr(doctor, "find_gpu", lambda: Gpu("NVIDIA H200", (9, 0)))
-    ran = trtsmith(capsys, "doctor")
-    assert re.search(r"^ok +cuda-core +\d", ran.out, re.M) and re.search(
-        r"^ok +running engines", ran.out, re.M
-    )
+    ran = cli("doctor")
+    assert re.search(r"^ok +cuda-core +\d[\s\S]*^ok +running engines", ran.out, re.M)
     monkeypatch.setitem(sys.modules, "cuda.core", None)  # not to be imported
     monkeypatch.setattr(doctor, "find_gpu", lambda: None)
-    ran = trtsmith(capsys, "doctor")
+    ran = cli("doctor")
     assert ran.code == 0  # converting needs none of it
     assert re.search(
         r"^absent +running engines .*missing: GPU, cuda-core +fix: pip install .cuda-core", ran.out, re.M
     )
     monkeypatch.setattr(doctor, "installed_flavours", tuple)
-    ran = trtsmith(capsys, "doctor")
+    ran = cli("doctor")
     assert "missing: GPU, TensorRT, cuda-core" in ran.out
     assert ran.code == 2 and re.search(r"^missing +tensorrt .*pip install tensorrt-rtx", ran.out, re.M)
 
 
 def test_doctor_tells_what_nothing_works_without_from_what_is_optional(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     version = doctor.metadata.version
 
@@ -384,110 +337,70 @@ def test_doctor_tells_what_nothing_works_without_from_what_is_optional(
 
     with monkeypatch.context() as without:
         without.setattr(doctor.metadata, "version", installed)
-        ran = trtsmith(capsys, "doctor")
+        ran = cli("doctor")
     assert ran.code == 2 and re.search(r"^missing +onnxruntime .*pip install onnxruntime", ran.out, re.M)
     assert re.search(r"^absent +polygraphy ", ran.out, re.M)
     (folder / "libraries").mkdir()
     monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(folder / "libraries"))
     (folder / "libraries" / "libtrtsmith_host.so").write_bytes(b"no library")
-    ran = trtsmith(capsys, "doctor")
+    ran = cli("doctor")
     assert ran.code == 2 and re.search(r"^missing +trtsmith_plugins .*is not there +fix: ", ran.out, re.M)
     assert re.search(r"^absent +trtsmith_plugins_v2 ", ran.out, re.M)
     assert re.search(r"^missing +trtsmith_host +cannot be loaded: ", ran.out, re.M)
 
 
-def test_no_tensorrt(
-    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_tensorrt(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trtsmith.converter.engine.build.flavour.installed_flavours", tuple)
     before = snapshot(folder)
-    refused(trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan"), 2, "pip install tensorrt-rtx")
+    refused(cli("convert m.onnx -o e.plan"), 2, "pip install tensorrt-rtx")
     assert snapshot(folder) == before
 
 
-def test_ctrl_c_while_modules_are_imported(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("heard", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143), (None, 130)], ids=str
+)
+@pytest.mark.parametrize("where", ["build_parser", "show"])
+def test_a_signal_while_a_module_is_imported_or_a_command_runs(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, heard: BaseException | None, code: int, where: str
 ) -> None:
-    def interrupted(words: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main, "build_parser", interrupted)
-    assert trtsmith(capsys, "ops") == Ran(130, "", "interrupted\n")
-
-
-@pytest.mark.parametrize(("heard", "code"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
-@pytest.mark.parametrize("where", ["parser", "command"])
-def test_a_signal_while_a_library_in_c_is_imported(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    heard: BaseException,
-    code: int,
-    where: str,
-) -> None:
-    """pybind11 raises its own error from it."""
+    """From a library in C that is imported meanwhile, pybind11 raises an error of its own."""
 
     def interrupted(*arguments: object, **options: object) -> int:
+        if heard is None:
+            raise KeyboardInterrupt
         raise ImportError("initialization failed") from heard
 
-    if where == "parser":
-        monkeypatch.setattr(main, "build_parser", interrupted)
-    else:
-        monkeypatch.setattr(check, "show", interrupted)
-    if code == 130:
-        assert trtsmith(capsys, "check", "m.onnx") == Ran(130, "", "interrupted\n")
-    else:
-        with pytest.raises(SystemExit) as ended:
-            main.main(["check", "m.onnx"])
-        assert ended.value.code == code
-    assert "Traceback" not in capsys.readouterr().err
+    monkeypatch.setattr(main if where == "build_parser" else check, where, interrupted)
+    assert cli("check m.onnx") == Ran(code, "", "interrupted\n" if code == 130 else "")
 
 
-def test_mistakes_of_ours_are_messages_too(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_of_ours_are_messages_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object, **options: object) -> int:
         raise KeyError("a\x1bname")
 
     monkeypatch.setattr(check, "show", fail)
-    ran = trtsmith(capsys, "check", "m.onnx")
-    refused(ran, 1, "internal error: KeyError", "test_commands.py, line ", "with -v")
-    ran = trtsmith(capsys, "check", "m.onnx", "-v")
+    refused(cli("check m.onnx"), 1, "internal error: KeyError", "test_commands.py, line ", "with -v")
+    ran = cli("check m.onnx -v")
     assert ran.code == 1 and "Traceback (most recent call last)" in ran.err and "KeyError" in ran.err
 
 
-def test_interrupted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: object, **options: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(check, "show", interrupt)
-    assert trtsmith(capsys, "check", "m.onnx") == Ran(130, "", "interrupted\n")
-
-
 def test_as_a_process(folder: Path) -> None:
-    assert process("check", "m.onnx") == Ran(0, CHECKED, "")
-    refused(process("check", "none.onnx"), 2, "does not exist")
-    ran = process("--version")
+    assert shell(f"{COMMAND} check m.onnx") == Ran(0, CHECKED, "")
+    refused(shell(f"{COMMAND} check none.onnx"), 2, "does not exist")
+    ran = shell(f"{COMMAND} --version")
     assert ran.code == 0 and re.fullmatch(r"trtsmith \S+\n", ran.out)
     # neither the user's folder nor an ASCII terminal stands in the way
     (folder / "json.py").write_text("raise SystemExit(9)")
     name = os.fsdecode(b"\xff\xc3\xbc.plan")
-    ran = process("convert", "m.onnx", "-o", name, "-q", PYTHONIOENCODING="ascii:strict", PYTHONSAFEPATH="1")
+    ran = shell(f"PYTHONIOENCODING=ascii:strict PYTHONSAFEPATH=1 {COMMAND} convert m.onnx -q -o '{name}'")
     assert ran.code == 0 and r"\udcff" in ran.out and (folder / name).is_file()
 
 
 def test_reader_that_goes_away() -> None:
-    command = f"{sys.executable} -m trtsmith ops | head -n 1; echo ${{PIPESTATUS[0]}}"
-    environment = checkout_environment()
-    done = subprocess.run(
-        ["bash", "-c", command], env=environment, capture_output=True, text=True, check=True
-    )
-    first, code = done.stdout.splitlines()
-    assert first.strip() and code in ("0", "141") and done.stderr == ""
-    done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m trtsmith ops > /dev/full"],
-        env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    refused(Ran(done.returncode, done.stdout, done.stderr), 2, "No space left on device", "standard output")
+    ran = shell(f"{COMMAND} ops | head -n 1; echo ${{PIPESTATUS[0]}}")
+    first, code = ran.out.splitlines()
+    assert first.strip() and code in ("0", "141") and ran.err == ""
+    refused(shell(f"{COMMAND} ops > /dev/full"), 2, "No space left on device", "standard output")
 
 
 @pytest.mark.parametrize(
@@ -498,14 +411,7 @@ def test_signals_during_a_build_leave_nothing(
     folder: Path, start: Callable[..., subprocess.Popen[str]], number: int, code: int, last: str
 ) -> None:
     """Ended as soon as TensorRT is at work: no engine, no temporary file, no child."""
-    channels = 64
-    nodes, weights = [], {}
-    for index in range(150):
-        weights[f"w{index}"] = np.full((channels, channels, 3, 3), 0.01, np.float32)
-        nodes.append(oh.make_node("Conv", [f"v{index}", f"w{index}"], [f"c{index}"], pads=[1, 1, 1, 1]))
-        nodes.append(oh.make_node("Relu", [f"c{index}"], [f"v{index + 1}"]))
-    shape = (1, channels, 64, 64)
-    save(Path("big.onnx"), nodes, [value("v0", shape)], [value("v150", shape)], weights)
+    convolutions(Path("big.onnx"), 150, 64)
     (folder / "tmp").mkdir()
     before = snapshot(folder)
     command = [sys.executable, "-m", "trtsmith", "convert", "big.onnx", "-o", "e.plan", "--no-verify"]
@@ -523,17 +429,15 @@ def test_signals_during_a_build_leave_nothing(
     assert after == before
 
 
-@pytest.mark.parametrize("command", ["check", "rewrite"])
-def test_a_note_of_many_nodes_is_one_line(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["check m.onnx", "rewrite m.onnx -o out.onnx"])
+def test_a_note_of_many_nodes_is_one_line(command: str, cli: Cli) -> None:
     layer = "m{0} = MatMul (x{0}, w) p{0} = Add (m{0}, b) a{0} = Relu (p{0}) x{1} = Mul (x{0}, a{0})"
     body = " ".join(layer.format(i, i + 1) for i in range(3))
-    text = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x0) => (float[2,2] x3)
-        <float[2,2] w = {{1, 2, 3, 4}}, float[2] b = {{1, 2}}> {{ {body} }}"""
-    onnx.save(onnx.parser.parse_model(text), "m.onnx")
-    output = ["-o", "out.onnx"] if command == "rewrite" else []
+    weights = "<float[2,2] w = {1, 2, 3, 4}, float[2] b = {1, 2}>"
+    written(Path("m.onnx"), f"(float[2,2] x0) => (float[2,2] x3) {weights} {{ {body} }}")
     counts = []
-    for flags in ([], ["-v"]):
-        ran = trtsmith(capsys, command, "m.onnx", *output, *flags)
+    for flags in ("", " -v"):
+        ran = cli(command + flags)
         told = ran.out + ran.err
         counts.append((ran.code, told.count(" and 2 more: TensorRT"), told.count("note: ")))
     assert counts == [(0, 1, 1), (0, 0, 3)]

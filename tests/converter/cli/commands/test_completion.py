@@ -8,16 +8,16 @@ import pty
 import select
 import shutil
 import subprocess
-import sys
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.running import Cli, refused
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.commands.completion import SHELLS
-from trtsmith.converter.cli.main import build_parser
+from trtsmith.converter.cli.main import build_parser, main
 
 COMMANDS = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 BASH = shutil.which("bash")
@@ -26,38 +26,29 @@ BASH = shutil.which("bash")
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("completion")
-    paths = {}
-    for shell in SHELLS:
-        done = subprocess.run(
-            [sys.executable, "-m", "trtsmith", "completion", shell],
-            env=checkout_environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stderr == ""
-        paths[shell] = folder / f"trtsmith.{shell}"
-        paths[shell].write_text(done.stdout)
-    return paths
+    for name in SHELLS:
+        with (folder / name).open("w") as script, redirect_stdout(script):
+            assert main(["completion", name]) == 0
+    return {name: folder / name for name in SHELLS}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_and_flag_is_in_the_script(shell: str, scripts: dict[str, Path]) -> None:
-    script = scripts[shell].read_text()
-    for name, parser in COMMANDS.items():
-        assert name in script
+@pytest.mark.parametrize("name", SHELLS)
+def test_every_command_and_flag_is_in_the_script(name: str, scripts: dict[str, Path]) -> None:
+    script = scripts[name].read_text()
+    for command, parser in COMMANDS.items():
+        assert command in script
         for flag in parser._option_string_actions:
-            told = f"-l {flag[2:]}" if shell == "fish" and flag.startswith("--") else flag
+            told = f"-l {flag[2:]}" if name == "fish" and flag.startswith("--") else flag
             assert flag == "-h" or len(flag) == 2 or told in script, flag
-    assert "fp32 fp16 bf16" in script or all(f"'{name}'" in script for name in ("fp32", "fp16", "bf16"))
+    assert "fp32 fp16 bf16" in script or all(f"'{kind}'" in script for kind in ("fp32", "fp16", "bf16"))
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_shell_reads_its_script(shell: str, scripts: dict[str, Path]) -> None:
-    program = shutil.which(shell)
+@pytest.mark.parametrize("name", SHELLS)
+def test_the_shell_reads_its_script(name: str, scripts: dict[str, Path]) -> None:
+    program = shutil.which(name)
     if program is None:
-        pytest.skip(f"{shell} is not installed")
-    subprocess.run([program, "-n", scripts[shell]], check=True)
+        pytest.skip(f"{name} is not installed")
+    subprocess.run([program, "-n", scripts[name]], check=True)
 
 
 def completed(script: Path, folder: Path, *words: str) -> list[str]:
@@ -120,7 +111,7 @@ def test_tab_completes_in_a_real_bash(scripts: dict[str, Path], tmp_path: Path) 
         "HOME": str(tmp_path),
         "INPUTRC": "/dev/null",
     }
-    shell = subprocess.Popen(
+    bash = subprocess.Popen(
         [str(BASH), "--norc", "--noprofile", "-i"],
         cwd=tmp_path,
         env=environment,
@@ -139,11 +130,11 @@ def test_tab_completes_in_a_real_bash(scripts: dict[str, Path], tmp_path: Path) 
                 said += os.read(leader, 65536)
         assert b"<convert><the model.onnx><--precision><bf16>" in said, said.decode()
     finally:
-        shell.kill()
-        shell.wait()
+        bash.kill()
+        bash.wait()
         os.close(leader)
 
 
-def test_a_shell_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
-    refused(trtsmith(capsys, "completion", "tcsh"), 2, "one of bash, zsh, fish")
-    refused(trtsmith(capsys, "completion"), 2, "required: SHELL")
+def test_a_shell_that_is_not_known(cli: Cli) -> None:
+    refused(cli("completion tcsh"), 2, "one of bash, zsh, fish")
+    refused(cli("completion"), 2, "required: SHELL")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
-from tests.processes import checkout_environment
+from tests.converter.cli.commands.running import Cli, Ran, refused, shell, snapshot
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18, "acme" : 1]>
 g (float[N, 6] x, float[6] w) => (float[N, 3] z) {
@@ -55,114 +53,110 @@ def number(x: torch.Tensor):
 '''
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def files(here: Path) -> None:
     onnx.save(onnx.parser.parse_model(MODEL), "model.onnx")
-    (tmp_path / "pools.py").write_text(FUNCTIONS)
-    return tmp_path
+    (here / "pools.py").write_text(FUNCTIONS)
 
 
-def own_tests(folder: Path) -> subprocess.CompletedProcess[str]:
-    """`pytest FOLDER`, as its user runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", folder.name],
-        cwd=folder.parent,
-        env=checkout_environment(),
-        capture_output=True,
-        text=True,
-    )
+def own_tests() -> Ran:
+    """As its user runs them."""
+    return shell(f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist package")
 
 
-def test_a_package_is_written_and_nothing_else(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "new", "VoxelMaxPool", "--domain", "mycompany")
+def test_a_package_is_written_and_nothing_else(here: Path, cli: Cli) -> None:
+    ran = cli("new VoxelMaxPool --domain mycompany")
     assert (ran.code, ran.out) == (0, "voxel_max_pool\n")
     assert "trtsmith build-plugins voxel_max_pool" in ran.err
     files = {name for name, content in snapshot(here / "voxel_max_pool").items() if content is not None}
     assert files == {
-        "README.md",
-        "example.onnx",
-        "kernels/voxel_max_pool.cu",
-        "kernels/voxel_max_pool.cuh",
-        "ops/voxel_max_pool.cpp",
-        "plugins.cmake",
-        "pyproject.toml",
-        "tests/test_voxel_max_pool.py",
-        "voxel_max_pool/__init__.py",
-        "voxel_max_pool/definition.py",
+        *("README.md", "example.onnx", "plugins.cmake", "pyproject.toml", "tests/test_voxel_max_pool.py"),
+        *(f"kernels/voxel_max_pool.{end}" for end in ("cu", "cuh")),
+        *("ops/voxel_max_pool.cpp", "voxel_max_pool/__init__.py", "voxel_max_pool/definition.py"),
     }
     text = b"".join(content for content in snapshot(here / "voxel_max_pool").values() if content)
     assert b"@snake@" not in text and b"@Name@" not in text
     onnx.checker.check_model("voxel_max_pool/example.onnx")
 
 
-def test_its_tests_ask_for_the_library_and_pass_otherwise(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trtsmith(capsys, "new", "VoxelMaxPool", "--domain", "mycompany", "-o", "package")
-    ran = own_tests(here / "package")
-    assert "run trtsmith build-plugins" in ran.stdout
-    assert "2 failed, 22 passed" in ran.stdout, ran.stdout
+def test_its_tests_ask_for_the_library_and_pass_otherwise(here: Path, cli: Cli) -> None:
+    cli("new VoxelMaxPool --domain mycompany -o package")
+    ran = own_tests()
+    assert "run trtsmith build-plugins" in ran.out
+    assert "2 failed, 22 passed" in ran.out, ran.out
 
 
-def test_from_a_node_with_a_body(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(
-        capsys, "new", "GatedHalf", "--from-model", "model.onnx", "--node", "gate", "-o", "package"
-    )
+def test_from_a_node_with_a_body(here: Path, cli: Cli) -> None:
+    ran = cli("new GatedHalf --from-model model.onnx --node gate -o package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "gated_half" / "definition.py").read_text()
     assert 'data[1] // fields["groups"]' in definition
     assert 'EQUAL = ((("data", 1), ("weight", 0)),)' in definition
     assert 'Attr("alpha", Kind.FLOAT, 0.1)' in definition
-    built = trtsmith(capsys, "build-plugins", "package")
+    built = cli("build-plugins package")
     assert built.code == 0 and "nothing to compile" in built.out
-    assert own_tests(here / "package").returncode == 0
-    checked = trtsmith(capsys, "check", "model.onnx", "--ops", "package")
+    assert own_tests().code == 0
+    checked = cli("check model.onnx --ops package")
     assert checked.code == 0 and "by its expansion, as it has no kernel" in checked.out
 
 
-def test_from_a_node_that_the_model_says_nothing_of(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> None:
     model = onnx.load("model.onnx")
     del model.functions[:]
     onnx.save(model, "model.onnx")
-    ran = trtsmith(capsys, "new", "GatedHalf", "--from-model", "model.onnx", "--node", "y", "-o", "package")
+    ran = cli("new GatedHalf --from-model model.onnx --node y -o package")
     assert ran.code == 0 and "to be written: _reference and _expand" in ran.err
-    tests = own_tests(here / "package")
-    assert tests.returncode == 1
-    assert "NotImplementedError: write _reference in gated_half/definition.py" in tests.stdout
-    assert "write _expand in gated_half/definition.py" in tests.stdout
-    refused(trtsmith(capsys, "check", "model.onnx", "--ops", "package"), 2, "NotImplementedError: write _")
+    tests = own_tests()
+    assert tests.code == 1
+    assert "NotImplementedError: write _reference in gated_half/definition.py" in tests.out
+    assert "write _expand in gated_half/definition.py" in tests.out
+    refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
 
 
-def test_from_a_function_of_tensors(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_the_second_unknown_node_of_a_model(here: Path, cli: Cli) -> None:
+    """Its inputs have types once the operator before it is defined."""
+    assert cli("new GatedHalf --from-model model.onnx --node gate -o package").code == 0
+    model = onnx.load("model.onnx")
+    (last,) = model.graph.output
+    model.graph.node.add(op_type="After", domain="mine", input=[last.name], output=["end"])
+    model.opset_import.add(domain="mine", version=1)
+    last.name = "end"
+    del model.functions[:], model.graph.value_info[:]
+    onnx.save(model, "model.onnx")
+    refused(cli("new After --from-model model.onnx --node end -o after"), 2, "with --ops")
+    ran = cli("new After --from-model model.onnx --node end -o after --ops package")
+    assert ran.code == 0 and (here / "after" / "after" / "definition.py").is_file(), ran
+
+
+def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     words = ["--from-torch", "pools:window_pool", "--example", "features=12x8", "--example", "weights=12"]
-    ran = trtsmith(capsys, "new", "WindowPool", "--domain", "mycompany", *words, "-o", "package")
+    ran = cli("new WindowPool --domain mycompany", *words, "-o", "package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "window_pool" / "definition.py").read_text()
     assert 'features[0] // fields["window"], features[1]' in definition
     assert 'Field("mean", Kind.INT, "parameter mean", default=0, allowed=(0, 1))' in definition
     assert (here / "package" / "window_pool" / "function.py").read_text() == FUNCTIONS
-    tests = own_tests(here / "package")
-    assert tests.returncode == 0, tests.stdout
-    other = (
-        "import torch; from trtsmith.converter.operators.loading import operators_in_force\n"
-        "with operators_in_force(['package']):\n"
-        "    from trtsmith.importers.torch_ops import define_known\n"
-        "    define_known()\n"
-        "    x = torch.ops.trtsmith.window_pool(torch.ones(12, 8), torch.ones(12), 4, 1)\n"
-        "    print(tuple(x.shape), float(x.mean()))\n"
-        "    from trtsmith.importers.registry import by_name\n"
-        "    from trtsmith.importers.opdef import Expansion\n"
-        "    op = by_name()['WindowPool']\n"
-        "    body = op.expand(Expansion({'window': 4, 'mean': 0}, frozenset(['features', 'weights']), 'float32', 20))\n"
-        "    print('int64 {4}' in body)\n"
-    )
-    ran_there = subprocess.run(
-        [sys.executable, "-c", other], cwd=here, env=checkout_environment(), capture_output=True, text=True
-    )
-    assert ran_there.stdout == "(3, 8) 1.0\nTrue\n", ran_there.stderr
+    tests = own_tests()
+    assert tests.code == 0, tests.out
+    (here / "other.py").write_text(OTHER)
+    ran = shell(f"{sys.executable} other.py")
+    assert ran.out == "(3, 8) 1.0\nTrue\n", ran
 
 
+OTHER = """
+import torch
+from trtsmith.converter.operators.loading import operators_in_force
+with operators_in_force(['package']):
+    from trtsmith.importers.torch_ops import define_known
+    define_known()
+    x = torch.ops.trtsmith.window_pool(torch.ones(12, 8), torch.ones(12), 4, 1)
+    print(tuple(x.shape), float(x.mean()))
+    from trtsmith.importers.registry import by_name
+    from trtsmith.importers.opdef import Expansion
+    op = by_name()['WindowPool']
+    body = op.expand(Expansion({'window': 4, 'mean': 0}, frozenset(['features', 'weights']), 'float32', 20))
+    print('int64 {4}' in body)
+"""
 OPERATOR = '''"""An operator of torch.library."""
 import torch
 
@@ -174,82 +168,52 @@ def half_fold(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
 '''
 
 
-def test_from_an_operator_of_torch_library(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
     (here / "folding.py").write_text(OPERATOR)
     words = ["--from-torch", "folding:half_fold", "--example", "x=2x4"]
-    ran = trtsmith(capsys, "new", "HalfFold", "--domain", "mycompany", *words, "-o", "package")
+    ran = cli("new HalfFold --domain mycompany", *words, "-o", "package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "half_fold" / "definition.py").read_text()
     assert "The sum of both halves." in definition
     assert 'made = python_function(half_fold)(x=tensors["x"], scale=fields["scale"])' in definition
-    tests = own_tests(here / "package")
-    assert tests.returncode == 0, tests.stdout
+    tests = own_tests()
+    assert tests.code == 0, tests.out
 
 
-REFUSED = {
-    "no domain": (["VoxelPool"], "no domain is given"),
-    "a bad name": (["voxel", "--domain", "m"], "is not a name for an operator"),
-    "a node without a model": (["VoxelPool", "--domain", "m", "--node", "n"], "--node has no effect here"),
-    "an example without a function": (
-        ["VoxelPool", "--domain", "m", "--example", "x=2"],
-        "--example has no effect",
-    ),
-    "no node": (["VoxelPool", "--from-model", "model.onnx"], "the node is not named"),
-    "a node's domain": (
-        ["VoxelPool", "--domain", "m", "--from-model", "model.onnx", "--node", "y"],
-        "the node's domain is 'acme'",
-    ),
-    "a node that is not there": (
-        ["VoxelPool", "--from-model", "model.onnx", "--node", "gone"],
-        "gate (GatedHalf)",
-    ),
-    "a node of ONNX": (["VoxelPool", "--from-model", "model.onnx", "--node", "h"], "Relu is known"),
-    "a model that is none": (["VoxelPool", "--from-model", "pools.py", "--node", "h"], "pools.py"),
-    "no function": (["VoxelPool", "--domain", "m", "--from-torch", "pools:gone"], "no function 'gone'"),
-    "no module": (["VoxelPool", "--domain", "m", "--from-torch", "gone:f"], "no module 'gone'"),
-    "no colon": (["VoxelPool", "--domain", "m", "--from-torch", "pools"], "names no function"),
-    "no shape": (
-        ["VoxelPool", "--domain", "m", "--from-torch", "pools:window_pool"],
-        "--example features=2x3x4",
-    ),
-    "a bad example": (
-        ["VoxelPool", "--domain", "m", "--from-torch", "pools:number", "--example", "x"],
-        "is not an example",
-    ),
-    "values": (
-        ["VoxelPool", "--domain", "m", "--from-torch", "pools:counted", "--example", "x=3x4"],
-        "depends on values",
-    ),
-    "raises": (
-        ["VoxelPool", "--domain", "m", "--from-torch", "pools:broken", "--example", "x=3"],
-        "not today",
-    ),
-    "no tensor": (
-        ["VoxelPool", "--domain", "m", "--from-torch", "pools:number", "--example", "x=3"],
-        "gives int",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_leaves_nothing_behind(
-    here: Path, capsys: pytest.CaptureFixture[str], case: str
-) -> None:
-    arguments, words = REFUSED[case]
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("VoxelPool", "no domain is given"),
+        ("voxel --domain m", "is not a name for an operator"),
+        ("VoxelPool --domain m --node n", "--node has no effect here"),
+        ("VoxelPool --domain m --example x=2", "--example has no effect"),
+        ("VoxelPool --from-model model.onnx", "the node is not named"),
+        ("VoxelPool --domain m --from-model model.onnx --node y", "the node's domain is 'acme'"),
+        ("VoxelPool --from-model model.onnx --node gone", "gate (GatedHalf)"),
+        ("VoxelPool --from-model model.onnx --node h", "Relu is known"),
+        ("VoxelPool --from-model pools.py --node h", "pools.py"),
+        ("VoxelPool --domain m --from-torch pools:gone", "no function 'gone'"),
+        ("VoxelPool --domain m --from-torch gone:f", "no module 'gone'"),
+        ("VoxelPool --domain m --from-torch pools", "names no function"),
+        ("VoxelPool --domain m --from-torch pools:window_pool", "--example features=2x3x4"),
+        ("VoxelPool --domain m --from-torch pools:number --example x", "is not an example"),
+        ("VoxelPool --domain m --from-torch pools:counted --example x=3x4", "depends on values"),
+        ("VoxelPool --domain m --from-torch pools:broken --example x=3", "not today"),
+        ("VoxelPool --domain m --from-torch pools:number --example x=3", "gives int"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(here: Path, cli: Cli, arguments: str, words: str) -> None:
     before = set(snapshot(here))
-    refused(trtsmith(capsys, "new", *arguments), 2, words)
-    left = {name for name in set(snapshot(here)) - before if "__pycache__" not in name}
-    assert left == set()
+    refused(cli(f"new {arguments}"), 2, words)
+    assert {name for name in set(snapshot(here)) - before if "__pycache__" not in name} == set()
 
 
-def test_a_file_that_needs_what_lies_beside_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_needs_what_lies_beside_it(here: Path, cli: Cli) -> None:
     (here / "helpers.py").write_text("")
     (here / "user.py").write_text("import torch\nimport helpers\ndef f(x: torch.Tensor):\n    return x\n")
     sys.path.insert(0, str(here))
     try:
-        ran = trtsmith(
-            capsys, "new", "VoxelPool", "--domain", "m", "--from-torch", "user:f", "--example", "x=3"
-        )
+        ran = cli("new VoxelPool --domain m --from-torch user:f --example x=3")
     finally:
         sys.path.remove(str(here))
     refused(ran, 2, "imports helpers, which lies beside it", "line 2")

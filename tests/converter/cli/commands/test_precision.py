@@ -9,29 +9,25 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
-from tests.converter.models import save, value
+from tests.converter.cli.commands.running import Cli, refused, snapshot
+from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import normal
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    nodes = [
-        onnx.helper.make_node("MatMul", ["x", "w"], ["a"], name="first"),
-        onnx.helper.make_node("Softmax", ["a"], ["b"], name="soft"),
-        onnx.helper.make_node("MatMul", ["b", "w"], ["y"], name="second"),
-    ]
-    ends = [value("x", ("N", 8))], [value("y", ("N", 8))]
-    return save(tmp_path / "m.onnx", nodes, *ends, {"w": normal(8, 8)})
+    text = """(float[N,8] x) => (float[N,8] y) {
+        [first] a = MatMul (x, w) [soft] b = Softmax (a) [second] y = MatMul (b, w) }"""
+    return written(tmp_path / "m.onnx", text, {"w": normal(8, 8)})
 
 
 @pytest.mark.parametrize(("flag", "name"), [("fp16", "float16"), ("bf16", "bfloat16")])
 def test_convert_builds_reports_and_proves(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str, name: str
+    model: Path, tmp_path: Path, cli: Cli, flag: str, name: str
 ) -> None:
     engine, report = tmp_path / "m.plan", tmp_path / "r.json"
     arguments = ["--precision", flag, "--shapes", "x=2x8", "--report", report, "--flavour", "tensorrt_rtx"]
-    ran = trtsmith(capsys, "convert", "-q", model, "-o", engine, *arguments, "--target", "sm86")
+    ran = cli("convert -q", model, "-o", engine, *arguments, "--target", "sm86")
     assert ran.code == 0, ran.err
     assert f"precision: 2 nodes in {name}, 1 kept in float32 (1 × its result grows exponentially)" in ran.out
     assert f"in {flag} against the original" in ran.out
@@ -43,11 +39,9 @@ def test_convert_builds_reports_and_proves(
     assert [t["dtype"] for t in (*manifest["inputs"], *manifest["outputs"])] == ["float32", "float32"]
 
 
-def test_the_interface_s_types_reach_the_manifest(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_interface_s_types_reach_the_manifest(model: Path, tmp_path: Path, cli: Cli) -> None:
     arguments = ["--precision", "fp16", "--io-precision", "--shapes", "x=2x8", "--flavour", "tensorrt_rtx"]
-    ran = trtsmith(capsys, "convert", "-q", model, "-o", tmp_path / "m.plan", *arguments, "--target", "sm86")
+    ran = cli("convert -q", model, "-o", tmp_path / "m.plan", *arguments, "--target", "sm86")
     assert ran.code == 0, ran.err
     manifest = json.loads((tmp_path / "m.manifest.json").read_text())
     assert [t["dtype"] for t in (*manifest["inputs"], *manifest["outputs"])] == ["float16", "float16"]
@@ -57,60 +51,43 @@ def test_the_interface_s_types_reach_the_manifest(
     assert "'x' is float16 in the engine" in ran.err
 
 
-def test_check_and_rewrite_say_the_same(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_and_rewrite_say_the_same(model: Path, tmp_path: Path, cli: Cli) -> None:
     line = "precision: 2 nodes in float16, 1 kept in float32 (1 × its result grows exponentially), 4 Casts inserted"
-    ran = trtsmith(capsys, "check", model, "--precision", "fp16", "-v")
+    ran = cli("check", model, "--precision", "fp16", "-v")
     assert ran.code == 0 and line in ran.out
     assert "in float32: soft (Softmax): its result grows exponentially" in ran.out
-    asked = trtsmith(capsys, "check", model, "--precision", "fp16", "--json")
+    asked = cli("check", model, "--precision", "fp16", "--json")
     assert json.loads(asked.out)["precision"]["reduced"] == 2
-    written = trtsmith(capsys, "rewrite", model, "-o", tmp_path / "out.onnx", "--precision", "fp16")
+    written = cli("rewrite", model, "-o", tmp_path / "out.onnx", "--precision", "fp16")
     assert written.code == 0 and line in written.err
     types = {t.name: t.data_type for t in onnx.load(tmp_path / "out.onnx").graph.initializer}
     assert set(types.values()) == {onnx.TensorProto.FLOAT16}
-    plain = trtsmith(capsys, "check", model)
+    plain = cli("check", model)
     assert "precision" not in plain.out
 
 
-def test_long_sums_stay_in_float32_where_tensorrt_rtx_gets_the_graph(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="wide")
-    path = save(
-        tmp_path / "m.onnx", [node], [value("x", (2, 512))], [value("y", (2, 8))], {"w": normal(512, 8)}
-    )
+def test_long_sums_stay_in_float32_where_tensorrt_rtx_gets_the_graph(tmp_path: Path, cli: Cli) -> None:
+    text = "(float[2,512] x) => (float[2,8] y) { [wide] y = MatMul (x, w) }"
+    path = written(tmp_path / "m.onnx", text, {"w": normal(512, 8)})
     told = "in float32: wide (MatMul): a sum of many products, for which TensorRT-RTX has float16 and no more"
     for flags, kept in (
-        (["--flavour", "tensorrt_rtx"], False),
-        (["--flavour", "tensorrt_rtx", "--accumulate", "fp32"], True),
-        (["--flavour", "tensorrt_rtx", "--accumulate", "fp16"], False),
-        (["--flavour", "tensorrt"], False),
+        ("--flavour tensorrt_rtx", False),
+        ("--flavour tensorrt_rtx --accumulate fp32", True),
+        ("--flavour tensorrt_rtx --accumulate fp16", False),
+        ("--flavour tensorrt", False),
     ):
-        ran = trtsmith(capsys, "check", path, "--precision", "fp16", "-v", *flags)
+        ran = cli(f"check {path} --precision fp16 -v {flags}")
         assert ran.code == 0 and (told in ran.out) is kept
-    arguments = [
-        "--precision",
-        "fp16",
-        "--accumulate",
-        "fp32",
-        "--flavour",
-        "tensorrt_rtx",
-        "--target",
-        "sm86",
-    ]
-    ran = trtsmith(capsys, "convert", "-q", path, "-o", tmp_path / "m.plan", *arguments)
+    flags = "--precision fp16 --accumulate fp32 --flavour tensorrt_rtx --target sm86"
+    ran = cli(f"convert -q {path} -o {tmp_path / 'm.plan'} {flags}")
     assert ran.code == 0, ran.err
     report = json.loads((tmp_path / "m.manifest.json").read_text())["precision_report"]
     assert [kept["node"] for kept in report["kept"]] == ["wide"]
 
 
-def test_inputs_show_what_float16_does_not_hold(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_inputs_show_what_float16_does_not_hold(model: Path, tmp_path: Path, cli: Cli) -> None:
     np.savez(tmp_path / "in.npz", x=normal(2, 8) * np.float32(1e5))
-    ran = trtsmith(capsys, "check", model, "--precision", "fp16", "--inputs", tmp_path / "in.npz", "-v")
+    ran = cli("check", model, "--precision", "fp16", "--inputs", tmp_path / "in.npz", "-v")
     assert "in float32: first (MatMul): 'x' reached" in ran.out and "65504" in ran.out
     assert "second" not in "".join(line for line in ran.out.splitlines() if line.startswith("in float32"))
 
@@ -135,64 +112,45 @@ def test_inputs_show_what_float16_does_not_hold(
 def test_refusals(
     model: Path,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
     arguments: list[str],
     code: int,
     words: list[str],
 ) -> None:
     before = snapshot(tmp_path)
-    refused(trtsmith(capsys, "check", model, *arguments), code, *words)
-    converted = trtsmith(capsys, "convert", model, "-o", tmp_path / "m.plan", "--shapes", "x=2x8", *arguments)
+    refused(cli("check", model, *arguments), code, *words)
+    converted = cli("convert", model, "-o", tmp_path / "m.plan", "--shapes", "x=2x8", *arguments)
     refused(converted, code, *words)
     assert snapshot(tmp_path) == before
 
 
-def test_an_old_opset_that_cannot_be_converted_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    branch = onnx.helper.make_graph(
-        [onnx.helper.make_node("Relu", ["x"], ["r"])], "b", [], [value("r", (2, 8))]
-    )
-    node = onnx.helper.make_node("If", ["c"], ["y"], name="choose", then_branch=branch, else_branch=branch)
-    inputs = [value("x", (2, 8)), value("c", (), onnx.TensorProto.BOOL)]
-    path = save(tmp_path / "m.onnx", [node], inputs, [value("y", (2, 8))], opset=11)
-    refused(
-        trtsmith(capsys, "check", path, "--precision", "bf16"), 1, "opset 11", "'choose' (If)", "opset 13"
-    )
-    assert trtsmith(capsys, "check", path, "--precision", "fp16").code == 0
+def test_an_old_opset_that_cannot_be_converted_is_refused(tmp_path: Path, cli: Cli) -> None:
+    branch = "b () => (float[2,8] r) { r = Relu (x) }"
+    node = f"[choose] y = If (c) <then_branch = {branch}, else_branch = {branch}>"
+    path = written(tmp_path / "m.onnx", f"(float[2,8] x, bool c) => (float[2,8] y) {{ {node} }}", opset=11)
+    refused(cli("check", path, "--precision", "bf16"), 1, "opset 11", "'choose' (If)", "opset 13")
+    assert cli("check", path, "--precision", "fp16").code == 0
 
 
-def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nodes = [
-        onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
-        onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], name="d"),
-        onnx.helper.make_node("MatMul", ["d", "w"], ["y"], name="m"),
-    ]
+def test_a_model_s_own_q_and_dq_are_told_and_held_to_onnxruntime_exactly(tmp_path: Path, cli: Cli) -> None:
     weights = {"s": np.array(0.05, np.float32), "z": np.array(0, np.int8), "w": normal(8, 8)}
-    path = save(tmp_path / "q.onnx", nodes, [value("x", (2, 8))], [value("y", (2, 8))], weights)
+    text = """(float[2,8] x) => (float[2,8] y) {
+        [q] q = QuantizeLinear (x, s, z) [d] d = DequantizeLinear (q, s, z) [m] y = MatMul (d, w) }"""
+    path = written(tmp_path / "q.onnx", text, weights)
     arguments = ["--precision", "int8", "--flavour", "tensorrt_rtx", "--target", "sm86"]
-    ran = trtsmith(capsys, "convert", "-q", path, "-o", tmp_path / "q.plan", *arguments)
+    ran = cli("convert -q", path, "-o", tmp_path / "q.plan", *arguments)
     assert ran.code == 0, ran.err
     assert "precision: 1 nodes in int8, by the model's own QuantizeLinear and DequantizeLinear" in ran.out
     manifest = json.loads((tmp_path / "q.manifest.json").read_text())
     assert manifest["precision"] == "fp32" and manifest["precision_report"]["own"]
-    assert (
-        "allowed" not in manifest["verdict"]["reason"]
-        and manifest["verdict"]["comparisons"][0]["relative"] < 1e-5
-    )
+    verdict = manifest["verdict"]
+    assert "allowed" not in verdict["reason"] and verdict["comparisons"][0]["relative"] < 1e-5
 
 
-def test_a_graph_with_plugins_that_nobody_named_is_written_in_the_precision(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nodes = [
-        onnx.helper.make_node("MatMul", ["x", "w"], ["c"], "product"),
-        onnx.helper.make_node("Theirs", ["c"], ["y"], "theirs", domain="their"),
-    ]
-    model = save(tmp_path / "m.onnx", nodes, [value("x", (8, 8))], [value("y", (8, 8))], {"w": normal(8, 8)})
-    ran = trtsmith(capsys, "rewrite", model, "-o", tmp_path / "r.onnx", "--precision", "fp16")
+def test_a_graph_with_plugins_that_nobody_named_is_written_in_the_precision(tmp_path: Path, cli: Cli) -> None:
+    text = "(float[8,8] x) => (float[8,8] y) { [product] c = MatMul (x, w) [theirs] y = their.Theirs (c) }"
+    model = written(tmp_path / "m.onnx", text, {"w": normal(8, 8)})
+    ran = cli("rewrite", model, "-o", tmp_path / "r.onnx", "--precision", "fp16")
     assert ran.code == 0 and "TensorRT will refuse the graph" in ran.err
     types = {tensor.data_type for tensor in onnx.load(tmp_path / "r.onnx").graph.initializer}
     assert types == {onnx.TensorProto.FLOAT16}

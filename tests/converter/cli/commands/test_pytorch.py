@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.cli.commands.running import Cli, refused, refuses, shell, snapshot
 from tests.converter.convert.pytorch.archives import everywhere, pickled, save, tampered
+from tests.processes import checkout_environment
 
 FACTORIES = """
 import sys
@@ -63,16 +62,15 @@ def bare():
 """
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "nets.py").write_text(FACTORIES)
-    return tmp_path
+@pytest.fixture(autouse=True)
+def home(here: Path) -> Path:
+    (here / "mine").mkdir()
+    (here / "mine" / "nets.py").write_text(FACTORIES)
+    return here
 
 
-def test_a_function_gives_the_module(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "convert", "mine.nets:pair", "-o", "net.plan", "--save-onnx", "net.onnx")
+def test_a_function_gives_the_module(home: Path, cli: Cli) -> None:
+    ran = cli("convert mine.nets:pair -o net.plan --save-onnx net.onnx")
     assert ran.code == 0 and "verdict: agree" in ran.out and "outputs expected: PyTorch's" in ran.out
     assert ran.out.startswith("engine:   net.plan") and "prints" not in ran.out
     for said in ("the user's module prints", "the user's function prints", "and writes to stderr"):
@@ -81,20 +79,20 @@ def test_a_function_gives_the_module(home: Path, capsys: pytest.CaptureFixture[s
     assert [node.op_type for node in onnx.load("net.onnx").graph.node] == ["MatrixInverse"]
 
 
-def test_a_function_of_a_file_gives_the_module(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_function_of_a_file_gives_the_module(home: Path, cli: Cli) -> None:
     """What lies beside the file can be imported, by its plain name or, in a package, by a relative one."""
     (home / "mine" / "first.py").write_text("from nets import pair")
-    ran = trtsmith(capsys, "convert", "mine/first.py:pair", "--no-verify")
+    ran = cli("convert mine/first.py:pair --no-verify")
     assert ran.code == 0 and "mine/first.py:pair: the user's function prints" in ran.err
     assert ran.out.startswith("engine:   pair.plan")
     (home / "mine" / "__init__.py").write_text("")
     (home / "mine" / "first.py").write_text("from .nets import *")
-    assert trtsmith(capsys, "check", str(home / "mine" / "first.py:pair")).code == 0
+    assert cli("check", str(home / "mine" / "first.py:pair")).code == 0
 
 
 @pytest.mark.parametrize("name", ["four", "named", "Job", "program"])
-def test_what_a_function_may_give(name: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "check", f"mine.nets:{name}", "--json")
+def test_what_a_function_may_give(name: str, home: Path, cli: Cli) -> None:
+    ran = cli(f"check mine.nets:{name} --json")
     assert ran.code == 0
     document = json.loads(ran.out)
     assert document["convertible"] and document["model"] == f"mine.nets:{name}"
@@ -114,27 +112,23 @@ def test_what_a_function_may_give(name: str, home: Path, capsys: pytest.CaptureF
         ("mine.nets:bare", 2, "no example inputs"),
     ],
 )
-def test_functions_that_do_not(
-    name: str, code: int, words: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_functions_that_do_not(name: str, code: int, words: str, home: Path, cli: Cli) -> None:
     before = snapshot(home)
     limit = "8" if name.endswith("sleeps") else "300"
-    ran = trtsmith(capsys, "convert", name, "-o", "net.plan", "--export-timeout", limit)
+    ran = cli("convert", name, "-o", "net.plan", "--export-timeout", limit)
     refused(ran, code, words)
     assert {n: d for n, d in snapshot(home).items() if "__pycache__" not in n} == before
 
 
-def test_an_impossible_target_is_refused_before_an_export(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ran = trtsmith(capsys, "convert", "mine.nets:sleeps", "--target", "sm86,sm90")
+def test_an_impossible_target_is_refused_before_an_export(home: Path, cli: Cli) -> None:
+    ran = cli("convert mine.nets:sleeps --target sm86,sm90")
     refused(ran, 2, "cannot build for sm90")
     assert "mine.nets:sleeps" not in ran.err
 
 
-def test_a_saved_program(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_program(home: Path, cli: Cli) -> None:
     save(home / "small.pt2")
-    ran = trtsmith(capsys, "rewrite", "small.pt2", "-o", "small.onnx", "-q")
+    ran = cli("rewrite small.pt2 -o small.onnx -q")
     assert ((ran.code, ran.err) == (0, "") and "1 node rewritten" in ran.out) or "0 nodes" in ran.out
     assert "MatrixInverse" in {node.op_type for node in onnx.load("small.onnx").graph.node}
 
@@ -164,49 +158,30 @@ torch.export.save(torch.export.export(Net(), (torch.rand(3),)), "own.pt2")
 
 
 def test_operators_that_a_saved_program_calls_come_from_ops(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "own.py").write_text(OWN)
-    root = Path(__file__).resolve().parents[4]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]))
-    subprocess.run([sys.executable, "-c", SAVE], check=True, capture_output=True)
-    refused(
-        trtsmith(capsys, "check", "own.pt2"),
-        2,
-        "calls 'mycompany::logit', which no library registered",
-        "--ops",
-    )
-    ran = trtsmith(capsys, "rewrite", "own.pt2", "-o", "own.onnx", "--ops", "own.py")
+    (home / "save.py").write_text(SAVE)
+    assert shell(f"{sys.executable} save.py").code == 0
+    monkeypatch.setenv("PYTHONPATH", checkout_environment()["PYTHONPATH"])
+    refused(cli("check own.pt2"), 2, "calls 'mycompany::logit', which no library registered", "--ops")
+    ran = cli("rewrite own.pt2 -o own.onnx --ops own.py")
     assert ran.code == 0, ran.err
     assert "LogOdds" in {node.op_type for node in onnx.load("own.onnx").graph.node}
 
 
-def test_a_hostile_program_ends_with_a_message_and_nothing_else(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hostile_program_ends_with_a_message_and_nothing_else(home: Path, cli: Cli) -> None:
     good = save(home / "good.pt2")
     mark = home / "mark"
     tampered(good, home / "a.pt2", add={"data/sample_inputs/model.pt": pickled(mark)})
     code = f"__import__('os').system('touch {mark}')"
     tampered(good, home / "b.pt2", lambda d: everywhere(d, "expr_str", code))
     (home / "c.pt2").write_bytes(b"PK\x03\x04" + bytes(500))
-    before = snapshot(home)
-    for name, words in (
-        ("a", "hold objects"),
-        ("b", "is no arithmetic"),
-        ("c", "cannot be read"),
-        ("d", "No such file"),
-    ):
-        refused(trtsmith(capsys, "convert", f"{name}.pt2", "-o", "net.plan"), 2, words)
-    assert snapshot(home) == before
+    said = {"a": "hold objects", "b": "is no arithmetic", "c": "cannot be read", "d": "No such file"}
+    for name, words in said.items():
+        refuses(cli, 2, f"convert {name}.pt2 -o net.plan", words)
 
 
-def test_flags_of_programs_beside_an_onnx_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refused(
-        trtsmith(capsys, "check", "model.onnx", "--save-onnx", "o.onnx"),
-        2,
-        "model.onnx is an ONNX model already",
-    )
-    refused(
-        trtsmith(capsys, "check", "a.pt2", "--export-timeout", "0"), 2, "is not a positive number of seconds"
-    )
+def test_flags_of_programs_beside_an_onnx_file(cli: Cli) -> None:
+    refused(cli("check model.onnx --save-onnx o.onnx"), 2, "model.onnx is an ONNX model already")
+    refused(cli("check a.pt2 --export-timeout 0"), 2, "is not a positive number of seconds")

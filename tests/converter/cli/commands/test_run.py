@@ -9,10 +9,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 
-from tests.converter.cli.commands.running import refused, snapshot, trtsmith
+from tests.converter.cli.commands.running import Cli, refused, refuses
+from tests.converter.models import written
 from trtsmith.converter.cli.commands import run as run_command
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.build.gpu import find_gpu
@@ -36,12 +36,11 @@ INFO = EngineInfo(
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.plan").write_bytes(b"engine" * 100)
-    (tmp_path / "model.onnx").write_bytes(b"model")
-    np.savez(tmp_path / "in.npz", x=np.array([[1, 2, 3]], np.float32))
-    return tmp_path
+def folder(here: Path) -> Path:
+    (here / "m.plan").write_bytes(b"engine" * 100)
+    (here / "model.onnx").write_bytes(b"model")
+    np.savez(here / "in.npz", x=np.array([[1, 2, 3]], np.float32))
+    return here
 
 
 @pytest.fixture
@@ -102,34 +101,25 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_list_without_a_gpu_is_the_manifests(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = '<ir_version: 10, opset_import: ["" : 17]> g (float[N,4] x) => (float[N,4] y) { y = Relu (x) }'
-    onnx.save(onnx.parser.parse_model(model), "m.onnx")
-    flags = (
-        "--shapes",
-        "x=1x4:2x4:8x4",
-        "--precision",
-        "fp16",
-        "--io-precision",
-        "--flavour",
-        "tensorrt_rtx",
+def test_list_without_a_gpu_is_the_manifests(folder: Path, cli: Cli) -> None:
+    written(Path("m.onnx"), "(float[N,4] x) => (float[N,4] y) { y = Relu (x) }")
+    built = cli(
+        "convert m.onnx -o m.plan --target sm86 --no-verify --shapes x=1x4:2x4:8x4 --precision fp16 --io-precision "
+        "--flavour tensorrt_rtx"
     )
-    built = trtsmith(capsys, "convert", "m.onnx", "-o", "m.plan", "--target", "sm86", "--no-verify", *flags)
     assert built.code == 0, built
-    ran = trtsmith(capsys, "run", "m.plan", "--list")
+    ran = cli("run m.plan --list")
     assert (ran.code, ran.out, ran.err) == (0, BUILT, "")
-    refused(
-        trtsmith(capsys, "run", "m.plan", "--list", "--flavour", "tensorrt"), 2, "tensorrt cannot load it"
-    )
+    refused(cli("run m.plan --list --flavour tensorrt"), 2, "tensorrt cannot load it")
     (folder / "m.plan").write_bytes(b"another")
-    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "belongs to another engine")
+    refused(cli("run m.plan --list"), 2, "belongs to another engine")
     (folder / "m.manifest.json").write_text("{}")
-    refused(trtsmith(capsys, "run", "m.plan", "--list"), 2, "The engine's manifest cannot be read")
-    refused(trtsmith(capsys, "run", "none.plan", "--list"), 2, "There is no such file")
+    refused(cli("run m.plan --list"), 2, "The engine's manifest cannot be read")
+    refused(cli("run none.plan --list"), 2, "There is no such file")
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, cli: Cli) -> None:
     facts = {
         "tensorrt": {"flavour": "tensorrt", "version": "10.16"},
         "targets": ["sm90"],
@@ -138,13 +128,13 @@ def test_list_without_a_gpu_needs_no_plugin_library(folder: Path, capsys: pytest
         "files": {"p.so": "sha256:0", "m.plan": file_digest(folder / "m.plan")},
     }
     (folder / "m.manifest.json").write_text(json.dumps(facts))
-    ran = trtsmith(capsys, "run", "m.plan", "--list")
+    ran = cli("run m.plan --list")
     assert ran.code == 0 and "input  x\\ny  float32[2]" in ran.out and "profile" not in ran.out
 
 
-def test_list(asked: list[RunRequest], capsys: pytest.CaptureFixture[str]) -> None:
-    for more in ((), ("--inputs", "none.npz")):  # which are not read for it
-        ran = trtsmith(capsys, "run", "m.plan", "--list", *more)
+def test_list(asked: list[RunRequest], cli: Cli) -> None:
+    for more in ("", "--inputs none.npz"):  # which are not read for it
+        ran = cli(f"run m.plan --list {more}")
         assert (ran.code, ran.out, ran.err) == (0, LISTED, "")
 
 
@@ -153,25 +143,13 @@ def test_what_is_not_finite_is_counted_in_types_that_numpy_does_not_know() -> No
     assert "2 are not finite" in shown
 
 
-def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = [
-        "--profile",
-        1,
-        "--cuda-graph",
-        "--timeout",
-        2.5,
-        "--runtime-cache",
-        "k",
-        "--flavour",
-        "tensorrt",
-    ]
-    ran = trtsmith(
-        capsys, "run", "m.plan", "--inputs", "in.npz", "-o", "out.npz", "--embedded-plugins", *options
-    )
+def test_run(asked: list[RunRequest], folder: Path, cli: Cli) -> None:
+    options = "--profile 1 --cuda-graph --timeout 2.5 --runtime-cache k --flavour tensorrt"
+    ran = cli(f"run m.plan --inputs in.npz -o out.npz --embedded-plugins {options}")
     assert (ran.code, ran.out) == (0, RAN)
     assert ran.err == "  running the engine\nwarning: no CUDA graph is used: reason\n"
-    with np.load(folder / "out.npz") as written:
-        assert written["y"].view(ml_dtypes.bfloat16).tolist() == [[2, 4, 6]]
+    with np.load(folder / "out.npz") as outputs:
+        assert outputs["y"].view(ml_dtypes.bfloat16).tolist() == [[2, 4, 6]]
     assert asked == [
         RunRequest(
             Path("m.plan"),
@@ -185,46 +163,35 @@ def test_run(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixtur
     ]
 
 
-def test_libraries(asked: list[RunRequest], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_libraries(asked: list[RunRequest], folder: Path, cli: Cli) -> None:
     (folder / "p.so").write_bytes(b"library")
-    trtsmith(capsys, "run", "m.plan", "--inputs", "in.npz", "--plugins", "p.so", "-v")
+    cli("run m.plan --inputs in.npz --plugins p.so -v")
     assert asked[0].plugin_libraries == (Path("p.so"),) and asked[0].verbose
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("none.plan",), "no such file"),
-        (("model.onnx", "--list"), "The file is a model, by its name"),
-        (("model.onnx", "--inputs", "in.npz"), "trtsmith convert model.onnx"),
-        (("m.plan", "--inputs", "none.npz"), "--inputs none.npz"),
-        (("m.plan", "--inputs", "in.npz", "-o", "."), "the file of the outputs is a folder"),
-        (("m.plan", "--inputs", "in.npz", "-o", "no/out.npz"), "the file of the outputs cannot be written"),
-        (("m.plan", "--inputs", "in.npz", "-o", "in.npz"), "the file of the outputs would replace in.npz"),
-        (("m.plan", "--inputs", "in.npz", "-o", "m.plan"), "would replace m.plan"),
+        ("none.plan", "no such file"),
+        ("model.onnx --list", "The file is a model, by its name"),
+        ("model.onnx --inputs in.npz", "trtsmith convert model.onnx"),
+        ("m.plan --inputs none.npz", "--inputs none.npz"),
+        ("m.plan --inputs in.npz -o .", "the file of the outputs is a folder"),
+        ("m.plan --inputs in.npz -o no/out.npz", "the file of the outputs cannot be written"),
+        ("m.plan --inputs in.npz -o in.npz", "the file of the outputs would replace in.npz"),
+        ("m.plan --inputs in.npz -o m.plan", "would replace m.plan"),
+        ("m.plan --inputs in.npz --runtime-cache m.plan", "the runtime cache would replace m.plan"),
         (
-            ("m.plan", "--inputs", "in.npz", "--runtime-cache", "m.plan"),
-            "the runtime cache would replace m.plan",
-        ),
-        (
-            ("m.plan", "--inputs", "in.npz", "-o", "k.bin", "--runtime-cache", "k.bin"),
+            "m.plan --inputs in.npz -o k.bin --runtime-cache k.bin",
             "the file of the outputs would replace k.bin",
         ),
-        (("m.plan", "--plugins", "p.so"), "p.so"),
+        ("m.plan --plugins p.so", "p.so"),
     ],
 )
-def test_refusals(
-    arguments: tuple[str, ...], words: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = snapshot(folder)
-    refused(trtsmith(capsys, "run", *arguments), 2, words)
-    assert snapshot(folder) == before
+def test_refusals(arguments: str, words: str, cli: Cli) -> None:
+    refuses(cli, 2, f"run {arguments}", words)
 
 
 @pytest.mark.skipif(find_gpu() is not None, reason="there is a GPU")
-def test_no_gpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = snapshot(folder)
-    refused(
-        trtsmith(capsys, "run", "m.plan", "--inputs", "in.npz", "-o", "out.npz"), 2, "There is no NVIDIA GPU"
-    )
-    assert snapshot(folder) == before
+def test_no_gpu(cli: Cli) -> None:
+    refuses(cli, 2, "run m.plan --inputs in.npz -o out.npz", "There is no NVIDIA GPU")

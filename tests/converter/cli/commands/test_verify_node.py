@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
+from tests.converter.cli.commands.conftest import run_by
+from tests.converter.cli.commands.running import Cli, refused
 from tests.converter.locate.graphs import network, x
 from tests.converter.locate.sabotage import INFO, FakeTensorRT, node_of
-from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -25,8 +25,13 @@ from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify import engine as stage
 from trtsmith.converter.verify import verify_bundle
 
-SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
-ARGUMENTS = ("verify", "m.onnx", "e.plan", "--report", "r.json")
+VERIFY = "verify m.onnx e.plan --report r.json"
+
+
+def search_with(monkeypatch: pytest.MonkeyPatch, fake: FakeTensorRT) -> None:
+    real = prepare.prepared
+    monkeypatch.setattr(prepare, "build", fake.build)
+    monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
 
 
 class Engines(FakeTensorRT):
@@ -41,19 +46,10 @@ class Engines(FakeTensorRT):
 
 
 @pytest.fixture
-def engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Engines:
-    monkeypatch.chdir(tmp_path)
-    model = inverse(Path("m.onnx"), ("n", 4, 4))
-    shapes = "x=" + ":".join("x".join(map(str, s)) for s in SHAPES)
-    arguments = ("-o", "e.plan", "-q", "--no-verify", "--shapes", shapes)
-    assert trtsmith(capsys, "convert", model, *arguments).code == 0
+def engines(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> Engines:
     fake = Engines()
-    fake.users = FakeEngine(model, {"x": SHAPES})
-    monkeypatch.setattr(verify_bundle, "describe_engine", fake.users.describe)
-    monkeypatch.setattr(stage, "run_engine", fake.users.run)
-    monkeypatch.setattr(prepare, "build", fake.build)
-    real = prepare.prepared
-    monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
+    fake.users = engine
+    search_with(monkeypatch, fake)
     return fake
 
 
@@ -67,12 +63,10 @@ def wrong_at_the_largest(outputs: Arrays) -> dict[str, Any]:
     return {name: array * 3 if len(array) == 5 else array for name, array in outputs.items()}
 
 
-def test_a_node_is_looked_for_where_outputs_disagree(
-    engines: Engines, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_node_is_looked_for_where_outputs_disagree(engines: Engines, cli: Cli) -> None:
     engines.users.planted = wrong_at_the_largest
     engines.change = twice_the_negative
-    ran = trtsmith(capsys, *ARGUMENTS, "--located", "found")
+    ran = cli(f"{VERIFY} --located found")
     assert ran.code == 3 and "verdict: disagree" in ran.out and "node: neg (Neg)" in ran.out, ran
     report = json.loads(Path("r.json").read_text())
     assert report["located"]["nodes"][0]["name"] == "neg" and report["verdict"]["status"] == "disagree"
@@ -80,20 +74,18 @@ def test_a_node_is_looked_for_where_outputs_disagree(
     assert Path("found", "node.onnx").is_file()
 
 
-def test_an_engine_that_is_right_is_searched_when_asked(
-    engines: Engines, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ran = trtsmith(capsys, *ARGUMENTS, "--per-node")
+def test_an_engine_that_is_right_is_searched_when_asked(engines: Engines, cli: Cli) -> None:
+    ran = cli(f"{VERIFY} --per-node")
     assert ran.code == 0 and "every value agrees" in ran.out
     assert json.loads(Path("r.json").read_text())["located"]["status"] == "agree"
-    ran = trtsmith(capsys, *ARGUMENTS)
+    ran = cli(VERIFY)
     assert ran.code == 0 and "every value" not in ran.out
     assert json.loads(Path("r.json").read_text())["located"] is None
 
 
-def test_it_is_left_out_when_not_wanted(engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_left_out_when_not_wanted(engines: Engines, cli: Cli) -> None:
     engines.users.planted = wrong_at_the_largest
-    ran = trtsmith(capsys, *ARGUMENTS, "--no-per-node")
+    ran = cli(f"{VERIFY} --no-per-node")
     assert ran.code == 3 and engines.requests == [] and "node" not in ran.err
 
 
@@ -108,49 +100,39 @@ class Rounding(FakeTensorRT):
 
 
 def test_where_the_precision_makes_the_difference_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    network(Path("m.onnx"))
-    arguments = ("--precision", "fp16", "--shapes", "x=4x8", "-q", "--no-verify")
-    assert trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", *arguments).code == 0
-    fake, real = Rounding(), prepare.prepared
-    monkeypatch.setattr(
-        verify_bundle, "describe_engine", FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}).describe
-    )
+    network(here / "m.onnx")
+    assert cli("convert m.onnx -o e.plan --precision fp16 --shapes x=4x8 -q --no-verify").code == 0
+    fake = Rounding()
+    run_by(FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}), monkeypatch)
     monkeypatch.setattr(stage, "run_engine", fake.run)
-    monkeypatch.setattr(prepare, "build", fake.build)
-    monkeypatch.setattr(prepare, "prepared", lambda asked: real(asked, fake.run))
+    search_with(monkeypatch, fake)
     np.savez("in.npz", **x())
     monkeypatch.setattr(verify_bundle, "outputs_behind_branches", lambda *_: {})  # the network has an If
-    given = (*ARGUMENTS, "--inputs", "in.npz")
-    assert trtsmith(capsys, *given).code == 0
-    for flags in (("--rtol", "1e-5", "--atol", "1e-6"), ("--precision", "fp32")):
-        ran = trtsmith(capsys, *given, *flags)
+    given = f"{VERIFY} --inputs in.npz"
+    assert cli(given).code == 0
+    for flags in ("--rtol 1e-5 --atol 1e-6", "--precision fp32"):
+        ran = cli(f"{given} {flags}")
         assert ran.code == 3 and "the precision itself makes the difference" in ran.out, ran
         assert "precision: float16" in ran.out and "--keep-fp32" in ran.out and "every value" not in ran.out
         report = json.loads(Path("r.json").read_text())
-        assert [c["relative"] for c in report["located"]["outputs"]] == [
-            pytest.approx(c["relative"]) for c in report["verdict"]["comparisons"]
-        ]
+        found, verdict = report["located"]["outputs"], report["verdict"]["comparisons"]
+        assert [c["relative"] for c in found] == [pytest.approx(c["relative"]) for c in verdict]
 
 
-def test_an_engine_that_is_right_by_onnxruntime_is_not_what_differs(
-    engines: Engines, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_engine_that_is_right_by_onnxruntime_is_not_what_differs(engines: Engines, cli: Cli) -> None:
     x = np.random.default_rng(4).standard_normal((2, 4, 4)).astype(np.float32)
     np.savez("in.npz", x=x)
     np.savez("other.npz", y=np.abs(np.linalg.inv(x)))
-    ran = trtsmith(capsys, *ARGUMENTS, "--inputs", "in.npz", "--expected", "other.npz")
+    ran = cli(f"{VERIFY} --inputs in.npz --expected other.npz")
     assert ran.code == 3 and "look at how other.npz was made" in ran.out and "every value agrees" in ran.out
 
 
-def test_the_verdict_stands_where_no_node_can_be_looked_for(
-    engines: Engines, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verdict_stands_where_no_node_can_be_looked_for(engines: Engines, cli: Cli) -> None:
     engines.users.planted = wrong_at_the_largest
     Path("m.located").mkdir()
     Path("m.located", "mine.txt").write_text("")
-    ran = trtsmith(capsys, *ARGUMENTS)
+    ran = cli(VERIFY)
     assert ran.code == 3 and "verdict: disagree" in ran.out and "could not be looked for" in ran.err
-    refused(trtsmith(capsys, *ARGUMENTS, "--per-node", "-q"), 2, "mine.txt")
+    refused(cli(f"{VERIFY} --per-node -q"), 2, "mine.txt")

@@ -8,80 +8,58 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto
-from onnx import helper as oh
 from polygraphy.comparator import IterationResult, RunResults
 from polygraphy.json import load_json, save_json
 
 import trtsmith as api
-from tests.converter.cli.commands.running import refused, trtsmith
-from tests.converter.models import inverse, save, value
+from tests.converter.cli.commands.conftest import SIZES, run_by
+from tests.converter.cli.commands.running import Cli, refused, refuses
+from tests.converter.models import written
 from tests.converter.verify.fake_engine import FakeEngine
-from trtsmith.converter.verify import engine as stage
-from trtsmith.converter.verify import verify_bundle
 
-SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
-VERIFY = ("verify", "m.onnx", "e.plan", "-q")
+VERIFY = "verify m.onnx e.plan -q"
 
 
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FakeEngine:
-    """An engine of the inverse with a batch of 1 to 5; inputs for two iterations, and what is right for them."""
-    monkeypatch.chdir(tmp_path)
-    model = inverse(Path("m.onnx"), ("n", 4, 4))
-    shapes = "x=" + ":".join("x".join(map(str, s)) for s in SHAPES)
-    assert (
-        trtsmith(capsys, "convert", model, "-o", "e.plan", "-q", "--no-verify", "--shapes", shapes).code == 0
-    )
-    fake = FakeEngine(model, {"x": SHAPES})
-    use(monkeypatch, fake)
+@pytest.fixture(autouse=True)
+def files(engine: FakeEngine) -> None:
+    """Inputs for two iterations, and what is right for them."""
     rng = np.random.default_rng(0)
     x = [(2 * np.eye(4) + rng.standard_normal((n, 4, 4)) / 9).astype(np.float32) for n in (1, 3)]
     save_json([{"x": one} for one in x], "in.json")
     outputs("right.json", [np.linalg.inv(-one) for one in x])
     outputs("wrong.json", [np.linalg.inv(-x[0]), np.linalg.inv(x[1])])
     outputs("short.json", [np.linalg.inv(-x[0])])
-    return fake
-
-
-def use(monkeypatch: pytest.MonkeyPatch, fake: FakeEngine) -> None:
-    monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
-    monkeypatch.setattr(stage, "run_engine", fake.run)
 
 
 def outputs(path: str, y: list[np.ndarray], name: str = "y") -> None:
     RunResults([("trt", [IterationResult({name: one}, 0.1, "trt") for one in y])]).save(path)
 
 
-def test_inputs_and_outputs_of_polygraphys(engine: FakeEngine, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, *VERIFY, "--load-inputs", "in.json")
+def test_inputs_and_outputs_of_polygraphys(engine: FakeEngine, cli: Cli) -> None:
+    ran = cli(f"{VERIFY} --load-inputs in.json")
     assert (ran.code, ran.err) == (0, ""), ran
     assert [one["x"].shape for one in engine.asked] == [(1, 4, 4), (3, 4, 4)]
     assert "(inputs: in.json)" in ran.out and "iteration 1" in ran.out
-    ran = trtsmith(capsys, *VERIFY, "--load-inputs", "in.json", "--load-outputs", "right.json")
+    ran = cli(f"{VERIFY} --load-inputs in.json --load-outputs right.json")
     assert ran.code == 0 and "(inputs: in.json, outputs expected: right.json)" in ran.out
-    ran = trtsmith(
-        capsys, *VERIFY, "--load-inputs", "in.json", "--load-outputs", "wrong.json", "--no-per-node"
-    )
+    ran = cli(f"{VERIFY} --load-inputs in.json --load-outputs wrong.json --no-per-node")
     assert ran.code == 3 and "disagree: y at iteration 1: relative error 2.0e+00" in ran.out
 
 
-def test_several_files_of_inputs(engine: FakeEngine, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, *VERIFY, "--load-inputs", "in.json", "--load-inputs", "in.json")
+def test_several_files_of_inputs(engine: FakeEngine, cli: Cli) -> None:
+    ran = cli(f"{VERIFY} --load-inputs in.json --load-inputs in.json")
     assert ran.code == 0 and len(engine.asked) == 4 and "iteration 3" in ran.out
 
 
 @pytest.mark.parametrize("suffix", ["", ".json"])
-def test_what_is_saved_is_read_again(
-    suffix: str, engine: FakeEngine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_saved_is_read_again(suffix: str, engine: FakeEngine, cli: Cli) -> None:
     """And Polygraphy's own runner gets the same from the inputs as the engine did."""
     saved, given = f"i{suffix}", f"o{suffix}"
-    ran = trtsmith(capsys, *VERIFY, "--save-inputs", saved, "--save-outputs", given)
+    ran = cli(f"{VERIFY} --save-inputs {saved} --save-outputs {given}")
     assert (ran.code, ran.err) == (0, "")
     made = [one["x"] for one in engine.asked]
-    assert [x.shape for x in made] == list(SHAPES)
-    ran = trtsmith(capsys, *VERIFY, "--load-inputs", saved, "--load-outputs", given)
+    assert [x.shape for x in made] == list(SIZES)
+    ran = cli(f"{VERIFY} --load-inputs {saved} --load-outputs {given}")
     assert ran.code == 0 and "largest relative error 0.0e+00" in ran.out
     assert all(np.array_equal(a["x"], b) for a, b in zip(engine.asked[3:], made, strict=True))
     if suffix:
@@ -89,21 +67,12 @@ def test_what_is_saved_is_read_again(
         assert [len(run) for run in RunResults.load(given).values()] == [3]
 
 
-def test_outputs_are_saved_though_they_disagree(
-    engine: FakeEngine, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_outputs_are_saved_though_they_disagree(engine: FakeEngine, cli: Cli) -> None:
     engine.planted = lambda found: {"y": found["y"] + 1}
-    ran = trtsmith(capsys, *VERIFY, "--load-inputs", "in.json", "--save-outputs", "o.json", "--no-per-node")
+    ran = cli(f"{VERIFY} --load-inputs in.json --save-outputs o.json --no-per-node")
     assert ran.code == 3
     first, _ = next(iter(RunResults.load("o.json").values()))
     np.testing.assert_allclose(first["y"] - 1, np.linalg.inv(-load_json("in.json")[0]["x"]), atol=1e-5)
-
-
-def test_the_node_that_is_wrong_is_looked_for_in_that_iteration(
-    engine: FakeEngine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ran = trtsmith(capsys, *VERIFY, "--load-inputs", "in.json", "--load-outputs", "wrong.json", "--per-node")
-    assert ran.code in (2, 3) and "Traceback" not in ran.err
 
 
 def test_the_api(engine: FakeEngine) -> None:
@@ -117,74 +86,51 @@ def test_the_api(engine: FakeEngine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--load-outputs", "right.json"], "outputs are given without their inputs"),
-        (
-            ["--load-inputs", "in.json", "--load-outputs", "short.json"],
-            "outputs of 1 iterations, and inputs of 2",
-        ),
-        (["--load-inputs", "in.json", "--inputs", "x.npz"], "inputs are given twice"),
-        (
-            ["--load-inputs", "in.json", "--load-outputs", "right.json", "--expected", "y.npz"],
-            "outputs are given twice",
-        ),
-        (["--load-inputs", "in.json", "--shapes", "x=1x4x4"], "--shapes and --inputs are both given"),
-        (["--load-inputs", "none.json"], "there is no such file"),
-        (["--load-inputs", "other.json"], "no array for input 'x'"),
-        (["--load-inputs", "bad.json"], "--load-inputs bad.json, iteration 1"),
-        (["--load-inputs", "in.json", "--load-outputs", "names.json"], "the model has no output 'z'"),
-        (["--save-inputs", "e.plan"], "the inputs would replace e.plan"),
-        (["--load-inputs", "in.json", "--save-outputs", "in.json"], "the outputs would replace in.json"),
-        (["--save-inputs", "s.json", "--save-outputs", "s.json"], "the outputs would replace s.json"),
-        (["--save-inputs", "s.json", "--report", "s.json"], "the report would replace s.json"),
-        (["--save-inputs", "."], "--save-inputs"),
+        ("--load-outputs right.json", "outputs are given without their inputs"),
+        ("--load-inputs in.json --load-outputs short.json", "outputs of 1 iterations, and inputs of 2"),
+        ("--load-inputs in.json --inputs x.npz", "inputs are given twice"),
+        ("--load-inputs in.json --load-outputs right.json --expected y.npz", "outputs are given twice"),
+        ("--load-inputs in.json --shapes x=1x4x4", "--shapes and --inputs are both given"),
+        ("--load-inputs none.json", "there is no such file"),
+        ("--load-inputs other.json", "no array for input 'x'"),
+        ("--load-inputs bad.json", "--load-inputs bad.json, iteration 1"),
+        ("--load-inputs in.json --load-outputs names.json", "the model has no output 'z'"),
+        ("--save-inputs e.plan", "the inputs would replace e.plan"),
+        ("--load-inputs in.json --save-outputs in.json", "the outputs would replace in.json"),
+        ("--save-inputs s.json --save-outputs s.json", "the outputs would replace s.json"),
+        ("--save-inputs s.json --report s.json", "the report would replace s.json"),
+        ("--save-inputs .", "--save-inputs"),
     ],
 )
-def test_wrong_usage(
-    arguments: list[str], words: str, engine: FakeEngine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = Path("e.plan").read_bytes(), Path("in.json").read_bytes()
+def test_wrong_usage(arguments: str, words: str, engine: FakeEngine, cli: Cli) -> None:
     save_json([{"z": np.ones((1, 4, 4), np.float32)}], "other.json")
     x = load_json("in.json")[0]["x"]
     save_json([{"x": x}, {"x": x[0]}], "bad.json")
     outputs("names.json", [x, x], "z")
     np.savez("x.npz", x=x)
     np.savez("y.npz", y=x)
-    capsys.readouterr()
-    ran = trtsmith(capsys, *VERIFY, *arguments)
-    refused(ran, 2, words)
-    assert ran.out == "" and not engine.asked
-    assert (Path("e.plan").read_bytes(), Path("in.json").read_bytes()) == before
+    refuses(cli, 2, f"{VERIFY} {arguments}", words)
+    assert not engine.asked
 
 
-def test_frozen_inputs_are_the_same_in_every_iteration(
-    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = oh.make_node("ReduceSum", ["x", "axes"], ["y"], name="sum", keepdims=0)
-    inputs = [value("x", (2, 3)), value("axes", (1,), TensorProto.INT64)]
-    model = save(Path("s.onnx"), [node], inputs, [value("y", (2,))])
-    assert (
-        trtsmith(capsys, "convert", model, "-o", "s.plan", "-q", "--no-verify", "--freeze", "axes=[1]").code
-        == 0
-    )
-    use(monkeypatch, FakeEngine(model, freeze={"axes": np.array([1])}))
+def test_frozen_inputs_are_the_same_in_every_iteration(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "(float[2,3] x, int64[1] axes) => (float[2] y) { y = ReduceSum <keepdims = 0> (x, axes) }"
+    model = written(Path("s.onnx"), text)
+    assert cli("convert s.onnx -o s.plan -q --no-verify --freeze axes=[1]").code == 0
+    run_by(FakeEngine(model, freeze={"axes": np.array([1])}), monkeypatch)
     x = np.ones((2, 3), np.float32)
     same: list[dict[str, Any]] = [{"x": x, "axes": np.array([1])}, {"x": 2 * x}]
     save_json(same, "same.json")
     save_json([same[0], {"x": x, "axes": np.array([0])}], "other.json")
-    capsys.readouterr()
-    ran = trtsmith(
-        capsys, "verify", "s.onnx", "s.plan", "-q", "--load-inputs", "same.json", "--save-inputs", "t.json"
-    )
+    ran = cli("verify s.onnx s.plan -q --load-inputs same.json --save-inputs t.json")
     assert ran.code == 0, ran
     assert [sorted(one) for one in load_json("t.json")] == [["axes", "x"]] * 2
-    ran = trtsmith(capsys, "verify", "s.onnx", "s.plan", "-q", "--load-inputs", "other.json")
+    ran = cli("verify s.onnx s.plan -q --load-inputs other.json")
     refused(ran, 2, "input 'axes' has another value than the engine was frozen to")
 
 
-def test_a_report_says_what_was_compared(engine: FakeEngine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert trtsmith(capsys, *VERIFY, "--load-inputs", "in.json", "--report", "r.json").code == 0
+def test_a_report_says_what_was_compared(engine: FakeEngine, cli: Cli) -> None:
+    assert cli(f"{VERIFY} --load-inputs in.json --report r.json").code == 0
     found = json.loads(Path("r.json").read_text())["verdict"]
-    assert found["inputs"] == "in.json" and [c["at"] for c in found["comparisons"]] == [
-        "iteration 0",
-        "iteration 1",
-    ]
+    assert found["inputs"] == "in.json"
+    assert [c["at"] for c in found["comparisons"]] == ["iteration 0", "iteration 1"]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.converter.cli.commands.running import refused, trtsmith
-from tests.processes import checkout_environment
+from tests.converter.cli.commands.running import Cli, refused
 from trtsmith.converter.cli.main import build_parser
 from trtsmith.converter.cli.parsing.command_parser import color_of
 from trtsmith.converter.cli.parsing.help_text import filled
@@ -28,54 +25,48 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (["convrt", "m.onnx"], "'convert'"),
-        (["Check", "m.onnx"], "'check'"),
-        (["build_plugins"], "'build-plugins'"),
-        (["plugin", "insepct"], "'inspect'"),
-        (["convert", "m.onnx", "--shape", "x=1"], "--shapes"),
-        (["convert", "m.onnx", "--workspce=1"], "--workspace"),
-        (["convert", "m.onnx", "--keepFp32=a"], "--keep-fp32"),
-        (["convert", "m.onnx", "--precision", "FP16"], "'fp16'"),
-        (["convert", "m.onnx", "--precision", "pf16"], "'fp16'"),
-        (["convert", "m.onnx", "--flavour", "rtx"], "'tensorrt_rtx'"),
-        (["check", "m.onnx", "--color=allways"], "'always'"),
+        ("convrt m.onnx", "'convert'"),
+        ("Check m.onnx", "'check'"),
+        ("build_plugins", "'build-plugins'"),
+        ("plugin insepct", "'inspect'"),
+        ("convert m.onnx --shape x=1", "--shapes"),
+        ("convert m.onnx --workspce=1", "--workspace"),
+        ("convert m.onnx --keepFp32=a", "--keep-fp32"),
+        ("convert m.onnx --precision FP16", "'fp16'"),
+        ("convert m.onnx --precision pf16", "'fp16'"),
+        ("convert m.onnx --flavour rtx", "'tensorrt_rtx'"),
+        ("check m.onnx --color=allways", "'always'"),
     ],
 )
-def test_what_was_meant(words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    refused(trtsmith(capsys, *words), 2, f"did you mean {meant}?")
+def test_what_was_meant(words: str, meant: str, cli: Cli) -> None:
+    refused(cli(words), 2, f"did you mean {meant}?")
 
 
-def test_nothing_is_guessed_that_is_not_near(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (
-        ["frobnicate"],
-        ["convert", "m.onnx", "--frobnicate"],
-        ["check", "m.onnx", "--flavour=gpu"],
-    ):
-        ran = trtsmith(capsys, *words)
+def test_nothing_is_guessed_that_is_not_near(cli: Cli) -> None:
+    for words in ("frobnicate", "convert m.onnx --frobnicate", "check m.onnx --flavour=gpu"):
+        ran = cli(words)
         refused(ran, 2)
         assert "did you mean" not in ran.err
 
 
-def test_all_unknown_flags_are_told_before_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = trtsmith(capsys, "convert", "--bogus", "--more=1", "-q")
+def test_all_unknown_flags_are_told_before_what_is_missing(cli: Cli) -> None:
+    ran = cli("convert --bogus --more=1 -q")
     refused(ran, 2, "unknown flag --bogus", "unknown flag --more")
     assert "required" not in ran.err
-    refused(trtsmith(capsys, "convert"), 2, "required: MODEL", "trtsmith convert MODEL", "[OPTIONS]")
+    refused(cli("convert"), 2, "required: MODEL", "trtsmith convert MODEL", "[OPTIONS]")
 
 
 @pytest.mark.parametrize("words", [["check", "m.onnx", "-z"], ["plugin", "inspect", "a.so", "-z"]])
-def test_words_too_many_are_told_of_by_their_command(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_too_many_are_told_of_by_their_command(words: list[str], cli: Cli) -> None:
     command = " ".join(word for word in words[:-1] if "." not in word)
-    refused(trtsmith(capsys, *words), 2, "unrecognized arguments: -z", f"`trtsmith {command}`")
+    refused(cli(*words), 2, "unrecognized arguments: -z", f"`trtsmith {command}`")
 
 
-def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_are_no_flags(cli: Cli) -> None:
     for words in (["check", "--", "--bogus"], ["check", "--bogus of a file"], ["check", "--shapes=--x"]):
-        assert "unknown flag" not in trtsmith(capsys, *words).err
+        assert "unknown flag" not in cli(*words).err
     refused(
-        trtsmith(capsys, "--bogus", "check", "--else"),
+        cli("--bogus check --else"),
         2,
         "unknown flag --bogus",
         "the command line of `trtsmith`",
@@ -83,9 +74,9 @@ def test_values_are_no_flags(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_alone_shows_all_commands_in_groups_as_its_help_does(
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
-    ran = trtsmith(capsys)
+    ran = cli()
     assert ran.code == 2 and ran.out == "" and "error" not in ran.err
     assert ran.err == build_parser().format_help()
     shown = re.findall(r"^  ([a-z][a-z-]*)  +\S", ran.err, re.MULTILINE)
@@ -95,10 +86,10 @@ def test_the_command_alone_shows_all_commands_in_groups_as_its_help_does(
 
 
 def test_help_stays_within_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns, most in (("250", 100), ("80", 100)):
+    for columns in ("250", "80"):
         monkeypatch.setenv("COLUMNS", columns)
         for parser in parsers(build_parser()):
-            wide = [line for line in parser.format_help().splitlines() if len(line) > most]
+            wide = [line for line in parser.format_help().splitlines() if len(line) > 100]
             assert wide == [], parser.prog
 
 
@@ -113,21 +104,3 @@ def test_help_is_filled_and_examples_stay_commands() -> None:
 def test_the_colour_is_known_before_the_line_is_parsed() -> None:
     assert color_of(["check", "--color", "never"]) == color_of(["--color=never"]) == "never"
     assert color_of(["check", "--color"]) == color_of(["--color", "what"]) == color_of([]) == "auto"
-
-
-@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["convrt"]])
-def test_a_line_without_a_command_imports_none(words: list[str]) -> None:
-    code = (
-        "import atexit, sys\n"
-        "from trtsmith.converter.cli.main import main\n"
-        "atexit.register(lambda: print('\\n', *sys.modules, file=sys.__stderr__))\n"
-        "sys.exit(main(sys.argv[1:]))"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *words], env=checkout_environment(), capture_output=True, text=True
-    )
-    imported = ran.stderr.splitlines()[-1].split()
-    assert not {"numpy", "onnx", "onnxruntime"} & {*imported}
-    ours = [name for name in imported if name.startswith("trtsmith.")]
-    assert "trtsmith.converter.cli.main" in ours and len(ours) < 50, ours
-    assert not [name for name in ours if name.startswith("trtsmith.converter.cli.commands.")]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from trtsmith.converter.bench.figures import Summary
 from trtsmith.converter.bench.layers import EngineLayer, LayerNode, profile
+from trtsmith.converter.bench.timing import Summary
 from trtsmith.converter.cli.reports.engine_times import render, render_layers
 
 
@@ -78,10 +77,6 @@ def test_without_transfers_there_is_no_row_of_them() -> None:
     made["runs"][0]["transfers"] = False
     text = render({**made, "layers": None, "against": [], "clocks": None}, 10)
     assert "H2D" not in text and "no transfers" in text and "clocks unknown" in text and "share" not in text
-
-
-def test_the_document_is_json() -> None:
-    assert json.loads(json.dumps(document())) == document()
 
 
 def test_an_engine_that_tells_nothing_of_its_layers_is_not_said_to_have_no_plugins() -> None:

@@ -17,6 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from tests.converter.models import written
 from tests.processes import checkout_environment
 
 _CONTROL = re.compile(r"\x1b\[(\??[\d;]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+|\x1b")
@@ -42,6 +45,17 @@ class Shown:
         """Every line that was on the screen at any time, colours aside, in the order in which they came."""
         plain = _SGR.sub("", self.raw)
         return [part for part in re.split(r"\x1b\[\??[\d;]*[A-Za-z]|\r|\n", plain) if part.strip()]
+
+
+def convolutions(path: Path, count: int, channels: int = 8) -> Path:
+    """A model whose build takes a while."""
+    weight = np.full((channels, channels, 3, 3), 0.01, np.float32)
+    layer = "[c{0}] a{0} = Conv <pads = [1, 1, 1, 1]> (v{0}, w{0}) [r{0}] v{1} = Relu (a{0})"
+    body = "\n".join(layer.format(i, i + 1) for i in range(count))
+    shape = f"float[1,{channels},32,32]"
+    return written(
+        path, f"({shape} v0) => ({shape} v{count}) {{ {body} }}", {f"w{i}": weight for i in range(count)}
+    )
 
 
 def screen_of(raw: str) -> str:

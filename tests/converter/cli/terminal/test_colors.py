@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from tests.converter.cli.commands.running import trtsmith
+from tests.converter.cli.commands.running import Cli
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.terminal import colors
 from trtsmith.importers.problem import Problem
@@ -61,15 +61,15 @@ def test_verdicts_have_colours() -> None:
     assert colors.result("agree: y\nx; convertible: y\nz") == "agree: y\nx; convertible: y\nz"
 
 
-def test_states_have_colours_where_they_are_states(capsys: pytest.CaptureFixture[str]) -> None:
+def test_states_have_colours_where_they_are_states(capsys: pytest.CaptureFixture[str], cli: Cli) -> None:
     table = "ok       python  3\nmissing  x       ok  fix: ok"
     assert colors.result(table) == table
     assert colors.result(table, ("ok", "missing")) == (
         "\x1b[1;32mok\x1b[0m       python  3\n\x1b[1;31mmissing\x1b[0m  x       ok  fix: ok"
     )
     assert colors.result("verdict: every value agrees") == "verdict: \x1b[1;32mevery value agrees\x1b[0m"
-    plain = trtsmith(capsys, "doctor").out
-    colored = trtsmith(capsys, "doctor", "--color", "always").out
+    plain = cli("doctor").out
+    colored = cli("doctor --color always").out
     assert "\x1b[1;32mok\x1b[0m " in colored and re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
     Console(color="always").note("fail: x: y")
     assert capsys.readouterr().err == "  \x1b[1;31mfail\x1b[0m: x: y\n"
@@ -84,10 +84,10 @@ def test_names_of_others_bring_no_colours(capsys: pytest.CaptureFixture[str]) ->
     assert err.count("\x1b") == 2 and "[bold]x[/bold]\\x1b[31m" in err
 
 
-def test_every_command_takes_the_flag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_takes_the_flag(cli: Cli) -> None:
     for command in (["check", "none.onnx"], ["plugin", "list", "none.so"], ["check", "--bogus"], ["bogus"]):
-        plain = trtsmith(capsys, *command, "--color", "never")
-        colored = trtsmith(capsys, *command, "--color=always")
+        plain = cli(*command, "--color", "never")
+        colored = cli(*command, "--color=always")
         assert plain.code == colored.code == 2
         assert plain.err.startswith("error: "), command
         assert colored.err == plain.err.replace("error:", "\x1b[1;31merror\x1b[0m:"), command

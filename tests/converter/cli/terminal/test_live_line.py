@@ -5,46 +5,17 @@ from __future__ import annotations
 import re
 import resource
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
-import onnx
 import psutil
 import pytest
 
-from tests.converter.cli.terminal.screen import COLUMNS, Shown, on_a_terminal, screen_of
+from tests.converter.cli.terminal.screen import COLUMNS, Shown, convolutions, on_a_terminal
 from tests.converter.models import relu
-from tests.processes import checkout_environment
 from trtsmith.converter.cli.terminal.live_line import LiveLine
 from trtsmith.converter.model.progress import notes_of
 
 STAGES = ["load", "rewrite and plan", "build", "verify", "bundle"]
-
-
-def convolutions(path: Path, count: int) -> Path:
-    """A model whose build takes a while."""
-    weights = np.full((8, 8, 3, 3), 0.01, np.float32)
-    names = ["x", *(f"v{i}" for i in range(2 * count))]
-    nodes, initializers = [], []
-    for i in range(count):
-        initializers.append(onnx.numpy_helper.from_array(weights, f"w{i}"))
-        a, b, c = names[2 * i : 2 * i + 3]
-        nodes.append(onnx.helper.make_node("Conv", [a, f"w{i}"], [b], name=f"/b{i}/conv", pads=[1] * 4))
-        nodes.append(onnx.helper.make_node("Relu", [b], [c], name=f"/b{i}/relu"))
-    value = onnx.helper.make_tensor_value_info
-    graph = onnx.helper.make_graph(
-        nodes,
-        "g",
-        [value("x", onnx.TensorProto.FLOAT, [1, 8, 32, 32])],
-        [value(names[-1], onnx.TensorProto.FLOAT, [1, 8, 32, 32])],
-        initializers,
-    )
-    onnx.save(
-        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10), path
-    )
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -167,23 +138,6 @@ def test_a_build_ends_soon_after_ctrl_c(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 
-def test_in_a_pipe_rich_is_not_imported(tmp_path: Path) -> None:
-    relu(tmp_path / "m.onnx")
-    program = (
-        "import sys; from trtsmith.converter.cli.main import main\n"
-        "assert main(['check', 'm.onnx']) == 0\n"
-        "print([name for name in sys.modules if name.split('.')[0] == 'rich'])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=checkout_environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]", done.stderr
-
-
 def test_names_are_cut_and_figures_are_not() -> None:
     line = LiveLine(print, clock=lambda: 0.0)
     line._stage, line._step = "build", "step\x1b\n" + "名" * 100
@@ -203,11 +157,6 @@ def test_nothing_is_shown_after_the_end(capsys: pytest.CaptureFixture[str]) -> N
     line.note("note")
     line.done("done")
     assert said == ["step", "note", "done"] and capsys.readouterr() == ("", "")
-
-
-def test_the_screen_of_the_tests_is_one() -> None:
-    assert screen_of("ab\ncd\x1b[2K\x1b[1A\x1b[2K\rxy\n") == "xy"
-    assert screen_of("abc\r\x1b[1;31mx\x1b[0m") == "xbc"
 
 
 def test_what_was_found_stays_and_steps_go(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,20 @@ from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.convert.workarounds import building
 from trtsmith.converter.convert.workarounds.building import build_mended
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals, refusals
-from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import (
+    Mended,
+    Mitigation,
+    Refusals,
+    RefusedGraph,
+    refusals,
+)
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.errors import BuildRefused, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite import phases
+from trtsmith.importers.problem import Problem
 
 PROFILES: tuple[Mapping[str, Profile], ...] = ({INPUT: Profile(SHAPE, SHAPE, SHAPE)},)
 
@@ -62,13 +68,17 @@ def model_with(folder: Path, *faults: str) -> Model:
 
 
 def request_in(folder: Path) -> BuildRequest:
-    (folder / "work").mkdir(exist_ok=True)
-    return BuildRequest(
-        folder / "work" / "model.onnx",
-        folder / "work" / "engine",
-        profiles=PROFILES,
-        flavour="tensorrt_rtx",
-    )
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    return BuildRequest(work / "model.onnx", work / "engine", profiles=PROFILES, flavour="tensorrt_rtx")
+
+
+def refused(
+    folder: Path, fault: str, options: Refusals, say: Callable[[str], None] = str
+) -> tuple[Problem, ...]:
+    with pytest.raises(BuildRefused) as error:
+        build_mended(model_with(folder, fault), request_in(folder), options, say)
+    return error.value.problems
 
 
 @pytest.mark.parametrize("fault", HELPS)
@@ -92,10 +102,7 @@ def test_several_faults_of_one_model(tmp_path: Path) -> None:
 
 def test_without_mending_it_is_offered(tmp_path: Path) -> None:
     file = tmp_path / "kept.onnx"
-    options = Refusals(file=file, mend=False)
-    with pytest.raises(BuildRefused) as error:
-        build_mended(model_with(tmp_path, "gathered_int8"), request_in(tmp_path), options, lambda text: None)
-    (problem,) = error.value.problems
+    (problem,) = refused(tmp_path, "gathered_int8", Refusals(file=file, mend=False))
     assert problem.fix.startswith("--mend: 8-bit constants that are only moved")
     assert f"trtsmith check {file}" in problem.fix and "(Gather) reads" in problem.what
     onnx.checker.check_model(onnx.load(file))
@@ -105,21 +112,13 @@ def test_without_mending_it_is_offered(tmp_path: Path) -> None:
 
 
 def test_what_nothing_helps_says_so_by_offering_nothing(tmp_path: Path) -> None:
-    with pytest.raises(BuildRefused) as error:
-        build_mended(
-            model_with(tmp_path, "loop_until_a_counter"), request_in(tmp_path), Refusals(), lambda text: None
-        )
-    (problem,) = error.value.problems
+    (problem,) = refused(tmp_path, "loop_until_a_counter", Refusals())
     assert "--mend" not in problem.fix and "(Loop) reads" in problem.what
 
 
 def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
     said: list[str] = []
-    with pytest.raises(BuildRefused) as error:
-        build_mended(
-            model_with(tmp_path, "gathered_int8"), request_in(tmp_path), Refusals(reduce_s=None), said.append
-        )
-    assert "of its" not in error.value.problems[0].what
+    assert "of its" not in refused(tmp_path, "gathered_int8", Refusals(reduce_s=None), said.append)[0].what
     assert not any("reduction" in text for text in said)
 
 
@@ -131,17 +130,13 @@ def test_a_reduction_that_fails_leaves_the_refusal_as_it_is(
 
     monkeypatch.setattr("trtsmith.converter.convert.workarounds.building.reduce_refusal", full)
     said: list[str] = []
-    model = model_with(tmp_path, "gathered_int8")
-    with pytest.raises(BuildRefused, match="only allowed before DQ"):
-        build_mended(model, request_in(tmp_path), Refusals(), said.append)
+    assert "only allowed before DQ" in refused(tmp_path, "gathered_int8", Refusals(), said.append)[0].what
     assert any("it failed: [Errno 28]" in text for text in said)
 
 
 def test_nodes_that_cannot_be_saved_do_not_hide_the_refusal(tmp_path: Path) -> None:
     options = Refusals(file=tmp_path / "none" / "kept.onnx", mend=False)
-    with pytest.raises(BuildRefused) as error:
-        build_mended(model_with(tmp_path, "gathered_int8"), request_in(tmp_path), options, lambda text: None)
-    refusal, unsaved = error.value.problems
+    refusal, unsaved = refused(tmp_path, "gathered_int8", options)
     assert "only allowed before DQ" in refusal.what and "kept.onnx" not in refusal.fix
     assert "kept.onnx" in unsaved.where
 

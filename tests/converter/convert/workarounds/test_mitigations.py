@@ -5,32 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 import pytest
 from onnx import numpy_helper
 
-from trtsmith.converter.convert.workarounds.expanded_plugins import with_expanded_plugins
+from tests.converter.models import parsed
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.identities import with_identities
-from trtsmith.converter.convert.workarounds.inlined_if import with_inlined_ifs
-from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
-from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER
-from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.mitigations import (
+    MITIGATIONS,
+    with_expanded_plugins,
+    with_identities,
+    with_inlined_ifs,
+    with_written_elus,
+)
+from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.engine.build.build_request import Profile
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-
-HEAD = '<ir_version: 9, opset_import: ["" : 17]>\n'
+from trtsmith.importers.registry import by_name
 
 
 def graph(
     folder: Path, text: str, made: set[str], profiles: tuple[dict[str, Profile], ...] = ()
 ) -> RefusedGraph:
-    model = onnx.parser.parse_model(HEAD + text)
-    onnx.save(model, folder / "m.onnx")
-    return RefusedGraph(load_model(folder / "m.onnx"), frozenset(made), profiles)
+    return RefusedGraph(parsed(folder / "m.onnx", text.removeprefix("g ")), frozenset(made), profiles)
 
 
 def run(model: Model, **feeds: np.ndarray) -> list[np.ndarray]:
@@ -185,6 +183,18 @@ def test_int8_constants_of_other_uses_stay(tmp_path: Path, old: str, new: str) -
     assert with_float_constants(graph(tmp_path, text, made)) is None
 
 
+@pytest.mark.parametrize("dtype", ["float", "float16"])
+def test_an_elu_is_written_by_its_formula(tmp_path: Path, dtype: str) -> None:
+    text = f"g ({dtype}[1, 4, 6] x) => ({dtype}[1, 4, 6] y) {{ e = Elu <alpha = 0.7> (x) f = Elu (e) y = Relu (f) }}"
+    given = graph(tmp_path, text, {"e"})
+    mended = with_written_elus(given)
+    assert mended is not None and kinds(mended).count("Elu") == 1 and "Exp" in kinds(mended)
+    x = (X / 8).astype(np.float16 if dtype == "float16" else np.float32)
+    (expected,), (found,) = run(given.model, x=x), run(mended, x=x)
+    np.testing.assert_allclose(found, expected, atol=2e-3 if dtype == "float16" else 1e-7)
+    assert with_written_elus(graph(tmp_path, text, {"y"})) is None
+
+
 def test_identities_stand_before_what_nodes_made(tmp_path: Path) -> None:
     text = "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = Relu(x) b = Add(a, w) y = Mul(b, a) }"
     given = graph(tmp_path, text, {"b", "y"})
@@ -195,20 +205,10 @@ def test_identities_stand_before_what_nodes_made(tmp_path: Path) -> None:
 
 
 def test_plugins_that_are_concerned_are_expanded(tmp_path: Path) -> None:
-    text = """g (float[2, 3, 3] x) => (float[2, 3, 3] y, float[2, 3, 3] z) {
-      y = com.microsoft.Inverse(x)
-      z = com.microsoft.Inverse(y)
-    }""".replace("com.microsoft.", "")
-    model = onnx.parser.parse_model(HEAD.replace("]>", ', "trtsmith" : 1]>') + text)
-    for node in model.graph.node:
-        node.op_type, node.domain = "MatrixInverse", "trtsmith"
-    onnx.save(model, tmp_path / "m.onnx")
-    given = RefusedGraph(load_model(tmp_path / "m.onnx"), frozenset({"y"}))
-    from trtsmith.importers.registry import by_name
-
     op = next(name for name in by_name() if "Inverse" in name)
-    for node in given.model.proto.graph.node:
-        node.op_type = op
+    text = f"""(float[2, 3, 3] x) => (float[2, 3, 3] y, float[2, 3, 3] z) {{
+        y = trtsmith.{op} (x) z = trtsmith.{op} (y) }}"""
+    given = graph(tmp_path, text, {"y"})
     mended = with_expanded_plugins(given)
     assert mended is not None
     assert [node.op_type for node in mended.proto.graph.node if node.domain == "trtsmith"] == [op]

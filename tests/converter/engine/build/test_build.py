@@ -6,77 +6,41 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
+from tests.builds import FLAVOUR, build_in_pool
+from tests.converter.models import written
 from trtsmith.converter.engine.build.build import WORKER, build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse, Profile
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.fields import FieldValue
 
-Dim = int | str | None
-
-
-def save_model(
-    path: Path,
-    nodes: list[onnx.NodeProto],
-    inputs: dict[str, list[Dim]],
-    outputs: dict[str, list[Dim]],
-    initializers: dict[str, np.ndarray] | None = None,
-    int64_inputs: tuple[str, ...] = (),
-) -> Path:
-    def info(name: str, shape: list[Dim]) -> onnx.ValueInfoProto:
-        return helper.make_tensor_value_info(
-            name, TensorProto.INT64 if name in int64_inputs else TensorProto.FLOAT, shape
-        )
-
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [info(*item) for item in inputs.items()],
-        [info(*item) for item in outputs.items()],
-        [numpy_helper.from_array(array, name) for name, array in (initializers or {}).items()],
-    )
-    domains = {node.domain for node in nodes} - {""}
-    imports = [helper.make_opsetid("", 17), *(helper.make_opsetid(domain, 1) for domain in domains)]
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), path)
-    return path
+RELU = "[r1] y = Relu (x)"
 
 
 @pytest.fixture
 def fixed(tmp_path: Path) -> Path:
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], name="m1"),
-        helper.make_node("Relu", ["a"], ["y"], name="r1"),
-    ]
-    weights = {"w": np.eye(3, dtype=np.float32)}
-    return save_model(tmp_path / "fixed.onnx", nodes, {"x": [2, 3]}, {"y": [2, 3]}, weights)
+    text = "(float[2,3] x) => (float[2,3] y) { [m1] a = MatMul (x, w) [r1] y = Relu (a) }"
+    return written(tmp_path / "fixed.onnx", text, {"w": np.eye(3, dtype=np.float32)})
 
 
 @pytest.fixture
 def dynamic(tmp_path: Path) -> Path:
-    node = helper.make_node("Relu", ["x"], ["y"], name="r1")
-    return save_model(tmp_path / "dynamic.onnx", [node], {"x": ["n", 3]}, {"y": ["n", 3]})
+    return written(tmp_path / "dynamic.onnx", f"(float[n,3] x) => (float[n,3] y) {{ {RELU} }}")
 
 
-@pytest.fixture
-def shape_input(tmp_path: Path) -> Path:
-    node = helper.make_node("Reshape", ["x", "s"], ["y"], name="reshape1")
-    inputs: dict[str, list[Dim]] = {"x": [2, 6], "s": [2]}
-    return save_model(tmp_path / "shape.onnx", [node], inputs, {"y": [None, None]}, int64_inputs=("s",))
+def request(model: Path, **options: Any) -> BuildRequest:
+    return BuildRequest(model, model.parent / "out" / "m.plan", **{"flavour": FLAVOUR, **options})
 
 
-def request(model: Path, **options: object) -> BuildRequest:
-    return BuildRequest(onnx_path=model, engine_path=model.parent / "out" / "m.plan", **options)  # type: ignore[arg-type]
-
-
-def run(model: Path, **options: object) -> BuildResult:
+def run(model: Path, **options: Any) -> BuildResult:
     (model.parent / "out").mkdir(exist_ok=True)
-    return build(request(model, **options))
+    return build_in_pool(request(model, **options))
 
 
 def test_fixed_model(fixed: Path) -> None:
@@ -93,19 +57,10 @@ def test_fixed_model(fixed: Path) -> None:
     assert BuildResult.from_json(json.loads(json.dumps(result.to_json()))) == result
 
 
-def test_progress_names_the_phases(fixed: Path) -> None:
-    said: list[str] = []
-    (fixed.parent / "out").mkdir()
-    build(request(fixed), said.append)
-    phases = ["loading TensorRT", "parsing the model", "building the engine", "writing the engine"]
-    assert [text for text in said if text in phases] == phases
-    assert any(text.startswith("Building engine (") for text in said)
-
-
 def test_one_worker_builds_many_and_hears_the_errors_of_each(fixed: Path, tmp_path: Path) -> None:
     def unknown(name: str) -> Path:
-        node = helper.make_node(name, ["x"], ["y"], name=f"of_{name}", domain="nowhere")
-        return save_model(tmp_path / f"{name}.onnx", [node], {"x": [2, 3]}, {"y": [2, 3]})
+        text = f"(float[2,3] x) => (float[2,3] y) {{ [of_{name}] y = nowhere.{name} (x) }}"
+        return written(tmp_path / f"{name}.onnx", text)
 
     (tmp_path / "out").mkdir()
     with Pool(WORKER, flavour="tensorrt_rtx") as pool:
@@ -162,7 +117,9 @@ def test_sizes_that_do_not_fit(dynamic: Path, profile: dict[str, Profile], words
         run(dynamic, profiles=(profile,))
 
 
-def test_shape_tensor_input(shape_input: Path) -> None:
+def test_shape_tensor_input(tmp_path: Path) -> None:
+    text = "(float[2,6] x, int64[2] s) => (float[a,b] y) { y = Reshape (x, s) }"
+    shape_input = written(tmp_path / "shape.onnx", text)
     with pytest.raises(UsageError, match=r"--values 's=\[1,1\]:\[1,1\]:\[8,8\]'"):
         run(shape_input)
     result = run(shape_input, profiles=({"s": Profile((1, 1), (3, 4), (12, 12))},))
@@ -170,11 +127,8 @@ def test_shape_tensor_input(shape_input: Path) -> None:
 
 
 def test_all_nodes_that_cannot_be_parsed_are_named(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("Foo", ["x"], ["a"], name="foo1", domain="bar"),
-        helper.make_node("Det", ["a"], ["y"], name="det1"),
-    ]
-    model = save_model(tmp_path / "m.onnx", nodes, {"x": [3, 3]}, {"y": []})
+    text = "(float[3,3] x) => (float y) { [foo1] a = bar.Foo (x) [det1] y = Det (a) }"
+    model = written(tmp_path / "m.onnx", text)
     with pytest.raises(ConversionError) as error:
         run(model)
     foo, det = error.value.problems
@@ -183,25 +137,25 @@ def test_all_nodes_that_cannot_be_parsed_are_named(tmp_path: Path) -> None:
     assert "node 'det1' (Det), number 1" in det.where
 
 
-@pytest.mark.parametrize("content", [b"", b"a text file, not a model\n", bytes(range(256)) * 8])
-def test_files_that_are_no_models(tmp_path: Path, content: bytes) -> None:
-    model = tmp_path / "m.onnx"
-    model.write_bytes(content)
-    with pytest.raises(ConversionError, match="export or copy the model again"):
-        run(model)
-    assert os.listdir(tmp_path / "out") == []
-
-
-def test_truncated_model(fixed: Path) -> None:
-    fixed.write_bytes(fixed.read_bytes()[:-20])
-    with pytest.raises(ConversionError, match="not a complete ONNX model"):
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "export or copy the model again"),
+        (b"a text file, not a model\n", "export or copy the model again"),
+        (bytes(range(256)) * 8, "export or copy the model again"),
+        (None, "not a complete ONNX model"),
+    ],
+)
+def test_files_that_are_no_models(fixed: Path, content: bytes | None, says: str) -> None:
+    fixed.write_bytes(fixed.read_bytes()[:-20] if content is None else content)
+    with pytest.raises(ConversionError, match=says):
         run(fixed)
+    assert os.listdir(fixed.parent / "out") == []
 
 
 def test_external_data(tmp_path: Path) -> None:
-    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="m1")
-    weights = {"w": np.ones((64, 64), np.float32)}
-    model = save_model(tmp_path / "m.onnx", [node], {"x": [2, 64]}, {"y": [2, 64]}, weights)
+    text = "(float[2,64] x) => (float[2,64] y) { y = MatMul (x, w) }"
+    model = written(tmp_path / "m.onnx", text, {"w": np.ones((64, 64), np.float32)})
     onnx.save(onnx.load(model), model, save_as_external_data=True, location="m.bin")
     assert run(model).size > 64 * 64 * 4
     os.truncate(tmp_path / "m.bin", 100)
@@ -213,9 +167,8 @@ def test_external_data(tmp_path: Path) -> None:
 
 
 def test_huge_input_is_refused(tmp_path: Path) -> None:
-    node = helper.make_node("Relu", ["x"], ["y"], name="r1")
-    shape: list[Dim] = [2**30, 2**30, 2**20]
-    model = save_model(tmp_path / "m.onnx", [node], {"x": shape}, {"y": shape})
+    shape = f"float[{2**30},{2**30},{2**20}]"
+    model = written(tmp_path / "m.onnx", f"({shape} x) => ({shape} y) {{ {RELU} }}")
     with pytest.raises(ConversionError, match=r"too large|TensorRT says"):
         run(model)
 
@@ -247,22 +200,21 @@ def test_paths_are_checked_first(fixed: Path, tmp_path: Path) -> None:
 
 
 def test_flavour_that_is_not_installed(fixed: Path) -> None:
+    (fixed.parent / "out").mkdir()
     with pytest.raises(UsageError, match="pip install 'tensorrt"):
-        run(fixed, flavour="tensorrt")
+        build(request(fixed, flavour="tensorrt"))
 
 
 def test_user_folder_cannot_shadow_modules(fixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (fixed.parent / "json.py").write_text("raise SystemExit(3)")
     monkeypatch.chdir(fixed.parent)
-    assert run(Path(fixed.name).absolute()).size > 0
+    (fixed.parent / "out").mkdir()
+    assert build(request(Path(fixed.name).absolute())).size > 0
 
 
 def test_request_goes_through_json(tmp_path: Path) -> None:
-    fields = (
-        FieldValue("a", "int32", (1, -2)),
-        FieldValue("b", "float32", (0.5,)),
-        FieldValue("c", "string", "xy"),
-    )
+    given = {"a": ("int32", (1, -2)), "b": ("float32", (0.5,)), "c": ("string", "xy")}
+    fields = tuple(FieldValue(name, *rest) for name, rest in given.items())
     whole = BuildRequest(
         onnx_path=tmp_path / "m.onnx",
         engine_path=tmp_path / "m.plan",

@@ -74,10 +74,6 @@ def test_every_row_is_reached_by_some_message() -> None:
     assert [row.fragments for row in EXPLANATIONS if id(row) not in reached] == []
 
 
-def test_fragments_are_lower_case() -> None:
-    assert all(fragment == fragment.lower() for row in EXPLANATIONS for fragment in row.fragments)
-
-
 def test_code_is_used_when_no_fragment_fits() -> None:
     assert find_explanation("false", "UNSUPPORTED_NODE") is CODES["UNSUPPORTED_NODE"]
     assert find_explanation("Plugin not found", "UNSUPPORTED_NODE") is EXPLANATIONS[0]

@@ -26,17 +26,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 @pytest.mark.parametrize(("result", "found"), [(0, Gpu("H200", (9, 0))), (100, None)])
 def test_driver_is_asked(tmp_path: Path, result: int, found: Gpu | None) -> None:
     (tmp_path / "driver.c").write_text(DRIVER)
-    library = tmp_path / "libcuda.so.1"
-    command = [
-        "gcc",
-        "-shared",
-        "-fPIC",
-        f"-DRESULT={result}",
-        str(tmp_path / "driver.c"),
-        "-o",
-        str(library),
-    ]
-    subprocess.run(command, check=True)
+    options = ("-shared", "-fPIC", f"-DRESULT={result}")
+    subprocess.run(["gcc", *options, tmp_path / "driver.c", "-o", tmp_path / "libcuda.so.1"], check=True)
     code = "from trtsmith.converter.engine.build.gpu import find_gpu, find_gpus; print(find_gpu(), *find_gpus(), sep='\\n')"
     environment = checkout_environment(LD_LIBRARY_PATH=tmp_path)
     shown = subprocess.run(

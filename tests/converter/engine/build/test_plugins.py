@@ -7,92 +7,30 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
-from tests.processes import checkout_environment, children, has_ended
+from tests.builds import FLAVOUR, build_in_pool
+from tests.converter.engine.build.identity import (
+    ABORT,
+    DIE,
+    HANG,
+    NO_FORMAT,
+    REFUSE,
+    SEGFAULT,
+    compile_library,
+    fields,
+    identity,
+)
+from tests.converter.models import written
+from tests.processes import checkout_environment, children, children_of, has_ended
 from trtsmith.converter.engine.build.build import WORKER, build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, PluginUse
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.fields import FieldValue
-
-HEADERS_VARIABLE = "TRTSMITH_TENSORRT_INCLUDE"
-SOURCE = Path(__file__).parent / "fixtures" / "identity_plugin.cpp"
-REFUSE, ABORT, SEGFAULT, HANG, NO_FORMAT, DIE = range(-1, -7, -1)  # modes of the plugin in SOURCE
-
-
-def tensorrt_include() -> Path:
-    """The folder of NvInfer.h. Without headers nothing here can be tested, and that is a failure."""
-    folder = os.environ.get(HEADERS_VARIABLE, "")
-    assert folder, f"set {HEADERS_VARIABLE} to the folder of TensorRT's NvInfer.h ('make test' does)"
-    assert Path(folder, "NvInfer.h").is_file(), f"{HEADERS_VARIABLE}={folder} has no NvInfer.h"
-    return Path(folder)
-
-
-def cuda_include() -> Path:
-    """The folder of cuda_runtime_api.h: nvcc's, else that of the nvidia-cuda-runtime wheel."""
-    folders = [
-        Path(sysconfig.get_paths()["purelib"], "nvidia", "cu13", "include"),
-        Path("/usr/local/cuda/include"),
-    ]
-    nvcc = shutil.which("nvcc")
-    if nvcc:
-        shown = subprocess.run(
-            [nvcc, "--dryrun", "-x", "cu", "/dev/null"], capture_output=True, text=True
-        ).stderr
-        tops = [line.split("TOP=", 1)[1].strip() for line in shown.splitlines() if "TOP=" in line]
-        folders = [Path(top, "include") for top in tops] + folders
-    for folder in folders:
-        if (folder / "cuda_runtime_api.h").is_file():
-            return folder.resolve()
-    raise AssertionError("cuda_runtime_api.h not found: put nvcc on PATH, or pip install nvidia-cuda-runtime")
-
-
-def compile_library(target: Path, options: Sequence[str] = ()) -> Path:
-    includes = [f"-I{folder}" for folder in (tensorrt_include(), cuda_include())]
-    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-shared", "-fPIC", "-w", *includes, *options]
-    done = subprocess.run([*command, str(SOURCE), "-o", str(target)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return target
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_library(tmp_path_factory.mktemp("identity") / "libidentity.so")
-
-
-def save_model(folder: Path, mode: int) -> Path:
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"], name="relu1"),
-        helper.make_node(
-            "Identity",
-            ["a"],
-            ["y"],
-            name="identity1",
-            domain="trtsmith_test",
-            mode=mode,
-            scales=[1.0, 2.0],
-            plugin_version="1",
-            plugin_namespace="trtsmith_test",
-        ),
-    ]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xy")
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("trtsmith_test", 1)]
-    path = folder / "model.onnx"
-    onnx.save(
-        helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=imports, ir_version=10), path
-    )
-    return path
-
-
-def fields(mode: int) -> tuple[FieldValue, ...]:
-    return FieldValue("mode", "int32", (mode,)), FieldValue("scales", "float32", (1.0, 2.0))
 
 
 def request(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: object) -> BuildRequest:
@@ -101,7 +39,10 @@ def request(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: o
     out = folder / "out"
     out.mkdir(exist_ok=True)
     return BuildRequest(
-        onnx_path=save_model(folder, mode),
+        onnx_path=written(
+            folder / "model.onnx",
+            f"(float[2,3] x) => (float[2,3] y) {{ [relu1] a = Relu (x) {identity('a', 'y', mode)} }}",
+        ),
         engine_path=out / "m.plan",
         plugin_libraries=tuple(libraries),
         plugins=(PluginUse("identity1", "Identity", version, namespace, given),),  # type: ignore[arg-type]
@@ -110,7 +51,7 @@ def request(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: o
 
 
 def run(folder: Path, libraries: Sequence[Path], mode: int = 0, **options: object) -> BuildResult:
-    return build(request(folder, libraries, mode, **options))
+    return build_in_pool(request(folder, libraries, mode, flavour=FLAVOUR, **options))
 
 
 def test_plugin_model(tmp_path: Path, library: Path) -> None:
@@ -237,7 +178,7 @@ def test_creator_that_ends_the_process(tmp_path: Path, library: Path) -> None:
     with pytest.raises(
         ConversionError, match=r"SIGABRT .*while creating the plugin of node 'identity1' \(Identity\)"
     ):
-        run(tmp_path, [library], DIE)
+        build(request(tmp_path, [library], DIE))
 
 
 def test_mistake_of_ours_is_not_blamed_on_tensorrt(tmp_path: Path, library: Path) -> None:
@@ -250,7 +191,7 @@ def test_timeout(tmp_path: Path, library: Path) -> None:
     before = children()
     for limit_s in (1, 5, 25):  # a busy machine takes longer to get as far as the plugin
         with pytest.raises(ConversionError, match=f"did not finish within {limit_s} s ") as error:
-            run(tmp_path, [library], HANG, timeout_s=float(limit_s))
+            build(request(tmp_path, [library], HANG, timeout_s=float(limit_s)))
         assert children() == before
         if "node 'identity1'" in str(error.value):
             return
@@ -292,10 +233,10 @@ def test_child_ends_with_its_parent(
     assert parent.stdout is not None
     with parent.stdout as lines:
         assert any(line.strip() == "parsing the model" for line in lines)
-        (child,) = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        (child,) = children_of(parent)
         parent.send_signal(ending)
         parent.wait(timeout=120)
-    assert has_ended(int(child))
+    assert has_ended(child)
     assert os.listdir(wanted.engine_path.parent) == []
     if ending == signal.SIGINT:
         assert list(tmp_path.glob("trtsmith-child-*")) == []

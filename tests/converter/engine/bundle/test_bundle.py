@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
 
 import pytest
 
+from tests.converter.engine.bundle.test_run_from_bundle import digest
 from trtsmith.converter.engine.bundle import bundle
 from trtsmith.converter.engine.bundle.bundle import check_output, manifest_path, write_bundle
 from trtsmith.converter.model.errors import UsageError
@@ -21,10 +21,6 @@ def built(tmp_path: Path) -> tuple[Path, Path]:
     engine.write_bytes(b"engine")
     library.write_bytes(b"library")
     return engine, library
-
-
-def digest(data: bytes) -> str:
-    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def test_everything_lies_side_by_side(built: tuple[Path, Path], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from tests.processes import checkout_environment, has_ended
+from tests.processes import checkout_environment, children_of, has_ended
 from trtsmith.converter.engine.child.pool import NotDone, Pool
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.model.errors import ConversionError, UsageError
 
 WORKER = """
-import ctypes, json, os, sys, time
+import ctypes, json, os, subprocess, sys, time, warnings
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.problem import Problem
 
 last = False
@@ -41,19 +42,27 @@ def work(request, events, log_path):
     do = asked.pop("do", "echo")
     events.phase("at work")
     print("printed by a library", flush=True)
+    warnings.warn("of a library, which nobody wants to read")
     events.send("figures", value=asked.get("figure"))
     if do == "refuse":
-        raise UsageError(Problem("a", "b", "c", "d"))
+        raise (UsageError if asked["usage"] else ConversionError)([Problem("a", "b", "c", "d"), Problem("e", "f", "g", "h")])
+    if do == "print":
+        print("at the end")  # in Python's buffer
     if do == "mistake":
         return {}["no such key"]
     if do == "crash":
         ctypes.string_at(0)
     if do == "exit":
         os._exit(7)
+    if do == "lack":
+        print("what(): std::bad_alloc", flush=True)
+        os.abort()
     if do == "hang":
+        if asked.get("started"):
+            print(subprocess.Popen(["sleep", "600"]).pid, flush=True)
         time.sleep(600)
     last = do == "last"
-    return {**asked, "pid": os.getpid(), "stdin": sys.stdin.read()}
+    return {**asked, "pid": os.getpid(), "stdin": sys.stdin.read(), "folder": os.listdir(".")}
 
 def unload():
     if os.environ.get("BAD_END"):
@@ -91,23 +100,61 @@ def test_one_worker_answers_many_requests(pool: Pool) -> None:
     first, second = ask(pool, value=[1, "é"]), ask(pool, value=2)
     assert first["value"] == [1, "é"] and second["value"] == 2
     assert first["pid"] == second["pid"] != os.getpid()
-    assert first["stdin"] == ""  # not what is typed or piped into ours
+    assert first["folder"] == []
+
+
+def test_a_worker_does_not_read_what_is_typed_or_piped_into_ours(pool: Pool) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"for the parent")
+    os.close(write_end)
+    before = os.dup(0)
+    try:
+        os.dup2(read_end, 0)
+        assert ask(pool)["stdin"] == ""
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(read_end)
 
 
 def test_a_request_and_its_answer_may_be_larger_than_a_pipe(pool: Pool) -> None:
     assert ask(pool, value="x" * 3_000_000)["value"] == "x" * 3_000_000
 
 
-def test_a_worker_module_answers_a_single_call_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def found_by_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    assert run_child("worker_under_test", '{"value": 3}', "tensorrt")["value"] == 3
+
+
+@pytest.mark.usefixtures("found_by_children")
+def test_a_worker_module_answers_a_single_call_too(tmp_path: Path) -> None:
+    said: list[str] = []
+    log = tmp_path / "kept.log"
+    asked = '{"value": 3, "do": "print"}'
+    found = run_child("worker_under_test", asked, "tensorrt", on_progress=said.append, log_path=log)
+    assert found["value"] == 3 and said == ["at work"]
+    assert log.read_text() == "printed by a library\nat the end\n"
+    with pytest.raises(ConversionError, match=r"trtsmith failed: KeyError: 'no such key'"):
+        run_child("worker_under_test", '{"do": "mistake"}', "tensorrt", log_path=log)
+    assert "Traceback" in log.read_text()
+
+
+@pytest.mark.usefixtures("found_by_children")
+@pytest.mark.parametrize(("limit", "kind"), [(resource.RLIM_INFINITY, ChildDied), (1 << 30, MemoryError)])
+def test_want_of_memory_in_the_child_is_one_here_where_memory_is_limited(
+    limit: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, -1))
+    with pytest.raises(kind):
+        run_child("worker_under_test", '{"do": "lack"}', "tensorrt")
 
 
 def test_problems_and_mistakes_cost_no_worker(pool: Pool) -> None:
     before = ask(pool)["pid"]
-    with pytest.raises(UsageError) as refusal:
-        ask(pool, do="refuse")
-    assert refusal.value.problems[0].what == "a"
+    for usage, kind in ((True, UsageError), (False, ConversionError)):
+        with pytest.raises(kind) as refusal:
+            ask(pool, do="refuse", usage=usage)
+        assert [problem.what for problem in refusal.value.problems] == ["a", "e"]
     with pytest.raises(ConversionError, match="trtsmith failed: KeyError: 'no such key'"):
         ask(pool, do="mistake")
     assert ask(pool)["pid"] == before
@@ -127,12 +174,13 @@ def test_a_death_is_named_and_costs_one_request(pool: Pool, do: str, how: str, c
     assert ask(pool)["pid"] != before
 
 
-def test_a_request_that_takes_too_long_is_ended(pool: Pool) -> None:
+def test_a_request_that_takes_too_long_is_ended_with_all_that_it_started(pool: Pool) -> None:
     before = ask(pool)["pid"]
     with pytest.raises(ChildDied, match="did not finish within 1 s while at work") as death:
-        ask(pool, 1.0, do="hang")
+        ask(pool, 1.0, do="hang", started=True)
     assert death.value.timed_out and death.value.code is None
-    assert has_ended(before) and ask(pool)["pid"] != before
+    assert has_ended(before) and has_ended(int(death.value.log.split()[-1]))
+    assert ask(pool)["pid"] != before
 
 
 def test_a_worker_that_is_spent_is_replaced(pool: Pool) -> None:
@@ -240,11 +288,11 @@ def test_workers_end_with_their_parent(
     )
     assert parent.stdout is not None
     idle = int(parent.stdout.readline())
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-    assert str(idle) in children
+    children = children_of(parent)
+    assert idle in children
     parent.send_signal(ending)
     parent.wait(timeout=120)
-    assert all(has_ended(int(pid)) for pid in children)
+    assert all(map(has_ended, children))
     if ending == signal.SIGINT:
         assert list(folder.glob("trtsmith-pool-*")) == []
 

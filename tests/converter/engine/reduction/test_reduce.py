@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from refusedmodels.faults import FAULTS
 from refusedmodels.networks import INPUT, SHAPE, network
-from tests.converter.engine.build.test_plugins import ABORT, HANG, SEGFAULT, compile_library, fields
-from tests.processes import checkout_environment, children, has_ended
+from tests.converter.engine.build.identity import ABORT, HANG, SEGFAULT, fields, identity
+from tests.converter.models import written
+from tests.processes import checkout_environment, children, children_of, has_ended
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, PluginUse, Profile
 from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
@@ -35,11 +37,11 @@ def refused(request: BuildRequest) -> BuildRefused:
     return error.value
 
 
-def request_of(folder: Path, proto: onnx.ModelProto, **options: object) -> BuildRequest:
+def request_of(folder: Path, proto: onnx.ModelProto, external: bool = False) -> BuildRequest:
     path = folder / "network.onnx"
-    onnx.save(proto, path)
+    onnx.save(proto, path, save_as_external_data=external, location="data.bin", size_threshold=0)
     profiles = ({INPUT: Profile(SHAPE, SHAPE, SHAPE)},)
-    return BuildRequest(path, folder / "engine", profiles=profiles, flavour=FLAVOUR, **options)  # type: ignore[arg-type]
+    return BuildRequest(path, folder.parent / "engine", profiles=profiles, flavour=FLAVOUR)
 
 
 def reduced(request: BuildRequest, error: BuildRefused, **options: object) -> Reduced:
@@ -76,11 +78,10 @@ def test_a_fault_in_a_network_of_some_hundred_nodes(tmp_path: Path, fault: str, 
     assert children() == before and os.listdir(tmp_path) == ["network.onnx"]
     kept = tmp_path / "kept.onnx"
     save_refused(found, kept)
-    again = BuildRequest(
-        kept,
-        tmp_path / "again",
+    again = replace(
+        request,
+        onnx_path=kept,
         profiles=tuple(filter(None, found.cut.profiles)),
-        flavour=FLAVOUR,
         optimization_level=found.level,
     )
     assert refused(again).problems[0].what.partition("TensorRT says: ")[0]
@@ -103,44 +104,17 @@ def test_the_message_names_the_nodes_with_all_that_they_read(tmp_path: Path) -> 
 
 def plugin_request(folder: Path, library: Path, mode: int, **options: object) -> BuildRequest:
     """200 nodes with one of a plugin in their middle, which ends the process, or hangs, when it is parsed."""
-    nodes, value = [], "x"
-    for number in range(200):
-        if number == 120:
-            nodes.append(
-                helper.make_node(
-                    "Identity",
-                    [value],
-                    ["p"],
-                    name="the_plugin",
-                    domain="trtsmith_test",
-                    mode=mode,
-                    scales=[1.0, 2.0],
-                    plugin_version="1",
-                    plugin_namespace="trtsmith_test",
-                )
-            )
-            value = "p"
-        nodes.append(helper.make_node("Relu", [value], [f"v{number}"], name=f"relu{number}"))
-        value = f"v{number}"
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", value))
-    p = helper.make_tensor_value_info("p", TensorProto.FLOAT, [2, 3])
-    graph = helper.make_graph(nodes, "g", [x], [y], value_info=[p])
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("trtsmith_test", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), folder / "m.onnx")
-    use = PluginUse("the_plugin", "Identity", "1", "trtsmith_test", fields(mode))
+    relus = [f"[relu{n}] v{n + 1} = Relu (v{n})" for n in range(200)]
+    relus[120] = identity("v120", "p", mode) + " v121 = Relu (p)"
+    text = f"(float[2,3] v0) => (float[2,3] v200) <float[2,3] p> {{ {' '.join(relus)} }}"
     return BuildRequest(
-        folder / "m.onnx",
+        written(folder / "m.onnx", text),
         folder / "engine",
         plugin_libraries=(library,),
-        plugins=(use,),
+        plugins=(PluginUse("identity1", "Identity", "1", "trtsmith_test", fields(mode)),),
         flavour=FLAVOUR,
         **options,  # type: ignore[arg-type]
     )
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_library(tmp_path_factory.mktemp("identity") / "libidentity.so")
 
 
 @pytest.mark.parametrize(("mode", "how"), [(ABORT, "SIGABRT"), (SEGFAULT, "SIGSEGV")])
@@ -150,9 +124,9 @@ def test_a_crash_is_reduced(tmp_path: Path, library: Path, mode: int, how: str) 
     error = refused(request)
     found = reduced(request, error)
     (number,) = found.nodes
-    assert found.subject.table.entries[number].node.name == "the_plugin"
+    assert found.subject.table.entries[number].node.name == "identity1"
     (problem,) = explained(error, found, None).problems
-    assert how in problem.what and "'the_plugin' (trtsmith_test::Identity)" in problem.what
+    assert how in problem.what and "'identity1' (trtsmith_test::Identity)" in problem.what
     assert children() == before
 
 
@@ -160,7 +134,7 @@ def test_a_build_that_hangs_is_reduced(tmp_path: Path, library: Path) -> None:
     before = children()
     request = plugin_request(tmp_path, library, HANG, timeout_s=3.0)
     found = reduced(request, refused(request), limit_s=60.0)
-    assert "the_plugin" in [found.subject.table.entries[n].node.name for n in found.nodes]
+    assert "identity1" in [found.subject.table.entries[n].node.name for n in found.nodes]
     assert len(found.nodes) <= FEW and children() == before
 
 
@@ -205,15 +179,7 @@ def test_weights_are_read_where_they_are(tmp_path: Path) -> None:
     nodes.append(helper.make_node("Mul", [nodes[-1].output[0], "much"], ["z"], "last"))
     proto.graph.initializer.append(numpy_helper.from_array(np.ones(SHAPE, np.float32), "much"))
     proto.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
-    onnx.save(
-        proto, folder / "network.onnx", save_as_external_data=True, location="data.bin", size_threshold=0
-    )
-    request = BuildRequest(
-        folder / "network.onnx",
-        tmp_path / "engine",
-        profiles=({INPUT: Profile(SHAPE, SHAPE, SHAPE)},),
-        flavour=FLAVOUR,
-    )
+    request = request_of(folder, proto, external=True)
     error = refused(request)
     before = sorted(os.listdir(folder))
     folder.chmod(0o555)
@@ -261,11 +227,10 @@ except BuildRefused as error:
     assert parent.stdout is not None
     with parent.stdout as lines:
         assert any(line.strip() == "searching" for line in lines)
-        path = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-        while not (workers := path.read_text().split()):
+        while not (workers := children_of(parent)):
             pass
         parent.send_signal(ending)
         parent.wait(timeout=120)
-    assert all(has_ended(int(worker)) for worker in workers)
+    assert all(map(has_ended, workers))
     if ending == signal.SIGINT:
         assert list(tmp_path.glob("trtsmith-*")) == []

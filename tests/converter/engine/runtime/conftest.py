@@ -23,6 +23,7 @@ from fakes import (
 )
 
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity
+from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 
 
@@ -34,80 +35,59 @@ def _fault(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     raise KernelError
 
 
-ONE_PROFILE = (((1, 3), (2, 3), (8, 3)),)
-TWO_PROFILES = (*ONE_PROFILE, ((9, 3), (12, 3), (16, 3)))
+TWO_PROFILES = (((1, 3), (2, 3), (8, 3)), ((9, 3), (12, 3), (16, 3)))
+ROWS = (((1, 100), (1, 100), (50, 100)),)
 
 PLANS: dict[bytes, FakePlan] = {
     # y = 2 x, of a dynamic batch
     b"double": FakePlan(
-        (
-            FakeTensor("x", "FLOAT", (-1, 3), profiles=TWO_PROFILES),
-            FakeTensor("y", "FLOAT", (-1, 3), is_input=False),
-        ),
-        lambda shapes, values: {"y": shapes["x"]},
+        (FakeTensor("x", "FLOAT", (-1, 3), profiles=TWO_PROFILES),),
+        (FakeTensor("y", "FLOAT", (-1, 3)),),
         _double,
         profiles=2,
     ),
     # y = x + 1, of any number of rows of 100
     b"rows": FakePlan(
-        (
-            FakeTensor("x", "FLOAT", (-1, 100), profiles=(((1, 100), (1, 100), (50, 100)),)),
-            FakeTensor("y", "FLOAT", (-1, 100), is_input=False),
-        ),
-        lambda shapes, values: {"y": shapes["x"]},
+        (FakeTensor("x", "FLOAT", (-1, 100), profiles=ROWS),),
+        (FakeTensor("y", "FLOAT", (-1, 100)),),
         lambda arrays: {"y": arrays["x"] + 1},
     ),
     # no input at all
     b"constant": FakePlan(
-        (FakeTensor("y", "FLOAT", (3,), is_input=False),),
-        lambda shapes, values: {"y": (3,)},
-        lambda arrays: {"y": np.array([1, 2, 3], np.float32)},
+        (), (FakeTensor("y", "FLOAT", (3,)),), lambda _: {"y": np.array([1, 2, 3], np.float32)}
     ),
     # two inputs of bfloat16
     b"add": FakePlan(
-        (
-            FakeTensor("a", "BF16", (4,)),
-            FakeTensor("b", "BF16", (4,)),
-            FakeTensor("y", "BF16", (4,), is_input=False),
-            FakeTensor("less", "BOOL", (4,), is_input=False),
-        ),
-        lambda shapes, values: {"y": (4,), "less": (4,)},
+        (FakeTensor("a", "BF16", (4,)), FakeTensor("b", "BF16", (4,))),
+        (FakeTensor("y", "BF16", (4,)), FakeTensor("less", "BOOL", (4,))),
         lambda arrays: {"y": arrays["a"] + arrays["b"], "less": arrays["a"] < arrays["b"]},
     ),
     # the indices of what is positive: the data decide how many
     b"positive": FakePlan(
-        (FakeTensor("x", "FLOAT", (6,)), FakeTensor("where", "INT64", (1, -1), is_input=False)),
-        lambda shapes, values: {"where": (1, -1)},
+        (FakeTensor("x", "FLOAT", (6,)),),
+        (FakeTensor("where", "INT64", (1, -1)),),
         lambda arrays: {"where": np.argwhere(arrays["x"] > 0).T.astype(np.int64).copy()},
+        lambda shapes, values: {"where": (1, -1)},
     ),
     # x in the shape that the values of s say
     b"reshape": FakePlan(
         (
             FakeTensor("x", "INT32", (6,)),
             FakeTensor("s", "INT64", (2,), on_host=True, profiles=(((1, 1), (2, 3), (6, 6)),)),
-            FakeTensor("y", "INT32", (-1, -1), is_input=False),
         ),
-        lambda shapes, values: {"y": tuple(int(v) for v in values["s"])},
+        (FakeTensor("y", "INT32", (-1, -1)),),
         lambda arrays: {"y": arrays["x"].reshape(arrays["s"])},
+        lambda shapes, values: {"y": tuple(int(v) for v in values["s"])},
     ),
     # any length, none as well
     b"empty": FakePlan(
-        (
-            FakeTensor("x", "UINT8", (-1,), profiles=(((0,), (4,), (9,)),)),
-            FakeTensor("y", "UINT8", (-1,), is_input=False),
-        ),
-        lambda shapes, values: {"y": shapes["x"]},
+        (FakeTensor("x", "UINT8", (-1,), profiles=(((0,), (4,), (9,)),)),),
+        (FakeTensor("y", "UINT8", (-1,)),),
         lambda arrays: {"y": arrays["x"] ^ 0xFF},
     ),
-    b"fault": FakePlan(
-        (FakeTensor("x", "FLOAT", (3,)), FakeTensor("y", "FLOAT", (3,), is_input=False)),
-        lambda shapes, values: {"y": (3,)},
-        _fault,
-    ),
+    b"fault": FakePlan((FakeTensor("x", "FLOAT", (3,)),), (FakeTensor("y", "FLOAT", (3,)),), _fault),
     b"int4": FakePlan(
-        (FakeTensor("x", "INT4", (4,)), FakeTensor("y", "FLOAT", (4,), is_input=False, linear=False)),
-        lambda shapes, values: {"y": (4,)},
-        _double,
+        (FakeTensor("x", "INT4", (4,)),), (FakeTensor("y", "FLOAT", (4,), linear=False),), _double
     ),
 }
 
@@ -135,13 +115,14 @@ def open_runner(device: FakeDevice, tensorrt: FakeTensorRT) -> Callable[..., Run
         name: bytes, module: FakeTensorRT = tensorrt, origin: EngineIdentity | None = None, **options: Any
     ) -> Runner:
         fake_device: Any = device
-        return Runner(
-            name.ljust(100, b"."),
-            origin or EngineIdentity("m.plan"),
-            fake_device,
-            flavour_of(module),
-            log_of(module),
+        one = origin or EngineIdentity("m.plan")
+        request = RunRequest(
+            Path(one.where),
+            one.plugin_libraries,
+            built_version=one.built_version,
+            targets=one.targets,
             **options,
         )
+        return Runner(request, fake_device, flavour_of(module), log_of(module), name.ljust(100, b"."))
 
     return open_

@@ -176,24 +176,38 @@ class FakeTensor:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    is_input: bool = True
     on_host: bool = False
     linear: bool = True
     profiles: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
 
+Shapes = Mapping[str, tuple[int, ...]]
+Arrays = Mapping[str, np.ndarray]
+
+
 @dataclass(frozen=True)
 class FakePlan:
-    """An engine. sizes: (input shapes, values of shape tensors) -> output shapes, -1 where the data decide.
+    """An engine. compute: input arrays -> output arrays.
 
-    compute: input arrays -> output arrays.
+    sizes: (input shapes, values of shape tensors) -> output shapes, -1 where the data decide; None: an output with an
+    open size has the shape of x.
     """
 
-    tensors: tuple[FakeTensor, ...]
-    sizes: Callable[[Mapping[str, tuple[int, ...]], Mapping[str, np.ndarray]], Mapping[str, tuple[int, ...]]]
-    compute: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
+    inputs: tuple[FakeTensor, ...]
+    outputs: tuple[FakeTensor, ...]
+    compute: Callable[[Arrays], Arrays]
+    sizes: Callable[[Shapes, Arrays], Shapes] | None = None
     profiles: int = 1
     context_memory: int = 1000
+
+    @property
+    def tensors(self) -> tuple[FakeTensor, ...]:
+        return self.inputs + self.outputs
+
+    def shapes(self, shapes: Shapes, values: Arrays) -> Shapes:
+        if self.sizes is not None:
+            return self.sizes(shapes, values)
+        return {y.name: shapes["x"] if -1 in y.shape else y.shape for y in self.outputs}
 
 
 class KernelError(Exception):
@@ -270,7 +284,7 @@ class FakeEngine:
 
     def get_tensor_mode(self, name: str) -> Any:
         modes = self.trt.TensorIOMode
-        return modes.INPUT if self.tensors[name].is_input else modes.OUTPUT
+        return modes.INPUT if self.tensors[name] in self.plan.inputs else modes.OUTPUT
 
     def get_tensor_location(self, name: str) -> Any:
         places = self.trt.TensorLocation
@@ -365,34 +379,25 @@ class FakeContext:
 
     def infer_shapes(self) -> list[str]:
         missing = []
-        for tensor in self.engine.plan.tensors:
-            if tensor.is_input and -1 in tensor.shape and tensor.name not in self.shapes:
+        for tensor in self.engine.plan.inputs:
+            if -1 in tensor.shape and tensor.name not in self.shapes:
                 missing.append(tensor.name)
-            if tensor.is_input and tensor.on_host and tensor.name not in self.addresses:
+            if tensor.on_host and tensor.name not in self.addresses:
                 missing.append(tensor.name)
         return missing
 
-    def _sizes(self) -> Mapping[str, tuple[int, ...]]:
-        shapes = {
-            tensor.name: self.shapes.get(tensor.name, tensor.shape)
-            for tensor in self.engine.plan.tensors
-            if tensor.is_input
-        }
-        return self.engine.plan.sizes(
-            shapes, {name: a for name, a in self._read().items() if self._host(name)}
-        )
-
-    def _host(self, name: str) -> bool:
-        return self.engine.tensors[name].on_host
+    def _sizes(self) -> Shapes:
+        plan = self.engine.plan
+        shapes = {tensor.name: self.shapes.get(tensor.name, tensor.shape) for tensor in plan.inputs}
+        on_host = {tensor.name for tensor in plan.inputs if tensor.on_host}
+        return plan.shapes(shapes, {name: a for name, a in self._read().items() if name in on_host})
 
     def _read(self) -> dict[str, np.ndarray]:
         arrays = {}
-        for tensor in self.engine.plan.tensors:
-            if tensor.is_input and tensor.name in self.addresses:
-                shape = self.shapes.get(tensor.name, tensor.shape)
-                arrays[tensor.name] = at(
-                    self.addresses[tensor.name], shape, trt_dtype_name(tensor.dtype)
-                ).copy()
+        for tensor in self.engine.plan.inputs:
+            if tensor.name in self.addresses:
+                shape, dtype = self.shapes.get(tensor.name, tensor.shape), trt_dtype_name(tensor.dtype)
+                arrays[tensor.name] = at(self.addresses[tensor.name], shape, dtype).copy()
         return arrays
 
     def get_tensor_shape(self, name: str) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from fakes import FakeDevice, FakeTensorRT, flavour_of, log_of, mapped_when
 
+from tests.converter.engine.problems import problem_of
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.runtime import device as device_module
 from trtsmith.converter.engine.runtime.device import Device, DeviceError
@@ -22,16 +22,10 @@ from trtsmith.converter.engine.runtime.explain_failure import (
     run_problem,
 )
 from trtsmith.converter.engine.runtime.loading import read_engine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
-from trtsmith.converter.model.errors import UsageError
 
 Open = Callable[..., Runner]
-
-
-def problem_of(call: Callable[[], Any]) -> str:
-    with pytest.raises(UsageError) as error:
-        call()
-    return "\n---\n".join(map(str, error.value.problems))
 
 
 def test_what_an_engine_says(open_runner: Open, rtx: FakeTensorRT) -> None:
@@ -121,7 +115,7 @@ def test_the_file_is_mapped_while_it_is_read_and_no_longer(
     found = mapped_when(path, monkeypatch)
     fake: Any = device
     cache = tmp_path if cached else None
-    runner = Runner(path, EngineIdentity("m.plan"), fake, flavour_of(rtx), log_of(rtx), runtime_cache=cache)
+    runner = Runner(RunRequest(path, runtime_cache=cache), fake, flavour_of(rtx), log_of(rtx))
     assert runner({})["y"].tolist() == [1, 2, 3]
     assert found == {"read": True, "context": False}
 
@@ -163,16 +157,6 @@ def test_no_cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.core", None)
     text = problem_of(Device)
     assert "cuda-core is not installed" in text and "pip install 'cuda-core" in text
-
-
-def test_cuda_is_imported_in_one_place() -> None:
-    root = Path(device_module.__file__).parents[1]
-    found = [
-        path.name
-        for path in root.rglob("*.py")
-        if re.search(r"cuda[.](core|bindings)\"|(from|import) cuda\b", path.read_text())
-    ]
-    assert found == ["device.py"]
 
 
 TWO_COPIES = """

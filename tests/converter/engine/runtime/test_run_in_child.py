@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.converter.engine.problems import problem_of as said_by
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.runtime import run_in_child
@@ -17,9 +18,7 @@ from trtsmith.converter.model.errors import UsageError
 
 
 def problem_of(request: RunRequest) -> str:
-    with pytest.raises(UsageError) as error:
-        run_engine(request, [{"x": np.ones(3, np.float32)}])
-    return "\n---\n".join(map(str, error.value.problems))
+    return said_by(lambda: run_engine(request, [{"x": np.ones(3, np.float32)}]))
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

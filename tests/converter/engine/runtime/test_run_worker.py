@@ -73,11 +73,6 @@ def test_no_inputs_only_describe(engine: Path, device: FakeDevice, tensorrt: Fak
     assert tensorrt.calls["execute_async_v3"] == 0
 
 
-def test_profile_that_is_not_there(engine: Path, device: FakeDevice, tensorrt: FakeTensorRT) -> None:
-    with pytest.raises(UsageError, match="no optimization profile 2"):
-        work(ChildRequest(RunRequest(engine, profile=2)), device, tensorrt)
-
-
 def test_disk_is_full(
     engine: Path, device: FakeDevice, tensorrt: FakeTensorRT, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from fakes import FakeDevice, FakeMemory, FakeTensorRT, at
 
+from tests.converter.engine.problems import problem_of
 from trtsmith.converter.engine.runtime import inputs
-from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
+from trtsmith.converter.engine.runtime.context import GraphReplay
 from trtsmith.converter.engine.runtime.device import DeviceError
 from trtsmith.converter.engine.runtime.foreign_arrays import Library
 from trtsmith.converter.engine.runtime.runner import Runner
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 
 Open = Callable[..., Runner]
@@ -47,12 +47,6 @@ class ForeignTensor:
 
 def numbers(*shape: int) -> np.ndarray:
     return np.arange(1, 1 + int(np.prod(shape)), dtype=np.float32).reshape(shape)
-
-
-def problem_of(call: Callable[[], Any]) -> str:
-    with pytest.raises(UsageError) as error:
-        call()
-    return "\n---\n".join(map(str, error.value.problems))
 
 
 def test_host_arrays_in_and_out(open_runner: Open) -> None:

@@ -7,11 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
+from tests.converter.models import written
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.exit_handling import signals_unwind
 from trtsmith.converter.model.process.foreign_code import foreign_code
@@ -66,7 +64,7 @@ def test_handlers_of_other_programs_stay() -> None:
 def test_ctrl_c_and_sigterm_end_it_while_onnxruntime_loops_without_end(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    onnx.save(endless(), tmp_path / "m.onnx")
+    written(tmp_path / "m.onnx", ENDLESS)
     with subprocess.Popen(
         [sys.executable, "-c", RUN, str(tmp_path / "m.onnx")],
         env=checkout_environment(),
@@ -80,23 +78,6 @@ def test_ctrl_c_and_sigterm_end_it_while_onnxruntime_loops_without_end(
             process.kill()
 
 
-def endless() -> onnx.ModelProto:
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["s", "s"], ["t"])],
-        "body",
-        [
-            helper.make_tensor_value_info("i", TensorProto.INT64, []),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("s", TensorProto.FLOAT, [3]),
-        ],
-        [
-            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
-            helper.make_tensor_value_info("t", TensorProto.FLOAT, [3]),
-        ],
-    )
-    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "y")]
-    held = {"trips": np.array(1 << 60), "yes": np.array(True)}
-    loop = helper.make_node("Loop", ["trips", "yes", "x"], ["y"], body=body)
-    tensors = [numpy_helper.from_array(array, name) for name, array in held.items()]
-    graph = helper.make_graph([loop], "g", value[:1], value[1:], tensors)
-    return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+ENDLESS = """(float[3] x) => (float[3] y) <int64 trips = {1152921504606846976}, bool yes = {1}> {
+    y = Loop (trips, yes, x) <body = body (int64 i, bool go, float[3] s) => (bool on, float[3] t) {
+        on = Identity (go) t = Add (s, s) }> }"""

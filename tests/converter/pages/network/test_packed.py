@@ -6,28 +6,21 @@ import json
 from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
-from onnx import helper as oh
 
 from pagecheck.large_network import large_network
-from tests.converter.models import load, value
+from tests.converter.models import parsed
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.network.entries import entries_of
-from trtsmith.converter.pages.network.node_values import pictured
-from trtsmith.converter.pages.network.packed import LONGEST_NAME, packed
+from trtsmith.converter.pages.network.node_values import LONGEST_NAME, packed, pictured
 
 
 def test_what_is_packed_can_be_read(tmp_path: Path) -> None:
-    nodes = [
-        oh.make_node("Constant", [], ["k"], name="k", value_float=2.0),
-        oh.make_node("Mul", ["x", "k"], ["a"], name="mul"),
-        oh.make_node("Clip", ["a", "", "high"], ["y"], name="clip"),
-    ]
-    weights = {"high": np.array(1.0, np.float32)}
-    model = load(tmp_path / "m.onnx", nodes, [value("x", ("n", 3))], [value("y", ("n", 3))], weights)
+    text = """(float[n,3] x) => (float[n,3] y) <float high = {1}> {
+        [k] k = Constant <value_float = 2.0> () [mul] a = Mul (x, k) [clip] y = Clip (a, , high) }"""
+    model = parsed(tmp_path / "m.onnx", text)
     data = pictured(model).data
     text = data["texts"]
     assert [text[n] for n in data["names"]] == ["x", "k", "mul", "clip", "y"]
@@ -51,12 +44,7 @@ def test_what_is_packed_can_be_read(tmp_path: Path) -> None:
 
 def test_a_name_of_any_length_is_packed_short(tmp_path: Path) -> None:
     name = "a" * 5000 + "b" * 5000
-    model = load(
-        tmp_path / "m.onnx",
-        [oh.make_node("Relu", ["x"], ["y"], name=name)],
-        [value("x", (1,))],
-        [value("y", (1,))],
-    )
+    model = parsed(tmp_path / "m.onnx", f"(float[1] x) => (float[1] y) {{ [{name}] y = Relu (x) }}")
     data = packed(entries_of(model), pictured(model).routes)
     kept = data["texts"][data["names"][1]]
     assert len(kept) == LONGEST_NAME + 1 and kept.startswith("aaa") and kept.endswith("bbb")

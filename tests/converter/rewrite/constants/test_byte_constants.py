@@ -1,6 +1,5 @@
 """Constants of 8 and 4 bits that anything but DequantizeLinear reads: their numbers, engines, and a byte for each."""
 
-import importlib.util
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,17 +9,14 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.builds import build_in_pool
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
-from trtsmith.converter.model.load import load_model
+from tests.converter.rewrite.running import engine_size, loaded, op_types
+from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
 
 RNG = np.random.default_rng(0)
-needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 
 
 def int8(*shape: int) -> np.ndarray:
@@ -197,9 +193,7 @@ def opened(form: Form, folder: Path) -> Model:
     proto.graph.initializer.extend(
         numpy_helper.from_array(array, name) for name, array in form.tensors.items()
     )
-    path = folder / "model.onnx"
-    onnx.save(proto, path)
-    return load_model(path)
+    return loaded(proto, folder)
 
 
 def feeds_of(model: Model) -> dict[str, np.ndarray]:
@@ -217,8 +211,6 @@ def feeds_of(model: Model) -> dict[str, np.ndarray]:
 
 
 def size_of_engine(result: Rewritten, folder: Path) -> int:
-    path = folder / "rewritten.onnx"
-    save_model(result.model, path)
     profile = {
         value.name: Profile(
             *(tuple(d.dim_value or n for d in value.type.tensor_type.shape.dim) for n in (1, 3, 9))
@@ -226,10 +218,7 @@ def size_of_engine(result: Rewritten, folder: Path) -> int:
         for value in result.model.proto.graph.input
         if any(d.HasField("dim_param") for d in value.type.tensor_type.shape.dim)
     }
-    request = BuildRequest(
-        path, folder / "engine", targets=("sm86",), flavour="tensorrt_rtx", profiles=(profile,)
-    )
-    return build_in_pool(request).size
+    return engine_size(result, folder, profile)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -238,7 +227,7 @@ def test_the_numbers_stay_and_tensorrt_builds_it(name: str, tmp_path: Path) -> N
     original = opened(form, tmp_path)
     result = rewrite(original, RTX)
     assert not result.declined
-    kinds = {node.op_type for node in result.model.proto.graph.node}
+    kinds = op_types(result.model)
     for kind in form.kinds:
         assert (kind.lstrip("-") in kinds) is not kind.startswith("-")
     feeds = feeds_of(original)
@@ -246,8 +235,7 @@ def test_the_numbers_stay_and_tensorrt_builds_it(name: str, tmp_path: Path) -> N
     got = run(result.model, feeds, optimise=False)
     for output, array in expected.items():
         np.testing.assert_array_equal(got[output], array)
-    if importlib.util.find_spec("tensorrt_rtx"):
-        assert size_of_engine(result, tmp_path) > 0
+    assert size_of_engine(result, tmp_path) > 0
 
 
 def test_a_model_without_such_constants_comes_out_node_for_node(tmp_path: Path) -> None:
@@ -260,7 +248,6 @@ def test_a_model_without_such_constants_comes_out_node_for_node(tmp_path: Path) 
     assert list(result.model.proto.graph.node) == list(original.proto.graph.node)
 
 
-@needs_tensorrt
 @pytest.mark.parametrize("table", [int8(20_000, 64), uint8(20_000, 64)], ids=["int8", "uint8"])
 def test_a_table_has_a_byte_for_each_element_in_the_engine(table: np.ndarray, tmp_path: Path) -> None:
     text = "g (int64[N] i) => (float[N, 64] y) { a = Gather (w, i) y = DequantizeLinear (a, s, z) }"

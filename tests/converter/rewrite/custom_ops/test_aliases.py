@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
 from onnx import helper as oh
 
 from tests.converter.models import load, value
+from tests.converter.rewrite.running import loaded
 from tests.importers.foreign import EXAMPLES, Example
 from tests.importers.running import types_of
 from trtsmith.converter.model.model import Model
@@ -22,9 +22,7 @@ from trtsmith.importers.registry import by_name
 RNG = np.random.default_rng(0)
 
 
-def inverse(source: str, target: str, name: str = "", domain: str = "com.microsoft") -> onnx.NodeProto:
-    op_type = {"com.microsoft": "Inverse", "": "InverseTRT"}[domain]
-    return oh.make_node(op_type, [source], [target], name=name, domain=domain)
+HEAD = '<ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>'
 
 
 def matrices(*shape: int) -> np.ndarray:
@@ -84,15 +82,14 @@ def add(
 @pytest.mark.parametrize("condition", [True, False])
 def test_bodies_of_if(condition: bool, tmp_path: Path) -> None:
     """Equally named nodes in both branches, a value from outside, a body that only passes a value on."""
-    then = oh.make_graph([inverse("n", "t", "same")], "then", [], [value("t", (2, 3, 3))])
-    nodes = [oh.make_node("Neg", ["n"], ["m"]), inverse("m", "e", "same")]
-    otherwise = oh.make_graph(nodes, "else", [], [value("e", (2, 3, 3))])
-    top = [
-        oh.make_node("Neg", ["x"], ["n"], name="same"),
-        oh.make_node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise),
-    ]
-    inputs = [value("x", (2, 3, 3)), value("c", (), TensorProto.BOOL)]
-    result = rewrite(load(tmp_path / "m.onnx", top, inputs, [value("y", (2, 3, 3))]))
+    text = f"""{HEAD} g (float[2, 3, 3] x, bool c) => (float[2, 3, 3] y) {{
+        [same] n = Neg (x)
+        y = If (c) <
+            then_branch = then () => (float[2, 3, 3] t) {{ [same] t = com.microsoft.Inverse (n) }},
+            else_branch = otherwise () => (float[2, 3, 3] e) {{ m = Neg (n)  [same] e = com.microsoft.Inverse (m) }}
+        >
+    }}"""
+    result = rewrite(loaded(text, tmp_path))
     assert len({r.plugin_node for r in result.rewrites}) == 2
     x = matrices(2)
     got = runs(result, {"x": x, "c": np.array(condition)})["y"]
@@ -100,9 +97,9 @@ def test_bodies_of_if(condition: bool, tmp_path: Path) -> None:
 
 
 def test_values_that_are_graph_outputs_and_used_again(tmp_path: Path) -> None:
-    nodes = [inverse("x", "a"), inverse("a", "b"), oh.make_node("Add", ["a", "b"], ["c"])]
-    outputs = [value(n, ("n", 3, 3)) for n in "abc"]
-    model = load(tmp_path / "m.onnx", nodes, [value("x", ("n", 3, 3))], outputs)
+    text = f"""{HEAD} g (float[n, 3, 3] x) => (float[n, 3, 3] a, float[n, 3, 3] b, float[n, 3, 3] c)
+        {{ a = com.microsoft.Inverse (x)  b = com.microsoft.Inverse (a)  c = Add (a, b) }}"""
+    model = loaded(text, tmp_path)
     result = rewrite(model)
     assert [o.name for o in result.model.proto.graph.output] == ["a", "b", "c"]
     assert [o.type.tensor_type.shape.dim[0].dim_param for o in result.model.proto.graph.output] == ["n"] * 3
@@ -115,12 +112,16 @@ def test_values_that_are_graph_outputs_and_used_again(tmp_path: Path) -> None:
 
 def test_names_that_the_rewrite_would_like_to_use(tmp_path: Path) -> None:
     """A float64 node needs two Casts; values and nodes of the names that these would get are there already."""
-    plain = load(*_double(tmp_path / "a.onnx", {}))
-    made = rewrite(plain).model.proto.graph
+
+    def double(extra: str = "", outputs: str = "") -> Model:
+        text = f"{HEAD} g (double[3, 3] x) => (double[3, 3] y{outputs}) {{ [i] y = com.microsoft.Inverse (x) {extra} }}"
+        return loaded(text, tmp_path)
+
+    made = rewrite(double()).model.proto.graph
     taken = sorted({n for node in made.node for n in node.output} - {"y"})
     assert len(taken) == 2
-    clash = load(*_double(tmp_path / "b.onnx", {name: f"extra{i}" for i, name in enumerate(taken)}))
-    result = rewrite(clash)
+    extra = " ".join(f'"{name}" = Neg (x)  extra{i} = Neg ("{name}")' for i, name in enumerate(taken))
+    result = rewrite(double(extra, ", double[3, 3] extra0, double[3, 3] extra1"))
     outputs = [name for node in result.model.proto.graph.node for name in node.output]
     assert len(outputs) == len(set(outputs)), outputs
     x = matrices().astype(np.float64)
@@ -128,26 +129,20 @@ def test_names_that_the_rewrite_would_like_to_use(tmp_path: Path) -> None:
     np.testing.assert_allclose(got["y"], np.linalg.inv(x), atol=1e-5)
 
 
-def _double(path: Path, extra: dict[str, str]) -> tuple[Path, list, list, list]:
-    nodes = [inverse("x", "y", "i")]
-    for name, output in extra.items():
-        nodes += [oh.make_node("Neg", ["x"], [name]), oh.make_node("Neg", [name], [output])]
-    outputs = [value(n, (3, 3), TensorProto.DOUBLE) for n in ("y", *extra.values())]
-    return path, nodes, [value("x", (3, 3), TensorProto.DOUBLE)], outputs
-
-
 def test_domains_that_the_model_forgot_to_import_or_has_already(tmp_path: Path) -> None:
-    for domains in ({}, {"trtsmith": 1}):
-        nodes = [inverse("x", "y", domain="")]
-        model = load(tmp_path / "m.onnx", nodes, [value("x", (3, 3))], [value("y", (3, 3))], domains=domains)
+    for known in ("", ', "trtsmith" : 1'):
+        head = f'<ir_version: 9, opset_import: ["" : 17{known}]>'
+        model = loaded(f"{head} g (float[3, 3] x) => (float[3, 3] y) {{ y = InverseTRT (x) }}", tmp_path)
         imports = [(o.domain, o.version) for o in rewrite(model).model.proto.opset_import]
         assert sorted(imports) == [("", 17), ("trtsmith", 1)]
 
 
 def test_same_input_twice_and_from_an_initializer(tmp_path: Path) -> None:
-    weights = {"w": matrices(2)}
-    nodes = [inverse("w", "a"), inverse("w", "b")]
-    model: Model = load(tmp_path / "m.onnx", nodes, [], [value("a", None), value("b", None)], weights)
+    text = f"""{HEAD} g () => (float[2, 3, 3] a, float[2, 3, 3] b)
+        {{ a = com.microsoft.Inverse (w)  b = com.microsoft.Inverse (w) }}"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(matrices(2), "w"))
+    model = loaded(proto, tmp_path)
     result = rewrite(model)
     got = runs(result, {})
     np.testing.assert_array_equal(got["a"], got["b"])

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -20,7 +19,9 @@ import torch.nn.functional as F  # noqa: E402
 
 from models import MODELS  # noqa: E402
 from tests import exports  # noqa: E402
+from tests.converter.rewrite.running import assert_close  # noqa: E402
 from trtsmith.converter.model.model import Model  # noqa: E402
+from trtsmith.converter.model.ort import run  # noqa: E402
 from trtsmith.converter.rewrite.custom_ops import GRID_SAMPLE_ATTENTION  # noqa: E402
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite  # noqa: E402
 
@@ -34,12 +35,15 @@ Core = Callable[[Any, Any, Any], Any]
 """(value, locations, weights) -> output, in PyTorch."""
 
 
+def of_level(grids: Any, level: int) -> Any:
+    """[batch * heads, queries, points, 2]"""
+    return grids[:, :, :, level].transpose(1, 2).flatten(0, 1)
+
+
 def build(
     cut: Callable[[Any], list[Any]] | None = None,
     grids: Callable[[Any], Any] = lambda x: 2 * x - 1,
-    grid: Callable[[Any, int], Any] = lambda grids, level: (
-        grids[:, :, :, level].transpose(1, 2).flatten(0, 1)
-    ),
+    grid: Callable[[Any, int], Any] = of_level,
     stack: Callable[[list[Any]], Any] = lambda sampled: torch.stack(sampled, dim=-2).flatten(-2),
     weigh: Callable[[Any], Any] = lambda w: w.transpose(1, 2).reshape(-1, 1, QUERIES, len(LEVELS) * POINTS),
     end: Callable[[Any], Any] = lambda out: out.view(-1, HEADS * CHANNELS, QUERIES).transpose(1, 2),
@@ -90,8 +94,7 @@ def points_apart(value: Any, locations: Any, weights: Any) -> Any:
     sampled = []
     for level, (h, w) in enumerate(LEVELS):
         part = parts[level].permute(0, 2, 3, 1).reshape(-1, CHANNELS, h, w)
-        grid = (2 * locations - 1)[:, :, :, level].transpose(1, 2).flatten(0, 1)
-        sampled.append(F.grid_sample(part, grid, align_corners=False))
+        sampled.append(F.grid_sample(part, of_level(2 * locations - 1, level), align_corners=False))
     scores = weights.permute(0, 2, 1, 3, 4).flatten(0, 1).unsqueeze(1)
     summed = (scores * torch.stack(sampled, dim=3)).sum((-2, -1), keepdim=True)
     return summed.view(-1, HEADS, CHANNELS, QUERIES).permute(0, 3, 1, 2).flatten(2)
@@ -111,9 +114,7 @@ FORMS: Mapping[str, Core] = {
     "points_apart": points_apart,
     "slices": build(cut=sliced, grid=level_by_slice),
     "centred_then_doubled": build(grids=lambda x: (x - 0.5) * 2),
-    "each_level_doubled": build(
-        grids=lambda x: x, grid=lambda x, level: x[:, :, :, level].transpose(1, 2).flatten(0, 1) / 0.5 + (-1)
-    ),
+    "each_level_doubled": build(grids=lambda x: x, grid=lambda x, level: of_level(x, level) / 0.5 + (-1)),
     "subtracted_from_minus_one": build(grids=lambda x: -1 - x * -2),
     "joined_on_points": build(stack=lambda sampled: torch.cat(sampled, dim=-1)),
     "weights_by_point": build(  # the order of the weights' own axes does not matter, only which sample each meets
@@ -136,17 +137,15 @@ NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
     "scaled_grid": (build(grids=lambda x: 3 * x - 1), "the grids are 3 * 'locations' + -1"),
     "grid_as_given": (build(grids=lambda x: x), "the grids are 1 * 'locations' + 0"),
     "levels_of_grids_permuted": (
-        build(grid=lambda g, level: g[:, :, :, (1, 0, 2)[level]].transpose(1, 2).flatten(0, 1)),
+        build(grid=lambda g, level: of_level(g, (1, 0, 2)[level])),
         "begin at [1, 0, 2] of axis 3",
     ),
     "same_grid_for_all_levels": (
-        build(grid=lambda g, level: g[:, :, :, 0].transpose(1, 2).flatten(0, 1)),
+        build(grid=lambda g, level: of_level(g, 0)),
         "begin at [0, 0, 0] of axis",
     ),
     "x_and_y_swapped": (
-        build(
-            grid=lambda g, level: g[:, :, :, level].transpose(1, 2).flatten(0, 1)[..., torch.tensor([1, 0])]
-        ),
+        build(grid=lambda g, level: of_level(g, level)[..., torch.tensor([1, 0])]),
         "indices [1, 0]",
     ),
     "queries_and_heads_mixed": (
@@ -162,7 +161,6 @@ NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
         build(
             levels=LEVELS[:2],
             cut=lambda v: [v[:, :48], v[:, 48:60]],
-            grid=lambda g, level: g[:, :, :, level].transpose(1, 2).flatten(0, 1),
             weigh=lambda w: w[:, :, :, :2].transpose(1, 2).reshape(-1, 1, QUERIES, 2 * POINTS),
         ),
         "has 64 elements, of which 60 are used",
@@ -193,9 +191,7 @@ NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
         "is used",
     ),
     "another_input_stacked": (
-        build(
-            stack=lambda s: torch.cat([*s[:2], s[2] * 0.5], dim=-1),
-        ),
+        build(stack=lambda s: torch.cat([*s[:2], s[2] * 0.5], dim=-1)),
         "is not a sampled level",
     ),
 }
@@ -203,13 +199,13 @@ NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
 
 def example(batch: int = 2) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(batch)
-    return {
-        "value": rng.normal(size=(batch, CELLS, HEADS, CHANNELS)).astype(np.float32),
-        "locations": rng.uniform(-0.2, 1.2, (batch, QUERIES, HEADS, len(LEVELS), POINTS, 2)).astype(
-            np.float32
-        ),
-        "weights": rng.uniform(size=(batch, QUERIES, HEADS, len(LEVELS), POINTS)).astype(np.float32),
+    samples = (batch, QUERIES, HEADS, len(LEVELS), POINTS)
+    arrays = {
+        "value": rng.normal(size=(batch, CELLS, HEADS, CHANNELS)),
+        "locations": rng.uniform(-0.2, 1.2, (*samples, 2)),
+        "weights": rng.uniform(size=samples),
     }
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 class Attention(torch.nn.Module):
@@ -227,22 +223,18 @@ def exported(
     """As written by one of torch's exporters. A dynamic model has a batch of any size, and nothing else dynamic."""
     inputs = example()
     arguments = tuple(torch.from_numpy(array) for array in inputs.values())
-    names = {"input_names": list(inputs), "output_names": ["output"], "opset_version": opset}
+    options: dict[str, Any] = {
+        "input_names": list(inputs),
+        "output_names": ["output"],
+        "opset_version": opset,
+    }
     if exporter == "dynamo":
         shapes = tuple({0: torch.export.Dim("batch", min=1, max=8)} for _ in inputs) if dynamic else None
-        torch.onnx.export(
-            Attention(core),
-            arguments,
-            str(path),
-            dynamo=True,
-            dynamic_shapes=shapes,
-            external_data=False,
-            verbose=False,
-            **names,
-        )
+        options |= {"dynamo": True, "dynamic_shapes": shapes, "external_data": False, "verbose": False}
     else:
         axes = {name: {0: "batch"} for name in inputs} if dynamic else None
-        torch.onnx.export(Attention(core), arguments, str(path), dynamo=False, dynamic_axes=axes, **names)
+        options |= {"dynamo": False, "dynamic_axes": axes}
+    torch.onnx.export(Attention(core), arguments, str(path), **options)
     return model_of(onnx.load(path))
 
 
@@ -254,11 +246,8 @@ def kinds(model: Model) -> Counter[str]:
     return Counter(node.op_type for node in model.proto.graph.node)
 
 
-def ort_run(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(
-        model.proto.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    return list(session.run(None, dict(inputs)))
+def agree(rewritten: Rewritten, model: Model, inputs: Mapping[str, np.ndarray], atol: float = 2e-5) -> None:
+    assert_close(run(expand(rewritten.model), inputs), run(model, inputs), rtol=0, atol=atol)
 
 
 def check_mapped(model: Model, batches: tuple[int, ...] = (1, 3)) -> Rewritten:
@@ -271,12 +260,10 @@ def check_mapped(model: Model, batches: tuple[int, ...] = (1, 3)) -> Rewritten:
     assert not {"GridSample", "ReduceSum"} & counts.keys()
     onnx.checker.check_model(expand(rewritten.model).proto, full_check=True)
     for batch in batches:
-        inputs = example(batch)
-        (want,) = ort_run(model, inputs)
-        (got,) = ort_run(expand(rewritten.model), inputs)
-        assert want.shape == got.shape == (batch, QUERIES, HEADS * CHANNELS)
+        (want,) = run(model, example(batch)).values()
+        assert want.shape == (batch, QUERIES, HEADS * CHANNELS)
         assert want.std() > 0.1
-        np.testing.assert_allclose(got, want, rtol=0, atol=2e-5)
+        agree(rewritten, model, example(batch))
     return rewritten
 
 
@@ -374,11 +361,7 @@ def test_inputs_that_others_use_too_stay() -> None:
     proto.graph.output.append(helper.make_tensor_value_info(split.output[1], TensorProto.FLOAT, None))
     rewritten = rewrite(model_of(proto))
     assert kinds(rewritten.model) == {"Split": 1, PLUGIN: 1}
-    inputs = example(3)
-    for got, want in zip(
-        ort_run(expand(rewritten.model), inputs), ort_run(model_of(proto), inputs), strict=True
-    ):
-        np.testing.assert_allclose(got, want, rtol=0, atol=2e-5)
+    agree(rewritten, model_of(proto), example(3))
 
 
 def test_identities_and_casts_that_change_nothing() -> None:
@@ -416,40 +399,31 @@ def test_a_cast_in_the_chain_is_named() -> None:
     check_left_alone(model_of(proto), "is cast to float64", legalised=True)
 
 
-@pytest.mark.parametrize("dtype", [TensorProto.FLOAT16])
-def test_half_precision(dtype: int) -> None:
-    """onnxruntime's GridSample is float32 only, so the same formula in float32 is what to agree with."""
-    proto = edited()
-    half = onnx.ModelProto()
-    half.CopyFrom(proto)
-    del half.graph.value_info[:]
-    for value in (*half.graph.input, *half.graph.output):
-        value.type.tensor_type.elem_type = dtype
-    for index, tensor in enumerate(half.graph.initializer):
+def in_type(proto: onnx.ModelProto, dtype: type) -> onnx.ModelProto:
+    """The model with all its floats in another type."""
+    made = onnx.ModelProto.FromString(proto.SerializeToString())
+    del made.graph.value_info[:]
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    for tensor in made.graph.initializer:
         if tensor.data_type == TensorProto.FLOAT:
-            array = numpy_helper.to_array(tensor).astype(np.float16)
-            half.graph.initializer[index].CopyFrom(numpy_helper.from_array(array, tensor.name))
-    rewritten = rewrite(model_of(half))
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype), tensor.name))
+    return made
+
+
+def test_half_precision() -> None:
+    """onnxruntime's GridSample is float32 only, so the same formula in float32 is what to agree with."""
+    rewritten = rewrite(model_of(in_type(edited(), np.float16)))
     assert kinds(rewritten.model) == {PLUGIN: 1}
     inputs = example(3)
-    (got,) = ort_run(
-        expand(rewritten.model), {name: array.astype(np.float16) for name, array in inputs.items()}
-    )
-    (want,) = ort_run(model_of(proto), inputs)
+    half = {name: array.astype(np.float16) for name, array in inputs.items()}
+    (got,), (want,) = run(expand(rewritten.model), half).values(), run(model_of(edited()), inputs).values()
     assert got.dtype == np.float16
     np.testing.assert_allclose(got, want, rtol=0, atol=2e-2)
 
 
 def test_double_precision_is_left_alone() -> None:
-    proto = edited()
-    del proto.graph.value_info[:]
-    for value in (*proto.graph.input, *proto.graph.output):
-        value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for index, tensor in enumerate(proto.graph.initializer):
-        if tensor.data_type == TensorProto.FLOAT:
-            array = numpy_helper.to_array(tensor).astype(np.float64)
-            proto.graph.initializer[index].CopyFrom(numpy_helper.from_array(array, tensor.name))
-    check_left_alone(model_of(proto), "value is float64", legalised=True)
+    check_left_alone(model_of(in_type(edited(), np.float64)), "value is float64", legalised=True)
 
 
 def test_sizes_that_cannot_be_proved() -> None:
@@ -478,10 +452,7 @@ def test_inside_the_branch_of_an_if() -> None:
     model = model_of(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10))
     rewritten = rewrite(model)
     assert len(rewritten.rewrites) == 1, rewritten.declined
-    inputs = example(3) | {"flag": np.array(True)}
-    np.testing.assert_allclose(
-        ort_run(expand(rewritten.model), inputs)[0], ort_run(model, inputs)[0], rtol=0, atol=2e-5
-    )
+    agree(rewritten, model, example(3) | {"flag": np.array(True)})
 
 
 class Transformer(torch.nn.Module):
@@ -495,13 +466,8 @@ class Transformer(torch.nn.Module):
 @pytest.mark.filterwarnings("ignore")
 def test_other_uses_of_grid_sample_come_out_node_for_node(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    torch.onnx.export(
-        Transformer(),
-        (torch.rand(2, 3, 8, 8), torch.rand(2, 8, 8, 2)),
-        str(path),
-        dynamo=False,
-        opset_version=17,
-    )
+    given = (torch.rand(2, 3, 8, 8), torch.rand(2, 8, 8, 2))
+    torch.onnx.export(Transformer(), given, str(path), dynamo=False, opset_version=17)
     model = model_of(onnx.load(path))
     rewritten = rewrite(model)
     assert (rewritten.rewrites, rewritten.declined) == ((), ())
@@ -518,11 +484,7 @@ def test_small_detector(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert len(rewritten.rewrites) == kinds(rewritten.model)[PLUGIN] == 2
     assert rewritten.declined == ()
     assert kinds(rewritten.model)["GridSample"] == 0
-    names = [
-        tensor.name for tensor in rewritten.model.proto.graph.initializer if "spatial_shapes" in tensor.name
-    ]
-    assert len(names) == 1
+    names = [tensor.name for tensor in rewritten.model.proto.graph.initializer]
+    assert sum("spatial_shapes" in name for name in names) == 1
     for batch in (1, 3):
-        inputs = {"image": sizes.inputs(batch, 96, 133)["image"].numpy()}
-        for got, want in zip(ort_run(expand(rewritten.model), inputs), ort_run(model, inputs), strict=True):
-            np.testing.assert_allclose(got, want, rtol=0, atol=5e-4)
+        agree(rewritten, model, {"image": sizes.inputs(batch, 96, 133)["image"].numpy()}, 5e-4)

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
 
 from tests.converter.rewrite.engine.ruled import ruled
+from tests.converter.rewrite.running import loaded, op_types
 from trtsmith.converter.convert.plan import Route, plan
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Operand, Writer
@@ -21,22 +19,12 @@ from trtsmith.converter.rewrite.rewrite import rewrite
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 
 
-def loaded(text: str, folder: Path) -> Model:
-    path = folder / "model.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
-    return load_model(path)
-
-
 def rule(op_type: str, body: Callable[[Writer], Operand], **more: str) -> NodeRule:
     def rewrite(node: NodeView) -> Replacement:
         w = Writer(node)
         return Replacement(w.finish(body(w)), f"{op_type} done", **more)
 
     return NodeRule(f"no-{op_type.lower()}", "", (op_type,), rewrite)
-
-
-def kinds(model: Model) -> list[str]:
-    return [node.op_type for node in model.proto.graph.node]
 
 
 CHAIN = f"{HEAD} g (float[2, 3] x) => (float[2, 3] y) {{ a = Neg (x)  b = Abs (a)  y = Neg (b) }}"
@@ -54,7 +42,7 @@ def test_nodes_of_one_rule_are_taken_by_another_and_told_as_one_record(tmp_path:
     first = rule("Neg", lambda w: w.Sub(0.0, w.x[0]), numerics="of a kind")
     second = rule("Sub", lambda w: w.Add(w.x[0], w.Abs(w.Mul(w.x[1], w.x[1]))))
     result = ruled(model, (second, first))
-    assert kinds(result.model).count("Neg") == kinds(result.model).count("Sub") == 0
+    assert op_types(result.model).count("Neg") == op_types(result.model).count("Sub") == 0
     assert [(r.op_type, r.pass_name, r.what) for r in result.rewrites] == [
         ("Neg", "no-neg, no-sub", "Neg done; then Sub done")
     ] * 2
@@ -125,7 +113,7 @@ def test_what_only_the_replaced_node_read_is_removed(tmp_path: Path) -> None:
         }}"""
 
     result = ruled(loaded(text, tmp_path), (rule("Sum", lambda w: w.Add(w.x[0], w.x[2])),))
-    assert kinds(result.model) == ["Add", "Add"]
+    assert op_types(result.model) == ["Add", "Add"]
     assert [t.name for t in result.model.proto.graph.initializer] == ["both"]
 
 
@@ -171,9 +159,7 @@ BRANCHES = f"""{HEAD} g (float[2] x) => (float[2] y)
 
 
 def test_the_branch_that_a_constant_rules_out_is_neither_rewritten_nor_planned(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(BRANCHES), path)
-    model = load_model(path)
+    model = loaded(BRANCHES, tmp_path)
     result = ruled(model, (rule("Neg", lambda w: w.Sqrt(w.Mul(w.x[0], w.x[0]))),))
     (node,) = result.model.proto.graph.node
     branches = {a.name: [n.op_type for n in a.g.node] for a in node.attribute}

@@ -16,6 +16,8 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import run
+from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import Format
 from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
 from trtsmith.converter.rewrite.precision.widen import widen_precision
@@ -54,6 +56,12 @@ def widen_model(model: Model, **options: Any) -> Changed:
     graph = Graph(model)
     said = widen_precision(graph, **options)
     return Changed(said.report, said.io_types, graph.model())
+
+
+def error_of(reduced: Model, model: Model, feeds: Mapping[str, np.ndarray]) -> float:
+    """Of the reduced model's `y`, whose rounding onnxruntime emulates, relative to the model's own."""
+    found, exact = run(emulated(reduced), feeds, optimise=False)["y"], run(model, feeds)["y"]
+    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
 def normal(*shape: int, scale: float = 1.0, seed: int = 0) -> np.ndarray:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
-from tests.converter.rewrite.precision.networks import T, network, normal, reduce_model, types_of
+from tests.converter.rewrite.precision.networks import T, error_of, network, normal, reduce_model, types_of
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.affine import fold_affine
@@ -49,9 +50,14 @@ def folded(model: Model, fmt: Format = BF16) -> tuple[Model, tuple[str, ...]]:
 
 
 def net(folder: Path, lines: str) -> Model:
+    return network(
+        folder, f"(float[N,6,5,4] x) => (float[N,8,h,w] y) {{ {lines} }}", named_in(lines, WEIGHTS)
+    )
+
+
+def named_in(lines: str, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     words = set(re.findall(r"\w+", lines))
-    used = {name: array for name, array in WEIGHTS.items() if name in words}
-    return network(folder, f"(float[N,6,5,4] x) => (float[N,8,h,w] y) {{ {lines} }}", used)
+    return {name: array for name, array in weights.items() if name in words}
 
 
 FOLDED = [
@@ -134,8 +140,7 @@ def test_weights_are_rounded_once(tmp_path: Path, fmt: Format) -> None:
     assert "2 folded into convolutions" in reduced.report.summary()
     assert [node.op_type for node in reduced.model.proto.graph.node] == ["Cast", "Conv", "Cast"]
     assert {types_of(reduced.model)[t.name] for t in reduced.model.proto.graph.initializer} == {fmt.elem}
-    exact, found = run(model, FEEDS)["y"], run(emulated(reduced.model), FEEDS, optimise=False)["y"]
-    assert 0 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 1.2 * 2.0**-fmt.digits
+    assert 0 < error_of(reduced.model, model, FEEDS) < 1.2 * 2.0**-fmt.digits
 
 
 def test_what_is_kept_in_float32_is_not_folded(tmp_path: Path) -> None:
@@ -156,9 +161,7 @@ def test_convolutions_inside_branches_are_folded(tmp_path: Path) -> None:
     reduced = reduce_model(model, FP16)
     assert len(reduced.report.folded) == 1
     for choice in (True, False):
-        feeds = {"c0": np.array(choice), **FEEDS}
-        exact, found = run(model, feeds)["y"], run(emulated(reduced.model), feeds, optimise=False)["y"]
-        assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
+        assert error_of(reduced.model, model, {"c0": np.array(choice), **FEEDS}) < 2e-3
 
 
 FIELDS = {"stride": (1, 1), "padding": (0,) * 4, "dilation": (1, 1), "groups": 1, "offset_groups": 1}
@@ -220,9 +223,7 @@ def test_a_node_that_dies_in_a_graph_between_two_leaves_it(tmp_path: Path) -> No
     model = network(tmp_path, body, {name: WEIGHTS[name] for name in "kc"})
     reduced = reduce_model(model, FP16)
     assert len(reduced.report.folded) == 2
-    feeds = {"q0": np.array(True), **FEEDS}
-    exact, found = run(model, feeds)["y"], run(emulated(reduced.model), feeds, optimise=False)["y"]
-    assert np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-3
+    assert error_of(reduced.model, model, {"q0": np.array(True), **FEEDS}) < 2e-3
 
 
 @pytest.mark.parametrize(
@@ -237,15 +238,16 @@ def test_a_node_that_dies_in_a_graph_between_two_leaves_it(tmp_path: Path) -> No
 def test_what_is_broken_is_left_to_those_who_say_so(
     tmp_path: Path, lines: str, weights: dict[str, np.ndarray]
 ) -> None:
-    words = set(re.findall(r"\w+", lines))
-    used = {name: array for name, array in {**WEIGHTS, **weights}.items() if name in words}
+    used = named_in(lines, {**WEIGHTS, **weights})
     proto = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["" : 20]> g (float[N,6,5,4] x) => (float[N,8,h,w] y) {{ {lines} }}'
     )
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in used.items())
-    onnx.save(proto, tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = loaded(proto, tmp_path)
     assert reduce_model(model, FP16, longest=LONGEST).report.folded == ()
+
+
+NORM = "(float[N,6,5,4] x) => (float[N,8,h,w] y) { a = Conv (x, k) y = BatchNormalization (a, s, b, m, v) }"
 
 
 def channel_errors(model: Model, reduced: Model, feeds: dict[str, np.ndarray]) -> np.ndarray:
@@ -256,24 +258,18 @@ def channel_errors(model: Model, reduced: Model, feeds: dict[str, np.ndarray]) -
 
 def test_channels_keep_their_digits(tmp_path: Path) -> None:
     """Values of 1e4 that a norm brings to 1: its scale in the weights would make them subnormal in float16."""
-    body = (
-        "(float[N,6,5,4] x) => (float[N,8,h,w] y) { a = Conv (x, k) y = BatchNormalization (a, s, b, m, v) }"
-    )
     weights = {name: WEIGHTS[name] for name in "ksbm"} | {"v": np.full(8, 1e8, np.float32)}
     feeds = {"x": FEEDS["x"] * np.float32(1000)}
-    model = network(tmp_path, body, weights)
+    model = network(tmp_path, NORM, weights)
     reduced = reduce_model(model, FP16)
     assert reduced.report.folded == () and channel_errors(model, reduced.model, feeds).max() < 1e-3
     assert reduce_model(model, BF16).report.folded  # whose range is that of float32
 
 
 def test_a_dead_channel_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
-    body = (
-        "(float[N,6,5,4] x) => (float[N,8,h,w] y) { a = Conv (x, k) y = BatchNormalization (a, s, b, m, v) }"
-    )
     weights = {name: WEIGHTS[name] for name in "ksbmv"}
     weights["s"] = np.where(np.arange(8) == 3, np.float32(1e-7), WEIGHTS["s"])
-    model = network(tmp_path, body, weights)
+    model = network(tmp_path, NORM, weights)
     reduced = reduce_model(model, FP16)
     assert reduced.report.folded and channel_errors(model, reduced.model, FEEDS).max() < 2e-3
 
@@ -294,8 +290,7 @@ def test_an_old_opset_is_left(tmp_path: Path) -> None:
         "{ a = Conv (x, k) y = Mul <broadcast = 1, axis = 0> (a, c) }"
     )
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(WEIGHTS[name], name) for name in "kc")
-    onnx.save(proto, tmp_path / "m.onnx")
-    assert folded(infer_shapes(load_model(tmp_path / "m.onnx")))[1] == ()
+    assert folded(infer_shapes(loaded(proto, tmp_path)))[1] == ()
 
 
 def test_a_chain_is_folded_as_far_as_the_type_bears_it(tmp_path: Path) -> None:

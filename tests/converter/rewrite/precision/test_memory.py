@@ -31,10 +31,7 @@ print(json.dumps({"kib": after - before, "value": size * 4 // 1024, "seen": len(
 
 def test_values_are_not_held_until_all_are_made(tmp_path: Path) -> None:
     """42 values of 20 MB: held at once they are 840 MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    found = json.loads(done.stdout)
+    found = said_by(PROGRAM, str(tmp_path))
     assert found["seen"] == 42 and found["x"] == 2.0
     assert found["kib"] < 15 * found["value"]
 

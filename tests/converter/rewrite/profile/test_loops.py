@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from tests.converter.rewrite.profile.soundness import analysed, check_run
-from trtsmith.converter.model.load import load_model
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import parse_shapes
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of
@@ -84,8 +83,7 @@ SCANS = """y, z = Scan <num_scan_inputs = 1, body = b (float[q] s, float[q] r) =
 def test_loops(body: str, inputs: str, shapes: str, tmp_path: Path) -> None:
     head = "" if "Scan" in body else HEAD
     text = f'<ir_version: 8, opset_import: ["" : 17]> g {inputs} {{ {head} {body} }}'
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-    model = load_model(tmp_path / "model.onnx")
+    model = loaded(text, tmp_path)
     (profile,) = parse_shapes([shapes]).values()
     given = {"x": profile}
     if "start" in inputs:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
-from tests.builds import build_in_pool
+from tests.converter.rewrite.running import assert_close, engine_size, loaded, op_types, problems_of
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import BuildRequest
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import loop_inputs_to_freeze, obstacle
 
@@ -24,22 +20,14 @@ WEIGHTS = "float[1, 32, 4] w, float[1, 32, 8] r, float[1, 64] b"
 
 def check(text: str, inputs: dict[str, np.ndarray], folder: Path, **options: object) -> Rewritten:
     """The rewritten graph's numbers are the original's, and TensorRT builds it."""
-    path = folder / "model.onnx"
-    proto = onnx.parser.parse_model(text)
-    onnx.save(proto, path)
-    expected = run(load_model(path), inputs)
-    result = rewrite(load_model(path), **options)  # type: ignore[arg-type]
+    model = loaded(text, folder)
+    expected = run(model, inputs)
+    result = rewrite(model, **options)  # type: ignore[arg-type]
     assert [problem.what for problem in plan(result).problems] == []
     left = {value.name for value in result.model.proto.graph.input}
     got = run(expand(result.model), {name: value for name, value in inputs.items() if name in left})
-    for name, value in expected.items():
-        np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6)
-    if importlib.util.find_spec("tensorrt_rtx"):
-        save_model(result.model, folder / "rewritten.onnx")
-        request = BuildRequest(
-            folder / "rewritten.onnx", folder / "engine", targets=("sm86",), flavour="tensorrt_rtx"
-        )
-        assert build_in_pool(request).size > 0
+    assert_close(got, expected, rtol=1e-5, atol=1e-6)
+    assert engine_size(result, folder) > 0
     return result
 
 
@@ -69,7 +57,7 @@ def test_a_recurrent_state_goes_through_the_branch_of_the_rate(tmp_path: Path) -
     }  # fmt: skip
     weights = {name: inputs[name] for name in ("w", "r", "b", "rate")}
     result = check(text, inputs, tmp_path, freeze=weights)
-    assert "If" not in {node.op_type for node in result.model.proto.graph.node}
+    assert "If" not in op_types(result.model)
 
 
 def test_both_branches_of_a_live_if_are_rewritten(tmp_path: Path) -> None:
@@ -86,7 +74,7 @@ def test_both_branches_of_a_live_if_are_rewritten(tmp_path: Path) -> None:
     }}"""
     for on in (True, False):
         result = check(text, {"x": random(3), "on": np.array(on)}, tmp_path)
-        assert [node.op_type for node in result.model.proto.graph.node] == ["If"]
+        assert op_types(result.model) == ["If"]
 
 
 def test_a_sequence_of_an_outer_graph_is_read_in_a_branch(tmp_path: Path) -> None:
@@ -112,7 +100,7 @@ def test_a_loop_that_tensorrt_runs_stays(tmp_path: Path) -> None:
     }}"""
     result = check(text, {"x": random(4)}, tmp_path)
     assert not result.rewrites
-    assert [node.op_type for node in result.model.proto.graph.node] == ["Constant", "Constant", "Loop"]
+    assert op_types(result.model) == ["Constant", "Constant", "Loop"]
 
 
 def test_operators_in_the_body_of_a_loop_are_rewritten_there(tmp_path: Path) -> None:
@@ -125,7 +113,7 @@ def test_operators_in_the_body_of_a_loop_are_rewritten_there(tmp_path: Path) -> 
             r = com.microsoft.QuickGelu (s)
         }}>
     }}"""
-    assert "Loop" in {node.op_type for node in check(text, {"x": random(4)}, tmp_path).model.proto.graph.node}
+    assert "Loop" in op_types(check(text, {"x": random(4)}, tmp_path).model)
 
 
 def test_a_loop_in_a_loop(tmp_path: Path) -> None:
@@ -179,8 +167,7 @@ def test_loops_that_cannot_be_written_out_say_why(
         t = Constant <value = bool {{1}}> ()
         y = Loop ({trips}, {condition}, z) <body = b (int64 i, bool c, float[1] s) => (bool d, float[1] r) {{ {body} }}>
     }}"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = loaded(text, tmp_path)
     problems = plan(rewrite(model)).problems
     assert len(problems) == 1 and word in problems[0].what
     assert all(problems[0].to_json().values())
@@ -193,8 +180,7 @@ def test_a_scan_that_its_opset_has_not_may_lack_its_body(tmp_path: Path) -> None
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 3]> g () => (float[2] y) { y = Scan () }'
     )
-    onnx.save(model, tmp_path / "m.onnx")
-    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    (problem,) = problems_of(model, tmp_path)
     assert "'scans' cannot read it" in problem.what and "'y' (Scan)" in problem.where
 
 

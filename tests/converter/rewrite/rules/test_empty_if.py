@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
 import pytest
 
+from tests.converter.rewrite.running import loaded
 from tests.rule_examples.control_flow.empty_if import EXAMPLES
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
 
@@ -16,8 +15,7 @@ TEXT = EXAMPLES["empty-if"][0].text
 
 
 def ifs(text: str, folder: Path, target: Target = TENSORRT) -> int:
-    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
-    model = rewrite(load_model(folder / "m.onnx"), target).model
+    model = rewrite(loaded(text, folder), target).model
     return sum(node.op_type == "If" for node in model.proto.graph.node)
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 from tests.converter.rewrite.engine.ruled import ruled
+from tests.converter.rewrite.running import loaded
+from tests.importers.running import standard_model
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rules import quantized
@@ -25,23 +25,11 @@ def extreme(rng: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> np
 
 
 def model(
-    op_type: str,
-    arrays: dict[str, np.ndarray],
-    fed: tuple[str, ...],
-    folder: Path,
-    rank: int,
-    **attributes: object,
+    op_type: str, arrays: dict[str, np.ndarray], fed: tuple[str, ...], folder: Path, **attributes: object
 ) -> Model:
-    graph = helper.make_graph(
-        [helper.make_node(op_type, list(arrays), ["y"], **attributes)],
-        "g",
-        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(arrays[n].dtype), arrays[n].shape) for n in fed],
-        [helper.make_tensor_value_info("y", TensorProto.INT32, [None] * rank)],
-        [numpy_helper.from_array(a, n) for n, a in arrays.items() if n not in fed],
-    )  # fmt: skip
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(proto, folder / "model.onnx")
-    return infer_shapes(load_model(folder / "model.onnx"))
+    constants = arrays.keys() - set(fed)
+    proto = standard_model(op_type, arrays, {"y": TensorProto.INT32}, 13, constants, **attributes)
+    return infer_shapes(loaded(proto, folder))
 
 
 @pytest.mark.parametrize("fed", [("a",), ("a", "b", "za", "zb")], ids=["weights", "fed"])
@@ -53,7 +41,7 @@ def test_matrices(length: int, types: tuple[type, type], fed: tuple[str, ...], t
     za, zb = np.array(np.iinfo(types[0]).min, types[0]), np.array([0, np.iinfo(types[1]).max], types[1])
     arrays = {"a": a, "b": b, "za": za, "zb": zb}
     want = (a.astype(np.int64) - za) @ (b.astype(np.int64) - zb)
-    done = ruled(model("MatMulInteger", arrays, fed, tmp_path, 2), quantized.RULES)
+    done = ruled(model("MatMulInteger", arrays, fed, tmp_path), quantized.RULES)
     assert done.rewrites and not done.declined
     got = run(done.model, {name: arrays[name] for name in fed})["y"]
     np.testing.assert_array_equal(got, want)
@@ -68,7 +56,7 @@ def test_convolutions(channels: int, group: int, kernel: int, fed: tuple[str, ..
     x = extreme(rng, np.uint8, (1, channels, kernel + 2, kernel + 1))
     w = extreme(rng, np.uint8, (2, channels // group, kernel, kernel))
     arrays = {"x": x, "w": w, "zx": np.array(1, np.uint8)}
-    done = ruled(model("ConvInteger", arrays, fed, tmp_path, 4, group=group), quantized.RULES)
+    done = ruled(model("ConvInteger", arrays, fed, tmp_path, group=group), quantized.RULES)
     assert done.rewrites and not done.declined
     got = run(done.model, {name: arrays[name] for name in fed})["y"]
     share, wide = channels // group, x.astype(np.int64) - 1

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
-from tests.builds import build_in_pool
 from tests.converter.rewrite.precision.networks import network, normal
+from tests.converter.rewrite.running import engine_size, loaded
 from tests.rule_examples.matrices.guarded_softmax import CHOICE, LOWEST, attention
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import GUARDED_SOFTMAX
 from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
-
-needs_tensorrt = pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 
 BODY = """(float[N,L,32] x, bool[N,1,1,L] keep) => (float[N,L,32] y) {
     mask = Where (keep, zero, closed)
@@ -77,42 +71,31 @@ def guard_of(result: Rewritten) -> str:
     return "weights" if "IsNaN" in kinds else "rows" if "ReduceMax" in kinds else ""
 
 
-def build_model(model: Model, folder: Path, ranging: bool) -> int:
+def build_model(result: Rewritten, folder: Path, ranging: bool) -> int:
     """Size of the engine."""
-    path = folder / "built.onnx"
-    save_model(model, path)
     sizes = [(batch, length) for batch, length in ((1, 2), (2, 5), (4, 40))]
     profile = {
         "x": Profile(*((n, length, 32) for n, length in sizes)),
         "keep": Profile(*((n, 1, 1, length) for n, length in sizes)),
     }
-    request = BuildRequest(
-        path,
-        folder / "engine",
-        profiles=(profile,) if ranging else (),
-        targets=("sm86",),
-        flavour="tensorrt_rtx",
-    )
-    return build_in_pool(request).size
+    return engine_size(result, folder, profile if ranging else None)
 
 
-@needs_tensorrt
 @pytest.mark.parametrize("fmt", [FP16, BF16])
 @pytest.mark.parametrize("ranging", [False, True])
 @pytest.mark.parametrize("closed", [-np.inf, float(LOWEST)])
 def test_tensorrt_builds_it(tmp_path: Path, fmt: Format, ranging: bool, closed: float) -> None:
     reduced = reduced_to(layer(tmp_path, closed, ranging), fmt)
     assert taken(reduced) == {"read"}
-    assert build_model(reduced.model, tmp_path, ranging) > 0
+    assert build_model(reduced, tmp_path, ranging) > 0
 
 
-@needs_tensorrt
 def test_tensorrt_refuses_it_as_it_comes(tmp_path: Path) -> None:
     model = layer(tmp_path, -np.inf, ranging=False)
     others = tuple(rule for rule in RULES if rule is not GUARDED_SOFTMAX)
     plain = in_precision(rewrite(model, RTX, rules=others), PrecisionRequest("fp16"))
     with pytest.raises(ConversionError, match="is_softmax"):
-        build_model(plain.model, tmp_path, ranging=False)
+        build_model(plain, tmp_path, ranging=False)
 
 
 @pytest.mark.parametrize("fmt", [FP16, BF16])
@@ -150,9 +133,7 @@ def test_the_numbers_are_those_of_the_guard(tmp_path: Path, fmt: Format, closed:
 def test_the_guard_goes_where_no_row_can_be_masked_whole(
     tmp_path: Path, form: tuple[str, ...], guard: str
 ) -> None:
-    path = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(attention(*form)), path)
-    result = rewrite(load_model(path), RTX)
+    result = rewrite(loaded(attention(*form), tmp_path), RTX)
     assert taken(result) and guard_of(result) == guard
 
 
@@ -167,11 +148,9 @@ def test_the_guard_goes_where_no_row_can_be_masked_whole(
     ],
 )
 def test_what_is_no_guard_of_rows(tmp_path: Path, old: str, new: str) -> None:
-    path = tmp_path / "model.onnx"
     text = attention("scores = Add (a, causal)")
     assert old in text
-    onnx.save(onnx.parser.parse_model(text.replace(old, new)), path)
-    assert not taken(rewrite(load_model(path), RTX))
+    assert not taken(rewrite(loaded(text.replace(old, new), tmp_path), RTX))
 
 
 def test_float32_and_whole_float16_stay_as_they_are(tmp_path: Path) -> None:

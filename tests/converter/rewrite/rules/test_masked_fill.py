@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.builds import build_in_pool
 from tests.converter.rewrite.precision.networks import network
+from tests.converter.rewrite.running import engine_size
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules.scatter.masked_fill import MASKED_FILL
 from trtsmith.converter.rewrite.target import RTX
@@ -44,20 +42,14 @@ def taken(folder: Path, body: str) -> bool:
     return any(MASKED_FILL.name in record.pass_name for record in result.rewrites)
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 def test_tensorrt_builds_it_for_ranging_sizes_without_a_plugin(tmp_path: Path) -> None:
     model = network(tmp_path, BODY, NUMBERS)
     result = rewrite(model, RTX)
     assert not plan(result).plugins
     feeds = {"x": np.ones((2, 3, 2), np.float32), "kept": np.array([[1, 1, 0], [0, 1, 1]], bool)}
     np.testing.assert_array_equal(run(result.model, feeds)["y"], run(model, feeds)["y"])
-    path = tmp_path / "built.onnx"
-    save_model(result.model, path)
     profile = {"x": Profile((1, 2, 2), (2, 5, 2), (4, 9, 2)), "kept": Profile((1, 2), (2, 5), (4, 9))}
-    request = BuildRequest(
-        path, tmp_path / "engine", profiles=(profile,), targets=("sm86",), flavour="tensorrt_rtx"
-    )
-    assert build_in_pool(request).size > 0
+    assert engine_size(result, tmp_path, profile) > 0
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.converter.rewrite.engine.ruled import ruled
+from tests.converter.rewrite.running import loaded
+from tests.importers.running import standard_model
 from trtsmith.converter.graph.infer import infer_shapes
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rules import quantized
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
@@ -59,6 +60,8 @@ CASES = [
     for opset in OPSETS
     for grain in ("tensor", "one", "axis", "first axis", "block", "short block")
     if opset >= first and opset >= {"tensor": 10, "one": 10}.get(grain, 21 if "block" in grain else 13)
+    if opset == OPSETS[-1]
+    or dtype == "uint8"  # the older opsets differ in how they say the axis, for all types alike
 ]
 
 
@@ -81,23 +84,17 @@ def made(
     attributes: dict[str, int],
     fed: tuple[str, ...],
 ) -> onnx.ModelProto:
-    """One node; arrays that are not `fed` are initializers."""
-    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in arrays.items()}
-    graph = helper.make_graph(
-        [helper.make_node(op_type, list(arrays), ["y"], **attributes)],
-        "g",
-        [helper.make_tensor_value_info(n, kinds[n], ["rows", *a.shape[1:]] if n == "x" else a.shape)
-         for n, a in arrays.items() if n in fed],
-        [helper.make_tensor_value_info("y", NUMBERS[to], None)],
-        [numpy_helper.from_array(a, n) for n, a in arrays.items() if n not in fed],
-    )  # fmt: skip
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    """Of any number of rows."""
+    proto = standard_model(op_type, arrays, {"y": NUMBERS[to]}, opset, arrays.keys() - set(fed), **attributes)
+    for value in proto.graph.input:
+        if value.name == "x":
+            value.type.tensor_type.shape.dim[0].dim_param = "rows"
+    return proto
 
 
 def result(proto: onnx.ModelProto, feeds: dict[str, np.ndarray], folder: Path) -> tuple[np.ndarray, bool]:
     """By the rewritten graph; and whether a rule fired."""
-    onnx.save(proto, folder / "model.onnx")
-    done = ruled(infer_shapes(load_model(folder / "model.onnx")), quantized.RULES)
+    done = ruled(infer_shapes(loaded(proto, folder)), quantized.RULES)
     assert not [record for record in done.declined if record.fatal]
     if done.model.proto.opset_import[0].version < 19:  # older than the reference implementation
         return run(done.model, feeds)["y"], bool(done.rewrites)

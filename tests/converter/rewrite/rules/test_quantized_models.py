@@ -1,6 +1,5 @@
 """Models that onnxruntime's own quantization writes, in all its formats, through the rules."""
 
-import importlib.util
 from collections import Counter
 from pathlib import Path
 
@@ -17,11 +16,10 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 
-from tests.builds import build_in_pool
+from tests.converter.rewrite.running import engine_size
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
+from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 
 NETWORK = """<ir_version: 8, opset_import: ["" : 17]>
@@ -50,30 +48,18 @@ SHAPES = {
     "b4": (5,),
 }
 
+_U8, _S8, _U16 = QuantType.QUInt8, QuantType.QInt8, QuantType.QUInt16
 STATIC = {
-    "uint8": {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8},
-    "uint8 by channel": {
-        "activation_type": QuantType.QUInt8,
-        "weight_type": QuantType.QInt8,
-        "per_channel": True,
-    },
-    "uint8 weights": {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QUInt8},
-    "uint8 around 128": {
-        "activation_type": QuantType.QUInt8,
-        "weight_type": QuantType.QInt8,
-        "extra_options": {"ActivationSymmetric": True},
-    },
-    "int8 asymmetric": {"activation_type": QuantType.QInt8, "weight_type": QuantType.QInt8},
-    "int8 symmetric": {
-        "activation_type": QuantType.QInt8,
-        "weight_type": QuantType.QInt8,
-        "extra_options": {"ActivationSymmetric": True},
-    },
-    "uint16": {
-        "activation_type": QuantType.QUInt16,
-        "weight_type": QuantType.QInt8,
-        "extra_options": {"UseQDQContribOps": True},
-    },
+    name: {"activation_type": activation, "weight_type": weight, **more}
+    for name, activation, weight, more in (
+        ("uint8", _U8, _S8, {}),
+        ("uint8 by channel", _U8, _S8, {"per_channel": True}),
+        ("uint8 weights", _U8, _U8, {}),
+        ("uint8 around 128", _U8, _S8, {"extra_options": {"ActivationSymmetric": True}}),
+        ("int8 asymmetric", _S8, _S8, {}),
+        ("int8 symmetric", _S8, _S8, {"extra_options": {"ActivationSymmetric": True}}),
+        ("uint16", _U16, _S8, {"extra_options": {"UseQDQContribOps": True}}),
+    )
 }
 
 
@@ -138,13 +124,8 @@ def assert_same(path: Path, result: Rewritten, steps: float = 0) -> None:
 
 
 def builds(result: Rewritten, folder: Path) -> None:
-    path = folder / "rewritten.onnx"
-    save_model(result.model, path)
     shapes = {"image": Profile((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8))}
-    request = BuildRequest(
-        path, folder / "engine", targets=("sm86",), flavour="tensorrt_rtx", profiles=(shapes,)
-    )
-    assert build_in_pool(request).size > 0
+    assert engine_size(result, folder, shapes) > 0
 
 
 @pytest.mark.parametrize("kind", STATIC)
@@ -152,8 +133,7 @@ def test_models_with_q_and_dq(network: Path, tmp_path: Path, kind: str) -> None:
     path = static(network, tmp_path, kind, QuantFormat.QDQ)
     result = rewritten(path)
     assert_same(path, result)
-    if importlib.util.find_spec("tensorrt_rtx"):
-        builds(result, tmp_path)
+    builds(result, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint8 by channel", "uint8 weights", "int8 asymmetric"])
@@ -175,8 +155,7 @@ def test_dynamically_quantized_models(network: Path, tmp_path: Path, weights: Qu
     }
     result = rewritten(path)
     assert_same(path, result, steps=1.5)
-    if importlib.util.find_spec("tensorrt_rtx"):
-        builds(result, tmp_path)
+    builds(result, tmp_path)
 
 
 def test_int8_around_zero_stays_as_it_is(network: Path, tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from onnx import numpy_helper
 
-from trtsmith.converter.model.load import load_model
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 
@@ -34,14 +33,8 @@ def test_data_is_made_longer_where_sizes_are_open(
     body: str, interface: tuple[str, str], longer: bool, tmp_path: Path
 ) -> None:
     inputs, output = interface
-    path = tmp_path / "m.onnx"
-    onnx.save(
-        onnx.parser.parse_model(
-            f'<ir_version: 9, opset_import: ["" : 18]> g ({inputs}) => ({output} y) {{ {body} }}'
-        ),
-        path,
-    )
-    graph = rewrite(load_model(path), RTX).model.proto.graph
+    text = f'<ir_version: 9, opset_import: ["" : 18]> g ({inputs}) => ({output} y) {{ {body} }}'
+    graph = rewrite(loaded(text, tmp_path), RTX).model.proto.graph
     makers = {name: node for node in graph.node for name in node.output}
     (write,) = (node for node in graph.node if node.op_type == "ScatterND")
     data = makers.get(write.input[0])
@@ -56,6 +49,5 @@ def test_data_is_made_longer_where_sizes_are_open(
 
 def test_ranks_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     text = f'<ir_version: 9, opset_import: ["" : 16]> g (float[5] x, int64 i, float[4] u) => (float[5] y) {{ {ELEMENTS} }}'
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    (refused,) = rewrite(load_model(tmp_path / "m.onnx"), RTX).declined
+    (refused,) = rewrite(loaded(text, tmp_path), RTX).declined
     assert "ranks 1, 0 and 1" in refused.refusal.reason

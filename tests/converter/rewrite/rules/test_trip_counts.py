@@ -9,12 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.builds import build_in_pool
+from tests.converter.rewrite.running import assert_close, engine_size, fixed, loaded, problems_of
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -59,32 +56,19 @@ def counting(
 
 def check(text: str, feeds: list[dict[str, np.ndarray]], folder: Path) -> Rewritten:
     """Each output as onnxruntime's, shapes too, in every run."""
-    onnx.save(onnx.parser.parse_model(text), folder / "model.onnx")
-    original = load_model(folder / "model.onnx")
+    original = loaded(text, folder)
     result = rewrite(original)
     assert [problem.what for problem in plan(result).problems] == []
     left = {value.name for value in result.model.proto.graph.input}
     for one in feeds:
         expected = run(original, one, optimise=False)
         got = run(expand(result.model), {name: value for name, value in one.items() if name in left})
-        for name, value in expected.items():
-            assert got[name].shape == value.shape
-            np.testing.assert_allclose(got[name], value, rtol=1e-6)
+        assert_close(got, expected, rtol=1e-6)
     return result
 
 
 def builds(result: Rewritten, folder: Path, **profile: tuple[int, ...]) -> None:
-    pytest.importorskip("tensorrt_rtx")
-    save_model(result.model, folder / "rewritten.onnx")
-    sizes = {name: Profile(dims, dims, dims) for name, dims in profile.items()}
-    request = BuildRequest(
-        folder / "rewritten.onnx",
-        folder / "engine",
-        profiles=(sizes,) if sizes else (),
-        targets=("sm86",),
-        flavour="tensorrt_rtx",
-    )
-    assert build_in_pool(request).size > 0
+    assert engine_size(result, folder, fixed(profile)) > 0
 
 
 def loop_of(result: Rewritten) -> onnx.NodeProto:
@@ -104,9 +88,12 @@ COMPARISONS = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual")
 
 
 @pytest.mark.parametrize(
-    ("kind", "negated", "swapped"), list(itertools.product(COMPARISONS, (False, True), (False, True)))
+    ("kind", "negated", "swapped", "step"),
+    [
+        *itertools.product(COMPARISONS, (False, True), (False, True), (1,)),
+        *itertools.product(COMPARISONS, (False,), (False,), (3, -2)),
+    ],
 )
-@pytest.mark.parametrize("step", [1, 3, -2])
 def test_comparisons_of_a_counter_with_a_number(
     kind: str, negated: bool, swapped: bool, step: int, tmp_path: Path
 ) -> None:
@@ -114,7 +101,7 @@ def test_comparisons_of_a_counter_with_a_number(
     operands = "k2, n" if not swapped else "n, k2"
     moved = f"by = Constant <value = int64 {{{step}}}> ()  k1 = Add (k, by)  k2 = Add (k1, two)"
     decided = f"p = {kind} ({operands})  d = {'Not' if negated else 'Identity'} (p)"
-    for bound in (-7, -1, 0, 2, 3, 4, 11, 40):
+    for bound in (-7, -1, 0, 3, 4, 11):
         text = counting(
             f"{moved}  {decided}", bound=f"n = Constant <value = int64 {{{bound}}}> ()", trips=6, start=1
         )
@@ -130,10 +117,7 @@ def test_a_bound_that_is_known_at_run_time(step: int, trips: int | str, tmp_path
     text = counting(moved, bound="", trips=trips, inputs="int64 n")
     feeds = [{"n": np.array(n)} for n in (-(2**40), -1, 0, 1, 2, 3, 7, 12)]
     if trips == 0:
-        pytest.importorskip("onnxruntime")
-        onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-        problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
-        assert "it never runs" in problems[0].what
+        assert "it never runs" in problems_of(text, tmp_path)[0].what
         return
     result = check(text, feeds, tmp_path)
     assert "Min" in {n.op_type for n in result.model.proto.graph.node} if trips == 3 else True
@@ -188,8 +172,7 @@ def test_the_condition_before_the_loop(first: str, tmp_path: Path) -> None:
         inputs="float[t, 4] x, bool given",
     )
     if first == "no":
-        onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-        assert "it never runs" in plan(rewrite(load_model(tmp_path / "m.onnx"))).problems[0].what
+        assert "it never runs" in problems_of(text, tmp_path)[0].what
         return
     feeds = [one | {"given": np.array(on)} for one in rows(1, 2, 5) for on in (True, False)]
     result = check(text, feeds, tmp_path)
@@ -229,8 +212,7 @@ def test_a_number_of_runs_that_is_none_is_refused(tmp_path: Path) -> None:
     text = counting(
         bound="n = Constant <value = int64 {5}> ()  m = Constant <value = int64[0] {}> ()", trips="m"
     )
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    (problem,) = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    (problem,) = problems_of(text, tmp_path)
     assert "its number of runs 'm' has 0 elements" in problem.what
 
 
@@ -304,8 +286,7 @@ def test_a_slice_of_two(tmp_path: Path) -> None:
     builds(result, tmp_path)
     bound = "size = Shape (x)  n = Gather (size, zero)"
     text = counting(condition, body, bound=bound, inputs="float[t, 4] x", collects=False)
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    problems = problems_of(text, tmp_path)
     assert "may end beyond axis 0 of 'x'" in problems[0].what
 
 
@@ -321,8 +302,7 @@ def test_a_slice_that_may_leave_the_axis_is_none_of_a_fixed_length(tmp_path: Pat
     dynamic = counting(
         "k1 = Add (k, one)  d = Identity (c)", body, trips=HUGE - 1, collects=False, inputs="float[t, 4] x"
     )
-    onnx.save(onnx.parser.parse_model(dynamic), tmp_path / "m.onnx")
-    problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    problems = problems_of(dynamic, tmp_path)
     assert "may end beyond axis 0 of 'x'" in problems[0].what
 
 
@@ -349,8 +329,7 @@ def test_what_a_loop_collects_that_data_end_is_cut_off(tmp_path: Path) -> None:
         assert not again.rewrites, "the same Slice again"
         builds(result, tmp_path)
     text = counting(f"{ends}  k1 = Add (k, one)  d = Identity (small)", body, trips="")
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    problems = plan(rewrite(load_model(tmp_path / "m.onnx"))).problems
+    problems = problems_of(text, tmp_path)
     assert "computes the condition 'd', which alone ends it" in problems[0].what
 
 
@@ -376,7 +355,6 @@ def test_a_loop_in_a_loop_counts_to_the_outer_counter(tmp_path: Path) -> None:
                 }}>
         }}>
     }}"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
     result = check(text, rows(6), tmp_path)
     inner = next(
         n for a in loop_of(result).attribute if a.name == "body" for n in a.g.node if n.op_type == "Loop"

@@ -1,20 +1,14 @@
 """Plugins with a workspace in a branch of an If: what TensorRT-RTX builds, and what it computes."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
+from tests.converter.rewrite.running import engine_size, loaded
 from trtsmith.converter.convert.plan import plan
-from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest
-from trtsmith.converter.engine.libraries import plugin_library
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT
 
@@ -29,8 +23,7 @@ g (float[2, 3, 3] x, bool c) => (float[2, 3, 3] y) {
 
 @pytest.fixture
 def model(tmp_path: Path) -> Model:
-    onnx.save(onnx.parser.parse_model(TEXT), tmp_path / "m.onnx")
-    return load_model(tmp_path / "m.onnx")
+    return loaded(TEXT, tmp_path)
 
 
 def branch(model: Model) -> list[str]:
@@ -55,13 +48,5 @@ def test_tensorrt_keeps_the_plugin(model: Model) -> None:
     assert "MatrixInverse" not in branch(expand(result.model))
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("tensorrt_rtx"), reason="needs TensorRT-RTX")
 def test_tensorrt_rtx_builds_it(model: Model, tmp_path: Path) -> None:
-    result = rewrite(model, RTX)
-    save_model(result.model, tmp_path / "r.onnx")
-    plugins = plan(result).plugins
-    libraries = (plugin_library(),) if plugins else ()
-    request = BuildRequest(
-        tmp_path / "r.onnx", tmp_path / "e", libraries, plugins, targets=("sm86",), flavour="tensorrt_rtx"
-    )
-    assert build(request).size > 0
+    assert engine_size(rewrite(model, RTX), tmp_path) > 0

@@ -6,93 +6,63 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from trtsmith.importers.builder import Builder, Value
+
 HIDDEN, HEADS, WORDS, PLACES = 16, 2, 30, 12
 
 
-class _Builder:
+class _Layers(Builder):
     def __init__(self, opset: int) -> None:
-        self.opset = opset
-        self.nodes: list[onnx.NodeProto] = []
-        self.tensors: list[onnx.TensorProto] = []
+        super().__init__(opset)
         self._rng = np.random.default_rng(0)
-        self._count = 0
 
-    def add(self, op_type: str, *inputs: str, **attributes: object) -> str:
-        self._count += 1
-        name = f"v{self._count}"
-        self.nodes.append(helper.make_node(op_type, list(inputs), [name], f"n{self._count}", **attributes))
-        return name
+    def weight(self, *shape: int) -> np.ndarray:
+        return (self._rng.standard_normal(shape) * 0.3).astype(np.float32)
 
-    def constant(self, value: np.ndarray) -> str:
-        self._count += 1
-        self.tensors.append(numpy_helper.from_array(value, f"c{self._count}"))
-        return f"c{self._count}"
+    def linear(self, data: Value, wide: int, out: int) -> Value:
+        return self.MatMul(data, self.weight(wide, out)) + self.weight(out)
 
-    def weight(self, *shape: int) -> str:
-        return self.constant((self._rng.standard_normal(shape) * 0.3).astype(np.float32))
+    def norm(self, data: Value) -> Value:
+        centred = data - self.ReduceMean(data, axes=[-1])
+        variance = self.ReduceMean(self.Pow(centred, 2.0), axes=[-1])
+        return centred / self.Sqrt(variance + 1e-5) * self.weight(HIDDEN) + self.weight(HIDDEN)
 
-    def scalar(self, value: float) -> str:
-        return self.constant(np.array(value, np.float32))
+    def gelu(self, data: Value) -> Value:
+        return data * (self.Erf(data / 2**0.5) + 1.0) * 0.5
 
-    def unsqueezed(self, data: str, axis: int) -> str:
-        if self.opset < 13:
-            return self.add("Unsqueeze", data, axes=[axis])
-        return self.add("Unsqueeze", data, self.constant(np.array([axis])))
-
-    def mean(self, data: str) -> str:
-        if self.opset < 18:
-            return self.add("ReduceMean", data, axes=[-1])
-        return self.add("ReduceMean", data, self.constant(np.array([-1])))
-
-    def linear(self, data: str, wide: int, out: int) -> str:
-        return self.add("Add", self.add("MatMul", data, self.weight(wide, out)), self.weight(out))
-
-    def norm(self, data: str) -> str:
-        centred = self.add("Sub", data, self.mean(data))
-        variance = self.mean(self.add("Pow", centred, self.scalar(2.0)))
-        deviation = self.add("Sqrt", self.add("Add", variance, self.scalar(1e-5)))
-        unit = self.add("Div", centred, deviation)
-        return self.add("Add", self.add("Mul", unit, self.weight(HIDDEN)), self.weight(HIDDEN))
-
-    def gelu(self, data: str) -> str:
-        erf = self.add("Erf", self.add("Div", data, self.scalar(2**0.5)))
-        product = self.add("Mul", data, self.add("Add", erf, self.scalar(1.0)))
-        return self.add("Mul", product, self.scalar(0.5))
-
-    def attention(self, data: str, mask: str) -> str:
-        shape = self.constant(np.array([0, 0, HEADS, HIDDEN // HEADS]))
-        parts = [self.add("Reshape", self.linear(data, HIDDEN, HIDDEN), shape) for _ in range(3)]
-        query, value = (self.add("Transpose", parts[i], perm=[0, 2, 1, 3]) for i in (0, 2))
-        key = self.add("Transpose", parts[1], perm=[0, 2, 3, 1])
-        scaled = self.add("Div", self.add("MatMul", query, key), self.scalar((HIDDEN // HEADS) ** 0.5))
-        weights = self.add("Softmax", self.add("Add", scaled, mask), axis=3)
-        rows = self.add("Transpose", self.add("MatMul", weights, value), perm=[0, 2, 1, 3])
-        return self.add("Reshape", rows, self.constant(np.array([0, 0, HIDDEN])))
+    def attention(self, data: Value, mask: Value) -> Value:
+        shape = [0, 0, HEADS, HIDDEN // HEADS]
+        parts = [self.Reshape(self.linear(data, HIDDEN, HIDDEN), shape) for _ in range(3)]
+        query, value = (self.Transpose(parts[i], perm=[0, 2, 1, 3]) for i in (0, 2))
+        scores = self.MatMul(query, self.Transpose(parts[1], perm=[0, 2, 3, 1])) / (HIDDEN // HEADS) ** 0.5
+        rows = self.MatMul(self.Softmax(scores + mask, axis=3), value)
+        return self.Reshape(self.Transpose(rows, perm=[0, 2, 1, 3]), [0, 0, HIDDEN])
 
 
 def encoder(layers: int = 2, opset: int = 13) -> onnx.ModelProto:
     """BERT's encoder: ids, kinds (segments) and mask of shape (batch, length), out come the states."""
-    b = _Builder(opset)
-    words = b.add("Gather", b.weight(WORDS, HIDDEN), "ids")
-    kinds = b.add("Gather", b.weight(2, HIDDEN), "kinds")
-    length = b.add("Gather", b.add("Shape", "ids"), b.constant(np.array(1)), axis=0)
-    zero = b.constant(np.array([0]))
-    places = b.add("Slice", b.weight(PLACES, HIDDEN), zero, b.unsqueezed(length, 0), zero)
-    data = b.norm(b.add("Add", b.add("Add", words, places), kinds))
-    kept = b.add("Cast", b.unsqueezed(b.unsqueezed("mask", 1), 2), to=TensorProto.FLOAT)
-    mask = b.add("Mul", b.add("Sub", b.scalar(1.0), kept), b.scalar(-10000.0))
+    g = _Layers(opset)
+    words = g.Gather(g.weight(WORDS, HIDDEN), "ids")
+    kinds = g.Gather(g.weight(2, HIDDEN), "kinds")
+    length = g.Unsqueeze(g.Gather(g.Shape("ids"), 1, axis=0), axes=[0])
+    data = g.norm(words + g.Slice(g.weight(PLACES, HIDDEN), [0], length, [0]) + kinds)
+    kept = g.Cast(g.Unsqueeze(g.Unsqueeze("mask", axes=[1]), axes=[2]), to="float32")
+    mask = (1.0 - kept) * -10000.0
     for _ in range(layers):
-        attended = b.linear(b.attention(data, mask), HIDDEN, HIDDEN)
-        data = b.norm(b.add("Add", attended, data))
-        wide = b.gelu(b.linear(data, HIDDEN, 2 * HIDDEN))
-        data = b.norm(b.add("Add", b.linear(wide, 2 * HIDDEN, HIDDEN), data))
-    b.nodes.append(helper.make_node("Identity", [data], ["states"]))
+        data = g.norm(g.linear(g.attention(data, mask), HIDDEN, HIDDEN) + data)
+        data = g.norm(g.linear(g.gelu(g.linear(data, HIDDEN, 2 * HIDDEN)), 2 * HIDDEN, HIDDEN) + data)
+    constants = [node for node in g.nodes if node.op_type == "Constant"]
+    weights = [
+        numpy_helper.from_array(numpy_helper.to_array(n.attribute[0].t), n.output[0]) for n in constants
+    ]
+    nodes = [node for node in g.nodes if node.op_type != "Constant"]
+    nodes.append(helper.make_node("Identity", [data.name], ["states"]))
     inputs = [
         helper.make_tensor_value_info(n, TensorProto.INT64, ["batch", "length"])
         for n in ("ids", "kinds", "mask")
     ]
     outputs = [helper.make_tensor_value_info("states", TensorProto.FLOAT, ["batch", "length", HIDDEN])]
-    graph = helper.make_graph(b.nodes, "encoder", inputs, outputs, b.tensors)
+    graph = helper.make_graph(nodes, "encoder", inputs, outputs, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 

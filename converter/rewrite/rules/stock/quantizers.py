@@ -1,0 +1,130 @@
+"""Rewrites the quantizers of NVIDIA ModelOpt as ONNX's own, and those that TensorRT alone has for onnxruntime.
+
+Source of names, ports and attributes: nvidia-modelopt 0.47, modelopt/torch/quantization/export_onnx.py and
+modelopt/onnx/quantization/qdq_utils.py. Types that ONNX has are ONNX's QuantizeLinear and DequantizeLinear from opset 21 on.
+MXFP8 (Open Compute Project, Microscaling Formats 1.0): blocks of 32 share the scale 2^ceil(log2(max|x| / 448)), kept as the
+exponent plus 127 in eight bits, as modelopt/torch/quantization/qtensor/mxfp8_tensor.py computes it. ONNX has no operator
+that finds it, so TensorRT keeps its own nodes, and onnxruntime gets arithmetic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, rewriter, settings
+from trtsmith.importers.dtypes import NUMBERS
+
+_QUANTIZED = {
+    f"TRT_{kind}{way}Linear": (f"{way}Linear", dtype)
+    for kind, dtype in (("FP8", "float8_e4m3fn"), ("INT4", "int4"))
+    for way in ("Quantize", "Dequantize")
+} | {"DequantizeLinear": ("DequantizeLinear", "")}  # of modelopt's int4 weights, in TensorRT's domain
+_LARGEST = 448.0  # of float8_e4m3fn
+_BIAS = 127
+_EXACT = (
+    1e-9  # more than the error of log2 in float64, less than its step from a power of two to the next float32
+)
+
+
+def _standard(w: Writer, _: str) -> Replacement | Refusal:
+    node = w.node
+    given = settings(node, axis=1, block_size=0)
+    operator, dtype = _QUANTIZED[node.op_type]
+    places = {name: given[name] for name in ("axis", "block_size") if node.given(name)}
+    if operator == "QuantizeLinear":
+        result = w.QuantizeLinear(w.x[0], w.x[1], output_dtype=NUMBERS[dtype], **places)
+    elif dtype and node.is_constant(0) and node.dtype(0) != dtype:
+        return Refusal(
+            f"its operand {node.input(0)!r} is a constant of {node.dtype(0)}",
+            f"constants of {dtype}",
+            "export the model with a ModelOpt that writes weights in their own type",
+        )
+    else:
+        result = w.DequantizeLinear(w.x[0], w.x[1], **places)
+    return Replacement(w.finish(result), f"ONNX's {operator}")
+
+
+STOCK_QUANTIZERS = NodeRule(
+    "stock-quantizers",
+    "ModelOpt's quantizers of float8 and int4 become ONNX's",
+    kinds(*_QUANTIZED),
+    rewriter(dict.fromkeys(_QUANTIZED, Plugin(_standard, least=2, floats=()))),
+    opset=21,
+)
+
+
+def _blocks(w: Writer, data: Value, rank: int, axis: int, size: int) -> Value:
+    """The data with the axis last, cut into blocks: [..., blocks, size]."""
+    return w.Reshape(_last(w, data, rank, axis), shape=[*[0] * (rank - 1), -1, size])
+
+
+def _whole(w: Writer, blocks: Value, rank: int, axis: int) -> Value:
+    """The blocks put together again, the axis in its place."""
+    return _last(w, w.Reshape(blocks, shape=[*[0] * (rank - 1), -1]), rank, axis)
+
+
+def _last(w: Writer, data: Value, rank: int, axis: int) -> Value:
+    """The axis changes places with the last one."""
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    return data if axis == rank - 1 else w.Transpose(data, perm=order)
+
+
+def _shape_of(w: Writer) -> tuple[int, int, int, int] | Refusal:
+    """Rank, axis, size of a block, and the type that is asked for."""
+    given = settings(w.node, axis=-1, block_size=32, output_dtype=0)
+    dims, size = w.node.shape(0), given["block_size"]
+    if not dims:
+        return unknown(w.node, 0, "the rank")
+    if size < 1:
+        fix = "correct block_size where the model is exported"
+        return Refusal(f"attribute 'block_size' is {size}", "blocks of one element or more", fix)
+    return len(dims), given["axis"] % len(dims), size, given["output_dtype"]
+
+
+def _quantize(w: Writer, _: str) -> Replacement | Refusal:
+    if isinstance(found := _shape_of(w), Refusal):
+        return found
+    rank, axis, size, _dtype = found
+    blocks = _blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size)
+    largest = w.ReduceMax(w.Abs(blocks), axes=[-1], keepdims=1)
+    ratio = w.Max(w.Div(largest, np.float32(_LARGEST)), np.finfo(np.float32).tiny)
+    power = w.Div(w.Log(w.Cast(ratio, to="float64")), np.float64(np.log(2)))
+    exponent = w.Ceil(w.Sub(power, np.float64(_EXACT)))
+    kept = w.Cast(w.Add(exponent, np.float64(_BIAS)), to="uint8")
+    steps = _whole(w, w.Div(blocks, _power(w, kept)), rank, axis)
+    quantized = w.Cast(steps, to="float8_e4m3fn", saturate=1)
+    scales = _last(w, w.Squeeze(kept, axes=[-1]), rank, axis)
+    return Replacement(w.finish(quantized, scales), "float8 with a power of two for each block")
+
+
+def _dequantize(w: Writer, _: str) -> Replacement | Refusal:
+    if isinstance(found := _shape_of(w), Refusal):
+        return found
+    rank, axis, size, dtype = found
+    scale = w.Unsqueeze(_last(w, _power(w, w.x[1]), rank, axis), axes=[-1])
+    values = w.Mul(_blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size), scale)
+    result = w.Cast(_whole(w, values, rank, axis), to=dtype or NUMBERS["float32"])
+    return Replacement(w.finish(result), "float8 times a power of two for each block")
+
+
+def _power(w: Writer, exponent: Value) -> Value:
+    """2 to the power of an exponent that is kept with its bias."""
+    return w.Pow(np.float32(2), w.Sub(w.Cast(exponent, to="float32"), np.float32(_BIAS)))
+
+
+_MICROSCALED = {
+    "TRT_MXFP8DynamicQuantize": Plugin(_quantize, results=2),
+    "TRT_MXFP8DequantizeLinear": Plugin(_dequantize, least=2, floats=()),
+}
+
+MICROSCALED = NodeRule(
+    "microscaled",
+    "MXFP8 quantizers, which TensorRT alone has, become arithmetic for onnxruntime",
+    kinds(*_MICROSCALED),
+    rewriter(_MICROSCALED),
+    opset=19,
+)

@@ -1,0 +1,79 @@
+"""Operators of TensorRT's own: what its parser imports is not refused, and onnxruntime runs the same in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+import pytest
+
+from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
+from trtsmith.converter.convert.plan import Route, plan
+from trtsmith.converter.engine.build import build as building
+from trtsmith.converter.engine.build.build import build, parser_imports
+from trtsmith.converter.engine.build.build_request import BuildRequest
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import reference, rewrite
+from trtsmith.converter.rewrite.target import Target
+
+_MODELS = {
+    "float8": """(float[4, 64] x) => (float[4, 64] y) <float s = {0.02}> {
+        q = trt.TRT_FP8QuantizeLinear (x, s)  y = trt.TRT_FP8DequantizeLinear (q, s) }""",
+    "int4": """(float[4, 64] x, float[64, 8] w, float[2, 8] s) => (float[4, 8] y) {
+        q = trt.TRT_INT4QuantizeLinear <axis = 0, block_size = 32> (w, s)
+        d = trt.TRT_INT4DequantizeLinear <axis = 0, block_size = 32> (q, s)  y = MatMul (x, d) }""",
+    "mxfp8": """(float[4, 64] x) => (float[4, 64] y) {
+        q, s = trt.TRT_MXFP8DynamicQuantize <axis = -1, block_size = 32, output_dtype = 17> (x)
+        y = trt.TRT_MXFP8DequantizeLinear <axis = -1, block_size = 32, output_dtype = 1> (q, s) }""",
+    "nvfp4": """(float[4, 64] x) => (float[4, 64] y) <float s = {0.02}> {
+        q, b = trt.TRT_FP4DynamicQuantize <axis = -1, block_size = 16, scale_type = 17> (x, s)
+        d = DequantizeLinear (b, s)  y = DequantizeLinear <axis = -1, block_size = 16> (q, d) }""",
+    "floor of a quotient": "(float[4, 64] x, float[4, 64] s) => (float[4, 64] y) { y = trt.TRT_FloorDiv (x, s) }",
+    "pooling": "(float[1, 2, 8, 8] x) => (float[1, 2, 7, 7] y) { y = trt.TRT_AveragePool <kernel_shape = [2, 2]> (x) }",
+}
+
+
+def _saved(folder: Path, name: str) -> Path:
+    head = '<ir_version: 10, opset_import: ["" : 23, "trt" : 1]> g '
+    path = folder / "model.onnx"
+    onnx.save(onnx.parser.parse_model(head + _MODELS[name]), path)
+    return path
+
+
+@pytest.mark.parametrize("name", _MODELS)
+def test_an_operator_that_the_parser_imports_is_planned_and_builds(name: str, tmp_path: Path) -> None:
+    rewritten = rewrite(load_model(_saved(tmp_path, name)))
+    planned = plan(rewritten)
+    assert planned.convertible and {node.route for node in planned.nodes} <= {Route.NATIVE, Route.REWRITTEN}
+    onnx.save(rewritten.model.proto, tmp_path / "rewritten.onnx")
+    request = BuildRequest(tmp_path / "rewritten.onnx", tmp_path / "engine", targets=("sm120",))
+    assert build(request).engine_path.stat().st_size > 0
+
+
+def test_microscaled_blocks_in_onnxruntime(tmp_path: Path) -> None:
+    """Scales are the least power of two that brings a block into float8: those of exact powers of two, too."""
+    path = _saved(tmp_path, "mxfp8")
+    rows = np.array([[1], [1e-3], [500], [0]], np.float32)
+    x = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32) * rows
+    x[1, 0] = 448 * 2.0**-5
+    blocks = x.reshape(4, 2, 32).astype(np.float64)
+    largest = np.maximum(np.abs(blocks).max(-1, keepdims=True) / 448, 1e-38)
+    scale = 2.0 ** np.ceil(np.log2(largest))
+    expected = (blocks / scale).astype(ml_dtypes.float8_e4m3fn).astype(np.float64) * scale
+    session = onnxruntime.InferenceSession(reference(load_model(path)).proto.SerializeToString())
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected.reshape(4, 64))
+
+
+def test_a_newer_parser_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where its list is of another version: the answer costs an import of TensorRT."""
+    foreign = ForeignPlugins(target=Target("tensorrt_rtx"))
+    parser_imports.cache_clear()
+    assert not foreign.imports("TRT_FloorDiv")
+    monkeypatch.setattr(building, "asked_parser", lambda: "tensorrt_rtx 1.0")
+    parser_imports.cache_clear()
+    assert foreign.imports("TRT_FloorDiv") and not foreign.imports("TRT_NoSuchThing")
+    parser_imports.cache_clear()

@@ -1,0 +1,15 @@
+"""What a user reads of an engine that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from trtsmith.converter.model.errors import UsageError
+
+
+def problem_of(call: Callable[[], object]) -> str:
+    with pytest.raises(UsageError) as error:
+        call()
+    return "\n---\n".join(map(str, error.value.problems))
