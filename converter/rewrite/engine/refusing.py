@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import TypeVar
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
+
+T = TypeVar("T")
 
 Rewriter = Callable[[NodeView], Replacement | Refusal | None]
 
@@ -29,3 +32,10 @@ def refusing(rewrite: Rewriter) -> Rewriter:
             return error.refusal
 
     return rewrite_or_refuse
+
+
+def unrefused(found: T | Refusal) -> T:
+    """What was found. RefusedError: it is a Refusal."""
+    if isinstance(found, Refusal):
+        raise RefusedError(found)
+    return found

@@ -14,6 +14,7 @@ import numpy as np
 
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -137,9 +138,7 @@ def added_to_scores(
     bias (input 5)."""
     added: list[Value] = []
     if w.node.input(mask):
-        hidden = _padding(w, mask, key, dtype)
-        if isinstance(hidden, Refusal):
-            return hidden
+        hidden = unrefused(_padding(w, mask, key, dtype))
         added.append(hidden)
     if w.node.attributes.get("unidirectional"):
         added.append(_causal(w, query, key, past, dtype))
@@ -160,29 +159,22 @@ def attend(
     return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, -1]), scores
 
 
+@refusing
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
-    fault = too_old(node) or _unsupported(node)
-    if fault is not None:
-        return fault
+    unrefused(too_old(node) or _unsupported(node))
     count = node.attributes["num_heads"]
-    sizes = _sizes(node)
-    if isinstance(sizes, Refusal):
-        return sizes
-    fault = uneven(node, count, sizes[0]) or uneven(node, count, sizes[2])
-    if fault is not None:
-        return fault
+    sizes = unrefused(_sizes(node))
+    unrefused(uneven(node, count, sizes[0]) or uneven(node, count, sizes[2]))
     scale = node.attributes.get("scale") or (sizes[0] // count) ** -0.5
     w = Writer(node)
     product = w.MatMul(w.x[0], w.x[1])
     projected = w.Add(product, w.x[2]) if node.input(2) else product
     query, new_key, new_value = (heads(w, part, count) for part in w.split(projected, sizes, 2))
     key, value, past = behind(w, unstacked(w, w.x[4]) if node.input(4) else None, new_key, new_value)
-    added = added_to_scores(w, 3, query, key, past, dtype)
-    if isinstance(added, Refusal):
-        return added
+    added = unrefused(added_to_scores(w, 3, query, key, past, dtype))
     result, _ = attend(w, query, key, value, scale, added, dtype)
     return Replacement(
         w.finish(result, stacked(w, key, value)), "a projection and the attention of its parts"

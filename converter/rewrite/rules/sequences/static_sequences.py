@@ -13,6 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
+from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
@@ -24,19 +25,15 @@ from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
 )
 
 
+@refusing
 def _rewrite_sequence_map(node: NodeView) -> Replacement | Refusal | None:
     """What is no sequence is the same each time."""
-    first = elements(node, node.input(0))
-    if isinstance(first, Refusal):
-        return first
+    first = unrefused(elements(node, node.input(0)))
     columns = [first]
     for index in range(1, len(node.inputs)):
-        held = (
-            elements(node, node.input(index)) if is_sequence(node.type_proto(index)) else [node.input(index)]
-        )
-        if isinstance(held, Refusal):
-            return held
-        columns.append(held if is_sequence(node.type_proto(index)) else held * len(first))
+        several = is_sequence(node.type_proto(index))
+        name = node.input(index)
+        columns.append(unrefused(elements(node, name)) if several else [name] * len(first))
     if len({len(column) for column in columns}) > 1:
         fix = "give sequences of one length"
         return Refusal(f"sequences of {', '.join(str(len(c)) for c in columns)} tensors", "one length", fix)
@@ -80,15 +77,13 @@ def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
     )
 
 
+@refusing
 def _rewrite_optionals(node: NodeView) -> Replacement | Refusal | None:
     if node.op_type == "Optional":
         return None if node.used(0) else Replacement([], "unrolled: nothing reads the optional any more")
     if node.op_type == "OptionalGetElement" and not node.used(0):
         return Replacement([], "unrolled: nothing reads it any more")
-    found = _holds(node)
-    if isinstance(found, Refusal):
-        return found
-    full, name = found
+    full, name = unrefused(_holds(node))
     if node.op_type == "OptionalHasElement":
         return Replacement([constant_node(node.output(0), np.array(full))], "true" if full else "false")
     if not full:
@@ -115,28 +110,20 @@ Result = Replacement | Refusal | None
 
 
 def _at(node: NodeView) -> Result:
-    held = elements(node, node.input(0))
-    if isinstance(held, Refusal):
-        return held
-    place = position(node, node.input(1), len(held), len(held) - 1)
-    if isinstance(place, Refusal):
-        return place
+    held = unrefused(elements(node, node.input(0)))
+    place = unrefused(position(node, node.input(1), len(held), len(held) - 1))
     return Replacement(Writer(node).finish(held[place]), "the tensor at that position")
 
 
 def _length(node: NodeView) -> Result:
-    held = elements(node, node.input(0))
-    if isinstance(held, Refusal):
-        return held
+    held = unrefused(elements(node, node.input(0)))
     return Replacement(
         [constant_node(node.output(0), np.array(len(held), np.int64))], "the number of its tensors"
     )
 
 
 def _concat(node: NodeView) -> Result:
-    held = elements(node, node.input(0))
-    if isinstance(held, Refusal):
-        return held
+    held = unrefused(elements(node, node.input(0)))
     if not held:
         fix = "export the model so that something is joined"
         return Refusal("the sequence is empty", "at least one tensor", fix)
@@ -189,6 +176,7 @@ _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
 }
 
 
+@refusing
 def _rewrite_static_sequences(node: NodeView) -> Result:
     return _BODIES[node.op_type](node)
 
