@@ -31,6 +31,7 @@ REGISTRIES_RECORD = RECORDS / "real_registries.json"
 ENGINES_RECORDS = [
     H200 / f"engines{which}.json"
     for which in (
+        "_rules",
         "_judged",
         "_bevdet",
         "_layers",
