@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Shapes, Work
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import operators
-
-if TYPE_CHECKING:
-    from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
 
 FLUSHES = 3
 """How many times the L2 cache is overwritten between two runs on the same memory."""
@@ -229,6 +226,22 @@ class TimingPlan:
     warm: bool = False
 
 
+class KernelMachine(Protocol):
+    """A machine to measure on (kernel_torch.py). memory: bytes that may be used for tensors."""
+
+    l2_bytes: int
+    memory: int
+
+    def ceilings(self) -> Ceilings: ...
+
+    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> Any: ...
+
+    def baselines(
+        self, subject: Any, names: Sequence[str], count: int
+    ) -> Mapping[str, Measured | Unavailable]:
+        """What others take for the same, by name."""
+
+
 def select(
     ops: Sequence[str],
     cases: Sequence[str],
@@ -283,7 +296,7 @@ def _unknown(kind: str, name: str, where: str, known: Collection[str]) -> Proble
 
 def measure(
     plan: TimingPlan,
-    bench: TorchBench,
+    bench: KernelMachine,
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
@@ -316,7 +329,7 @@ def measure(
 
 def _row(
     plan: TimingPlan,
-    bench: TorchBench,
+    bench: KernelMachine,
     ceilings: Ceilings,
     op: OpDef,
     case: Case,
