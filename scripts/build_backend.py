@@ -17,11 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from scikit_build_core import build as skbuild
 
 from envsetup import ROOT, native
-from envsetup.steps import Stamps
+from envsetup.steps import Stamps, setup_error
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import jobs, require_host_compiler
 from trtsmith.converter.compile.logged import SetupError
-from trtsmith.importers.problem import Problem
 
 Settings = Mapping[str, "str | list[str]"]
 CACHE = ROOT / ".cache"
@@ -86,13 +85,11 @@ def _tools() -> tuple[nvcc.Toolkit, Path]:
     require_host_compiler(os.environ)
     toolkit = nvcc.find(os.environ, nvcc.importable_folders())
     if toolkit is None:
-        raise SetupError(
-            Problem(
-                "There is no CUDA compiler.",
-                "CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and this build's environment",
-                f"nvcc {nvcc.OLDEST[0]}.{nvcc.OLDEST[1]} or newer that can compile with this machine's C++ compiler",
-                "build without --no-build-isolation, or: pip install " + " ".join(nvcc.WHEELS),
-            )
+        raise setup_error(
+            "There is no CUDA compiler.",
+            "CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and this build's environment",
+            f"nvcc {nvcc.OLDEST[0]}.{nvcc.OLDEST[1]} or newer that can compile with this machine's C++ compiler",
+            "build without --no-build-isolation, or: pip install " + " ".join(nvcc.WHEELS),
         )
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     return toolkit, headers.find(os.environ, CACHE) or headers.fetch(CACHE, pip, LOGS / "headers.log")

@@ -14,8 +14,8 @@ import zipfile
 from pathlib import Path
 
 from envsetup.native import LIBRARIES
+from envsetup.steps import setup_error
 from trtsmith.converter.compile.logged import SetupError, run_logged, say
-from trtsmith.importers.problem import Problem
 
 TOP_LEVEL = {"trtsmith"}
 
@@ -72,13 +72,11 @@ def check(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         wrong = contents_problem(archive.namelist())
     if wrong:
-        raise SetupError(
-            Problem(
-                f"The wheel is wrong: {wrong}.",
-                str(wheel),
-                "trtsmith with its libraries, metadata and licence; nothing else",
-                "check [tool.scikit-build] in pyproject.toml and install() in plugins_cpp/CMakeLists.txt",
-            )
+        raise setup_error(
+            f"The wheel is wrong: {wrong}.",
+            str(wheel),
+            "trtsmith with its libraries, metadata and licence; nothing else",
+            "check [tool.scikit-build] in pyproject.toml and install() in plugins_cpp/CMakeLists.txt",
         )
     with tempfile.TemporaryDirectory(prefix="trtsmith-wheel-") as folder:
         work = Path(folder)
@@ -106,10 +104,8 @@ def check(wheel: Path) -> None:
             [trtsmith, "plugin", "path"], capture_output=True, text=True, check=True, cwd=work
         ).stdout
         if Path(where.strip()).resolve() != Path(libraries[0]).resolve():
-            raise SetupError(
-                Problem(
-                    "The installed toolkit uses another library.", where.strip(), libraries[0], "see above"
-                )
+            raise setup_error(
+                "The installed toolkit uses another library.", where.strip(), libraries[0], "see above"
             )
     say(f"{wheel.name}: good, {wheel.stat().st_size / 1e6:.1f} MB")
 
@@ -118,8 +114,8 @@ def main(argv: list[str]) -> int:
     wheels = sorted(Path(argv[0] if argv else "dist").glob("trtsmith-*.whl"))
     try:
         if len(wheels) != 1:
-            raise SetupError(
-                Problem(f"There are {len(wheels)} wheels.", " ".join(argv) or "dist", "one", "make wheel")
+            raise setup_error(
+                f"There are {len(wheels)} wheels.", " ".join(argv) or "dist", "one", "make wheel"
             )
         check(wheels[0])
     except SetupError as error:

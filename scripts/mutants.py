@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the tests catch: plants mutants into the product and runs the tests that execute them.
 
-    python3 scripts/setup_env.py -- python scripts/mutants.py WORK_FOLDER --commit HEAD --out mutants.json
+    python3 scripts/setup_env.py -- python scripts/mutants.py WORK_FOLDER --commit SHA --out mutants.json
 
 From each room of the product the same number of expressions is drawn with a fixed seed. One run of the whole suite, in a
 checkout where each of them reports the test that evaluates it, says which tests to run. Then each is changed (a comparison
@@ -12,7 +12,6 @@ each that was not, with its change.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import collections
 import concurrent.futures
@@ -27,6 +26,11 @@ import time
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from harness.processes import run_boxed  # noqa: E402
+from harness.record import script_parser  # noqa: E402
+
 SECONDS = 60
 HITS = '''"""Reports, once for each test, that an expression was evaluated."""
 import os
@@ -140,23 +144,17 @@ def checkout(work: pathlib.Path, name: str, commit: str) -> pathlib.Path:
 def pytest(tree: pathlib.Path, arguments: list[str], seconds: float | None = None) -> tuple[int, str]:
     """Run pytest on ``tree``'s own code; the exit status is -1 when time ran out."""
     paths = os.pathsep.join([str(tree.parent / "first"), str(tree), str(tree / "scripts")])
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", *arguments]
-    with subprocess.Popen(
-        command,
-        cwd=tree,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as run:
-        try:
-            said = run.communicate(timeout=seconds)[0]
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, 9)
-            return -1, run.communicate()[0]
-        return run.returncode, said
+    command = [
+        "env",
+        f"PYTHONPATH={paths}",
+        "PYTHONDONTWRITEBYTECODE=1",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+    ]
+    ended = run_boxed([*command, "--tb=no", "-p", "no:cacheprovider", *arguments], seconds, tree)
+    return -1 if ended.code is None else ended.code, ended.output
 
 
 def fate(
@@ -188,11 +186,9 @@ def fate(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("work", type=pathlib.Path)
-    parser.add_argument("--commit", default="HEAD")
+    parser.add_argument("--commit", required=True, help="a commit that stays where it is, and no branch")
     parser.add_argument("--each", type=int, default=6, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=20261127)
     parser.add_argument("--jobs", type=int, default=2)

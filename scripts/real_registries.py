@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         system = f"{platform.system()} {platform.machine()}"
         record = {"machine": {"python": platform.python_version(), "system": system}, "answers": answers}
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(summary(answers)))
+    print(summary(answers))
     return 1 if any(found["faults"] for found in answers.values()) else 0
 
 

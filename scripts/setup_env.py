@@ -28,11 +28,10 @@ import shutil
 import subprocess
 
 from envsetup import ROOT, native
-from envsetup.steps import Stamps, digest, source_files
+from envsetup.steps import Stamps, digest, setup_error, source_files
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import require_host_compiler
 from trtsmith.converter.compile.logged import SetupError, run_logged, say
-from trtsmith.importers.problem import Problem
 
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
@@ -91,25 +90,21 @@ def _make_venv(stamps: Stamps) -> None:
         return
     free = shutil.disk_usage(ROOT).free / 1e9
     if free < FREE_GB:
-        raise SetupError(
-            Problem(
-                f"There are {free:.1f} GB of free disk.",
-                str(ROOT),
-                f"{FREE_GB} GB: the virtual environment, the C++ build and pip's downloads",
-                "free some space, or clone to a disk that has it",
-            )
+        raise setup_error(
+            f"There are {free:.1f} GB of free disk.",
+            str(ROOT),
+            f"{FREE_GB} GB: the virtual environment, the C++ build and pip's downloads",
+            "free some space, or clone to a disk that has it",
         )
     if subprocess.run(
         [sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False
     ).returncode:
         minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        raise SetupError(
-            Problem(
-                "This Python cannot make virtual environments.",
-                sys.executable,
-                "the standard modules venv and ensurepip",
-                f"install them (Debian and Ubuntu: apt install python{minor}-venv), or name another: make PYTHON=...",
-            )
+        raise setup_error(
+            "This Python cannot make virtual environments.",
+            sys.executable,
+            "the standard modules venv and ensurepip",
+            f"install them (Debian and Ubuntu: apt install python{minor}-venv), or name another: make PYTHON=...",
         )
     shutil.rmtree(VENV, ignore_errors=True)
     run_logged("making .venv", [sys.executable, "-m", "venv", str(VENV)], LOGS / "venv.log")
@@ -136,13 +131,11 @@ def _toolkit(stamps: Stamps, env: dict[str, str]) -> nvcc.Toolkit:
             run_logged(
                 "no CUDA compiler on this machine: installing PyPI's into .venv", argv, LOGS / "nvcc.log", env
             )
-    raise SetupError(
-        Problem(
-            "PyPI's CUDA compiler is installed, but does not compile.",
-            str(VENV),
-            "nvcc to compile and link one kernel with this machine's C++ compiler",
-            "read the line above; if it names the host compiler, set CXX to a g++ of version 9 to 15",
-        )
+    raise setup_error(
+        "PyPI's CUDA compiler is installed, but does not compile.",
+        str(VENV),
+        "nvcc to compile and link one kernel with this machine's C++ compiler",
+        "read the line above; if it names the host compiler, set CXX to a g++ of version 9 to 15",
     )
 
 

@@ -1,6 +1,6 @@
 """The rule for tests that need a GPU: skipped without one and counted in the summary, or failed with --require-gpu.
 
-And what many tests need: signals as a terminal leaves them, processes that do not outlive a test, a record of durations.
+And what many tests need: signals as a terminal leaves them, processes that do not outlive a test.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,20 +28,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="a test marked gpu that would be skipped, for want of a GPU or for any other reason, fails",
     )
-    parser.addoption(
-        "--record-durations",
-        type=Path,
-        metavar="FILE",
-        help="write how long the tests took, by folder, and the slowest of them, as JSON",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    path = config.getoption("--record-durations")
-    if path is not None and not hasattr(config, "workerinput"):  # a worker of pytest-xdist prints no results
-        from tests.durations import DurationRecord
-
-        config.pluginmanager.register(DurationRecord(path, config.getoption("numprocesses", None) or 1))
 
 
 @functools.cache

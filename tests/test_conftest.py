@@ -1,8 +1,7 @@
-"""The GPU rule of conftest.py and its record of durations, tried on a suite of its own."""
+"""The GPU rule of conftest.py, tried on a suite of its own."""
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -54,18 +53,6 @@ def test_marked_tests_are_skipped_and_counted_or_required(
     result = suite.runpytest_inprocess(*flags)
     result.assert_outcomes(**outcomes)
     result.stdout.fnmatch_lines([line])
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
-def test_durations_are_recorded(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    suite.makeconftest(conftest(0))
-    suite.makepyfile(**{"inner/test_slow": "import time\ndef test_slow(): time.sleep(0.2)"})
-    suite.runpytest_inprocess("--record-durations", "times.json", *workers)
-    record = json.loads((suite.path / "times.json").read_text())
-    assert record["tests"] == 5 and record["outcomes"] == {"passed": 2, "skipped": 3}
-    assert next(iter(record["slowest"])) == "inner/test_slow.py::test_slow"
-    assert record["wall_s"] >= record["folders"]["inner"] >= 0.2
-    assert record["workers"] == (2 if workers else 1) and record["machine"]["cores"]
 
 
 def test_no_test_uses_the_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:

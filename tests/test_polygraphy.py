@@ -8,17 +8,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from polygraphy.backend.onnxrt import OnnxrtRunner, SessionFromOnnx
 
+from tests.converter.models import written
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.pool import child_environment
 from trtsmith.converter.engine.libraries import plugin_library
 
-MODEL = """
-<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
-poses (float[N, 4, 4] pose, float[N, 4, 5] points) => (float[N, 4, 5] moved) {
+MODEL = """(float[N, 4, 4] pose, float[N, 4, 5] points) => (float[N, 4, 5] moved) {
     inverse = com.microsoft.Inverse (pose)
     moved = MatMul (inverse, points)
 }
@@ -42,9 +40,7 @@ print("bytes:", len(engine))
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    path = tmp_path / "poses.onnx"
-    onnx.save(onnx.parser.parse_model(MODEL), path)
-    return path
+    return written(tmp_path / "poses.onnx", MODEL)
 
 
 def test_polygraphy_runs_the_expanded_graph(model: Path) -> None:

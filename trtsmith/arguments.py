@@ -113,7 +113,7 @@ def onnx_of(model: StrPath | bytes | onnx.ModelProto, data_folder: StrPath | Non
     if not isinstance(source, (Path, ModelBytes)):
         expected = "the ONNX model: a path, an onnx.ModelProto, or the bytes of one"
         fix = "convert it with save_onnx=..., and give that file"
-        raise UsageError(Problem(f"{source} is not an ONNX model", "model", expected, fix))
+        raise UsageError(f"{source} is not an ONNX model", "model", expected, fix)
     return source
 
 
@@ -143,12 +143,10 @@ def _serialised(model: onnx.ModelProto) -> bytes:
         return bytes(model.SerializeToString())
     except Exception as error:  # protobuf's, of 2 GiB and more
         raise UsageError(
-            Problem(
-                f"the ModelProto cannot be serialised: {error}",
-                NAME,
-                "a model of less than 2 GiB in memory",
-                "save it with its weights as external data, and give the path of the file",
-            )
+            f"the ModelProto cannot be serialised: {error}",
+            NAME,
+            "a model of less than 2 GiB in memory",
+            "save it with its weights as external data, and give the path of the file",
         ) from error
 
 
@@ -157,9 +155,7 @@ def output_of(output: StrPath | None, args: Example = None) -> Path | None:
     second = args if isinstance(args, (str, os.PathLike)) else None
     if output is not None and second is not None:
         raise UsageError(
-            Problem(
-                "the output is named twice", f"{second}, output={output}", "one of the two", "leave one out"
-            )
+            "the output is named twice", f"{second}, output={output}", "one of the two", "leave one out"
         )
     return path_of(output if second is None else second)
 
@@ -170,12 +166,10 @@ def arrays_of(given: Arrays | None, name: str) -> ArraySource | None:
         return path_of(given)
     if not isinstance(given, Mapping):
         raise UsageError(
-            Problem(
-                f"{name} is of the type {type(given).__name__}",
-                name,
-                "the path of an .npz file, or a dict of arrays by name",
-                f"{name}={{'x': array}}",
-            )
+            f"{name} is of the type {type(given).__name__}",
+            name,
+            "the path of an .npz file, or a dict of arrays by name",
+            f"{name}={{'x': array}}",
         )
     return {str(key): _array(value, f"{name}[{key!r}]") for key, value in given.items()}
 
@@ -199,7 +193,7 @@ def _array(value: Any, where: str) -> np.ndarray:
     except Exception as error:  # of whatever library the value is
         array, said = np.empty(0), f"numpy makes no array of {where}: {error}"
     if said:
-        raise UsageError(Problem(said, where, "an array of numbers", "give a numpy array"))
+        raise UsageError(said, where, "an array of numbers", "give a numpy array")
     return array
 
 

@@ -26,7 +26,6 @@ from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.trial_build import check_model
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 from trtsmith.model_options import (
     FLAVOUR,
     LEVEL,
@@ -94,7 +93,7 @@ def build_of(given: Any) -> dict[str, Any]:
     wrong = [flag for flag, value in of_build.items() if value]
     if wrong and not given.build:
         what = f"{wrong[0]} only applies with --build"
-        raise UsageError(Problem(what, wrong[0], "check with --build", "add --build, or remove the flag"))
+        raise UsageError(what, wrong[0], "check with --build", "add --build, or remove the flag")
     return {
         "targets": targets_of(given.target),
         "timeout_s": given.timeout,

@@ -10,14 +10,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from trtsmith.arguments import silent
 from trtsmith.converter.convert import reports
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.output_file import check_report, write_report
+from trtsmith.converter.model.progress import Progress
 
 if TYPE_CHECKING:  # whoever wants no page does not wait for what makes one
     from trtsmith.converter.bench.subject import BenchOptions
-    from trtsmith.converter.cli.console import Console
     from trtsmith.converter.convert.conversion_options import ConvertOptions
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.locate.found import Located
@@ -29,10 +30,6 @@ Content = Callable[[ModuleType], "PageContent"]
 """Of trtsmith.converter.pages.contents, what is on the page."""
 
 
-def _silent(text: str) -> None:
-    del text
-
-
 @dataclass(frozen=True)
 class WrittenFiles:
     """Which files are wanted. flag: that of the report. words: the command line. step, warn: hear of it."""
@@ -42,16 +39,16 @@ class WrittenFiles:
     report: Path | None = None
     flag: str = "--report"
     words: Sequence[str] = ()
-    step: Callable[[str], None] = _silent
-    warn: Callable[[str], None] = _silent
+    step: Progress = silent
+    warn: Progress = silent
 
     @staticmethod
-    def of_command(options: Namespace, console: Console, flag: str = "--report") -> WrittenFiles:
+    def of_command(
+        options: Namespace, step: Progress, warn: Progress, flag: str = "--report"
+    ) -> WrittenFiles:
         report = getattr(options, flag[2:])
         words = ("trtsmith", *getattr(options, "words", ()))
-        return WrittenFiles(
-            options.html, options.model_explorer, report, flag, words, console.progress, console.say
-        )
+        return WrittenFiles(options.html, options.model_explorer, report, flag, words, step, warn)
 
     def check(self, others: Iterable[object]) -> None:
         """UsageError for files that cannot be written, or would replace one of the others that are paths."""

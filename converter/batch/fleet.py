@@ -250,18 +250,13 @@ class RayExecutor:
 
     def _write(self, record: TaskRecord, folder: Path, parts: Sequence[Any]) -> None:
         """The files, in the order of the record. ValueError where they are not what it says."""
-        left = deque(parts)
+        left = parts
         for name, facts in record.files.items():
             if not is_below(name):
                 raise ValueError(f"{name!r} lies outside of the task's folder")
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            digest, size = hashlib.sha256(), 0
-            with open(folder / name, "xb") as file:
-                while size < facts.bytes and left:
-                    data = self._ray.get(left.popleft())
-                    size += file.write(data)
-                    digest.update(data)
-            if (digest.hexdigest(), size) != (facts.sha256, facts.bytes):
+            count = -(-facts.bytes // PART)
+            parts, left = left[:count], left[count:]
+            if _joined(self._ray, parts, folder / name) != (facts.sha256, facts.bytes):
                 raise ValueError(f"{name} is not what its record says")
 
     def _cancel(self) -> None:
@@ -479,7 +474,10 @@ def run_on_node(
                 yield lacking
                 return
             for path, sha256 in contents.items():
-                _copy_in(ray, parts[sha256], _moved(view, path), sha256)
+                target = _moved(view, path)
+                if _joined(ray, parts[sha256], target)[0] != sha256:
+                    raise OSError(5, "the file was changed while it was sent", str(target))
+                target.chmod(0o400)
             mine = _task_in(task, view)
         there = [path for path in setup.paths if path.is_dir()]
         cwd = setup.cwd if setup.cwd is not None and setup.cwd.is_dir() else None
@@ -510,17 +508,16 @@ def _wait(runner: TaskRunner, task: BatchTask) -> TaskEnd:
             runner.stop()
 
 
-def _copy_in(ray: Any, parts: Sequence[Any], target: Path, sha256: str) -> None:
+def _joined(ray: Any, parts: Sequence[Any], target: Path) -> tuple[str, int]:
+    """Write a file of the parts of its content: (SHA-256, bytes)."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
+    digest, size = hashlib.sha256(), 0
     with open(target, "xb") as file:
         for part in parts:
             data = ray.get(part)
+            size += file.write(data)
             digest.update(data)
-            file.write(data)
-    if digest.hexdigest() != sha256:
-        raise OSError(5, "the file was changed while it was sent", str(target))
-    target.chmod(0o400)
+    return digest.hexdigest(), size
 
 
 def _moved(view: str, path: str) -> Path:

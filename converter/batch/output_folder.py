@@ -7,7 +7,6 @@ swept by the next one.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import itertools
 import json
@@ -87,11 +86,13 @@ class OutputFolder:
     def publish(self, record: TaskRecord, made: Path | None) -> None:
         """Put a task's folder, with the record, in the place of an older one, or of its variants that there were.
 
-        made: is moved there; None: without files.
+        made: is moved there, from the scratch folder; None: without files.
 
         OSError where it cannot be done; what was there before is there still, and nothing of the new one.
         """
-        made = self._near(made)
+        if made is None:
+            made = self.new_folder()
+            made.mkdir()
         try:
             (made / RECORD).write_text(_text(record), encoding="utf-8")
             target = self.folder / record.name
@@ -101,28 +102,6 @@ class OutputFolder:
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
-
-    def _near(self, made: Path | None) -> Path:
-        """The folder, in the file system of DIR."""
-        near = self.new_folder()
-        if made is None:
-            near.mkdir()
-            return near
-        try:
-            os.rename(made, near)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            try:
-                shutil.copytree(made, near)
-            except shutil.Error as failed:  # a list of (source, target, text)
-                shutil.rmtree(near, ignore_errors=True)
-                raise OSError(errno.EIO, str(failed.args[0][0][2]), str(near)) from failed
-            except BaseException:
-                shutil.rmtree(near, ignore_errors=True)
-                raise
-            shutil.rmtree(made, ignore_errors=True)
-        return near
 
     def _exchange(self, made: Path, target: Path) -> None:
         older = self.new_folder()

@@ -120,7 +120,9 @@ class RayConnection:
             ) from error
         self.ray = ray
         with contextlib.ExitStack() as stack, _handler_kept():
-            stack.enter_context(_quiet_logger())
+            logger = logging.getLogger("ray")  # what Ray has to say is in its errors
+            stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL)
             if ray.is_initialized():
                 self._check_own(address)
             elif address == LOCAL:
@@ -164,7 +166,13 @@ class RayConnection:
         try:
             with ScratchFolder("ray", short) as folder:
                 try:
-                    with _environment(variables), _only_loopback(ray):
+                    with _environment(variables), contextlib.ExitStack() as loopback:
+                        # for a Ray that was imported, and has read the environment, before
+                        constants = ray._private.ray_constants
+                        loopback.callback(
+                            setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER
+                        )
+                        constants.ENABLE_RAY_CLUSTER = False
                         _require_token(ray)
                         ray.init(
                             address=LOCAL,
@@ -271,18 +279,6 @@ def _read_environment() -> None:
     AuthenticationTokenLoader.instance().reset_cache()
 
 
-@contextlib.contextmanager
-def _only_loopback(ray: Any) -> Iterator[None]:
-    """For a Ray that was imported, and has read the environment, before."""
-    constants = ray._private.ray_constants
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
-
 def _open_to_others(what: str) -> UsageError:
     return _problem(
         LOCAL,
@@ -309,18 +305,6 @@ def _handler_kept() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread() and before is not None:
             signal.signal(signal.SIGTERM, before)
-
-
-@contextlib.contextmanager
-def _quiet_logger() -> Iterator[None]:
-    """What Ray has to say is in its errors."""
-    logger = logging.getLogger("ray")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 @contextlib.contextmanager

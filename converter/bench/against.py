@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -59,37 +59,27 @@ def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> Ex
 
 def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> None:
     """UsageError for unknown baselines, or those that lack what they need."""
-    problems = []
+    if problems := list(_problems(names, torch, has_model)):
+        raise UsageError(problems)
+
+
+def _problems(names: Sequence[str], torch: str, has_model: bool) -> Iterator[Problem]:
     for name in names:
         where = f"--against {name}"
         if name not in BASELINES:
             expected = "; ".join(f"{known}: {text}" for known, text in BASELINES.items())
-            problems.append(
-                Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
-            )
+            yield Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
         elif not has_model:
-            what, expected = (
-                "baselines need the model, and only an engine is given",
-                "an ONNX model to build and time",
-            )
-            problems.append(
-                Problem(what, where, expected, "trtsmith bench MODEL, a file whose name ends in .onnx")
-            )
+            what = "baselines need the model, and only an engine is given"
+            fix = "trtsmith bench MODEL, a file whose name ends in .onnx"
+            yield Problem(what, where, "an ONNX model to build and time", fix)
         elif name == "torch" and not torch:
             what = "an ONNX model does not say which PyTorch code it came from"
             expected = "a function that makes a callable of the inputs"
-            problems.append(Problem(what, where, expected, "--torch MODULE:FUNCTION"))
+            yield Problem(what, where, expected, "--torch MODULE:FUNCTION")
     if torch and "torch" not in names:
-        problems.append(
-            Problem(
-                "--torch is given, but PyTorch is not a baseline",
-                f"--torch {torch}",
-                "--against with torch in it",
-                "--against torch",
-            )
-        )
-    if problems:
-        raise UsageError(problems)
+        what = "--torch is given, but PyTorch is not a baseline"
+        yield Problem(what, f"--torch {torch}", "--against with torch in it", "--against torch")
 
 
 def time_baseline(

@@ -1,4 +1,8 @@
-"""Child side of --against: times one baseline of the engine on one set of inputs."""
+"""Child side of --against: times one baseline of the engine on one set of inputs.
+
+The baselines are the same model in onnxruntime, and the user's own PyTorch code. Each is a call from inputs to outputs,
+timed by the host's clock one inference at a time, as the engine's `response` is.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
@@ -110,36 +110,25 @@ def _feeds(
 
 
 def _check(info: EngineInfo, shapes: Mapping[str, ShapeRange]) -> None:
-    known = {spec.name: spec for spec in info.inputs}
-    problems = []
+    problems = list(_problems({spec.name: spec for spec in info.inputs}, shapes))
+    if problems:
+        raise UsageError(problems)
+
+
+def _problems(known: Mapping[str, TensorSpec], shapes: Mapping[str, ShapeRange]) -> Iterator[Problem]:
     for name, given in shapes.items():
         where = f"--shapes {name}={given}"
         if name not in known:
             have = ", ".join(map(repr, known)) or "none"
-            problems.append(
-                Problem(
-                    f"the engine has no input {name!r}",
-                    where,
-                    f"one of its inputs: {have}",
-                    "correct the name",
-                )
-            )
+            what = f"the engine has no input {name!r}"
+            yield Problem(what, where, f"one of its inputs: {have}", "correct the name")
         elif not given.min == given.opt == given.max:
             fix = f"--shapes {name}={'x'.join(map(str, given.opt))}, or --at min,opt,max"
-            problems.append(
-                Problem(f"the shapes of {name!r} are a range", where, "one shape to time an engine at", fix)
-            )
+            yield Problem(f"the shapes of {name!r} are a range", where, "one shape to time an engine at", fix)
         elif not _inside(known[name], given.opt):
-            problems.append(
-                Problem(
-                    f"the shape of {name!r} is not one that the engine takes",
-                    where,
-                    _allowed(known[name]),
-                    "give a shape inside the profile, or convert the model with another one",
-                )
-            )
-    if problems:
-        raise UsageError(problems)
+            what = f"the shape of {name!r} is not one that the engine takes"
+            fix = "give a shape inside the profile, or convert the model with another one"
+            yield Problem(what, where, _allowed(known[name]), fix)
 
 
 def _inside(spec: TensorSpec, shape: tuple[int, ...]) -> bool:

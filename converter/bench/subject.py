@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -159,32 +159,24 @@ def points_for(
 
 def check_options(options: BenchOptions) -> None:
     """UsageError for flags that contradict each other or the target."""
-    problems = []
+    if problems := list(_problems(options)):
+        raise UsageError(problems)
+
+
+def _problems(options: BenchOptions) -> Iterator[Problem]:
     if options.inputs is not None and (options.at != ("opt",) or (options.shapes and not options.is_model)):
         what, expected = "--inputs already sets the shapes", "--inputs without --at and --shapes"
-        problems.append(
-            Problem(what, named_source("--inputs", options.inputs), expected, "leave the other flag out")
-        )
-    if options.shapes and not options.is_model and options.at != ("opt",):
+        yield Problem(what, named_source("--inputs", options.inputs), expected, "leave the other flag out")
+    if options.is_model:
+        return
+    if options.shapes and options.at != ("opt",):
         what, expected = "shapes are given twice", "either --shapes or --at"
-        problems.append(Problem(what, f"--at {','.join(options.at)}", expected, "leave one of them out"))
-    if not options.is_model:
-        for flag, given in (
-            ("--freeze", bool(options.freeze)),
-            ("--plugin-vs-native", options.plugin_vs_native),
-        ):
-            if given:
-                fix = f"trtsmith bench MODEL, a file whose name ends in {MODEL_SUFFIX}"
-                problems.append(
-                    Problem(
-                        f"{flag} needs a model, and an engine is given",
-                        f"{flag}, {options.target}",
-                        "a model to build",
-                        fix,
-                    )
-                )
-    if problems:
-        raise UsageError(problems)
+        yield Problem(what, f"--at {','.join(options.at)}", expected, "leave one of them out")
+    for flag, given in (("--freeze", options.freeze), ("--plugin-vs-native", options.plugin_vs_native)):
+        if given:
+            what, where = f"{flag} needs a model, and an engine is given", f"{flag}, {options.target}"
+            fix = f"trtsmith bench MODEL, a file whose name ends in {MODEL_SUFFIX}"
+            yield Problem(what, where, "a model to build", fix)
 
 
 def _built(options: BenchOptions, model: Path, engine: Path, progress: Progress) -> RunRequest:

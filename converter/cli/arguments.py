@@ -13,7 +13,6 @@ from trtsmith.converter.convert.pytorch.torch_source import (
     source_of_text,
 )
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 
 
 def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
@@ -32,5 +31,5 @@ def model_of(options: Namespace) -> Path | TorchFile | TorchFactory:
         return replace(source, save=options.save_onnx, timeout_s=options.export_timeout or EXPORT_TIMEOUT_S)
     if options.save_onnx is not None:
         what, where = f"{source} is an ONNX model already", f"--save-onnx {options.save_onnx}"
-        raise UsageError(Problem(what, where, "a program of PyTorch", "leave the flag out"))
+        raise UsageError(what, where, "a program of PyTorch", "leave the flag out")
     return source

@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trtsmith.batch_function import ProgressLines, ended_line, seconds_text
 from trtsmith.converter.batch.results.document import RUN
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.cli.console import Console, one_line
-from trtsmith.converter.cli.reports.batch_lines import ended_line, problems_of, seconds_text, totals
+from trtsmith.converter.cli.reports.batch_lines import problems_of, totals
 from trtsmith.converter.cli.terminal.colors import is_terminal
+from trtsmith.converter.cli.terminal.live_line import live_on_stderr
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -26,40 +28,13 @@ _MOST_RUNNING = 12
 """Tasks that have a line; of a large cluster more run."""
 
 
-class ProgressLines:
-    """A BatchListener that tells a line for each task that has ended, and each warning."""
-
-    def __init__(self, progress: Callable[[str], None]) -> None:
-        self._progress = progress
-        self._total = 0
-        self._ended = 0
-
-    def planned(self, total: int) -> None:
-        self._total = total
-
-    def event(self, event: Event) -> None:
-        """Ignore events of running tasks."""
-
-    def ended(self, record: TaskRecord, source: str) -> None:
-        self._ended += 1
-        self._progress(ended_line(record, source, self._ended, self._total))
-
-    def warn(self, text: str) -> None:
-        """A warning, in four parts."""
-        self._progress(f"warning: {text}")
-
-
-class BatchProgress:
+class BatchProgress(ProgressLines):
     """A BatchListener that prints lines; with a quiet console, problems only. Problems of tasks that were kept are not told
     again: they are in the pages."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__(console.say)
         self._console = console
-        self._total = 0
-        self._ended = 0
-
-    def planned(self, total: int) -> None:
-        self._total = total
 
     def event(self, event: Event) -> None:
         if self._console.verbose and event.text:
@@ -71,7 +46,7 @@ class BatchProgress:
 
     def _tell(self, record: TaskRecord, source: str) -> None:
         if not self._console.quiet:
-            self._console.say(ended_line(record, source, self._ended, self._total))
+            self._progress(ended_line(record, source, self._ended, self._total))
         if source == RUN and record.status is not TaskStatus.CANCELLED:
             self._console.problems(problems_of(record))
 
@@ -106,18 +81,7 @@ class LiveBatch(BatchProgress):
     @contextmanager
     def shown(self) -> Iterator[LiveBatch]:
         """The lines are there until the block ends."""
-        from rich.console import Console as RichConsole  # here: in a pipe nobody waits for its import
-        from rich.live import Live
-
-        terminal = RichConsole(file=sys.stderr, markup=False, emoji=False, highlight=False)
-        self._live = Live(
-            console=terminal,
-            get_renderable=lambda: self._picture(terminal.width),
-            refresh_per_second=_PER_SECOND,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        self._live = live_on_stderr(self._picture, _PER_SECOND)
         self._live.start()
         try:
             yield self

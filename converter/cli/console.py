@@ -12,7 +12,7 @@ from typing import Any
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.cli.terminal import colors
 from trtsmith.converter.cli.terminal.live_line import LiveLine
-from trtsmith.converter.cli.text import one_line, printable, table
+from trtsmith.converter.model.printable import one_line, printable, table
 from trtsmith.converter.model.progress import Progress
 from trtsmith.importers.problem import Problem
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from trtsmith.converter.cli.console import Console, on_terminal
 from trtsmith.converter.cli.exit_handling import (
@@ -21,9 +21,8 @@ from trtsmith.converter.cli.exit_handling import (
     raise_signal,
     signals_unwind,
 )
-from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of
+from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of, common_options
 from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, OverviewParser
-from trtsmith.converter.cli.terminal.colors import MODES
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from trtsmith.converter.model.process.foreign_code import foreign_code
@@ -52,18 +51,6 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     `plugin` works where libraries are missing that conversion needs, and --version imports none.
     """
     named = COMMANDS if words is None else [word for word in words if word in COMMANDS][:1]
-    common = argparse.ArgumentParser(add_help=False)
-    loudness = common.add_mutually_exclusive_group()
-    loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
-    loudness.add_argument(
-        "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
-    )
-    common.add_argument(
-        "--color",
-        choices=MODES,
-        default="auto",
-        help="colours: auto uses them on a terminal, and respects NO_COLOR and FORCE_COLOR",
-    )
     parser = OverviewParser(
         prog="trtsmith",
         description="Converts ONNX models with operators that TensorRT cannot import, and compares results.",
@@ -75,8 +62,12 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     )
     for name in COMMANDS:
         if name in named:
-            module = name.replace("-", "_")
-            import_module(f"trtsmith.converter.cli.commands.{module}").add_parser(commands, common)
+            module = import_module(f"trtsmith.converter.cli.commands.{name.replace('-', '_')}")
+            texts = {"description": module.DESCRIPTION, "epilog": getattr(module, "EPILOG", None)}
+            parents: Any = [] if name == "plugin" else [common_options()]  # its actions have them
+            command = commands.add_parser(name, parents=parents, **texts)
+            command.set_defaults(run=getattr(module, "run", None))  # None: its actions have one each
+            module.add_arguments(command)
         else:
             commands.add_parser(name)
     return parser

@@ -7,14 +7,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import require_host_compiler
 from trtsmith.converter.compile.logged import Say, SetupError
 from trtsmith.converter.compile.sdk import cache_folder
-from trtsmith.importers.problem import Problem
 
 EXTRA = "pip install 'trtsmith[cuda]'"
 
@@ -39,12 +38,10 @@ def find_tools(env: Mapping[str, str], logs: Path, stamp: Path, say: Say) -> Bui
     toolkit = nvcc.find(env, nvcc.importable_folders(), _trusted(stamp), say)
     if toolkit is None:
         raise SetupError(
-            Problem(
-                "there is no CUDA compiler",
-                "CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and this Python's packages",
-                f"nvcc {nvcc.OLDEST[0]}.{nvcc.OLDEST[1]} or newer that can compile with this machine's C++ compiler",
-                f"{EXTRA}, or set TRTSMITH_CUDA to the folder of a CUDA toolkit",
-            )
+            "there is no CUDA compiler",
+            "CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and this Python's packages",
+            f"nvcc {nvcc.OLDEST[0]}.{nvcc.OLDEST[1]} or newer that can compile with this machine's C++ compiler",
+            f"{EXTRA}, or set TRTSMITH_CUDA to the folder of a CUDA toolkit",
         )
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(nvcc.identity(toolkit, env) + "\n", encoding="utf-8")
@@ -62,15 +59,13 @@ def _include(env: Mapping[str, str], logs: Path, say: Say) -> Path:
     except SetupError as error:
         problem = error.problem
         fix = f"{problem.fix}; or set TRTSMITH_TENSORRT_INCLUDE to the folder with NvInfer.h of an installed TensorRT"
-        raise SetupError(Problem(problem.what, problem.where, problem.expected, fix), error.tail) from error
+        raise SetupError(replace(problem, fix=fix)).with_tail(error.tail) from error
     except OSError as error:
         raise SetupError(
-            Problem(
-                f"TensorRT's headers cannot be kept: {error.strerror}",
-                str(cache),
-                "a folder that can be written",
-                "set XDG_CACHE_HOME to one, or TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
-            )
+            f"TensorRT's headers cannot be kept: {error.strerror}",
+            str(cache),
+            "a folder that can be written",
+            "set XDG_CACHE_HOME to one, or TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
         ) from error
 
 
@@ -98,12 +93,10 @@ def _program(name: str, folder: str) -> Path:
     found = str(own) if folder and own.is_file() else shutil.which(name)
     if found is None or not _runs(found):
         raise SetupError(
-            Problem(
-                f"{name} is not there" if found is None else f"{name} does not run",
-                found or "this Python's packages and PATH",
-                "CMake 3.24 or newer, and Ninja",
-                EXTRA,
-            )
+            f"{name} is not there" if found is None else f"{name} does not run",
+            found or "this Python's packages and PATH",
+            "CMake 3.24 or newer, and Ninja",
+            EXTRA,
         )
     return Path(found)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from trtsmith.converter.compile.logged import Say, SetupError, run_logged, say
-from trtsmith.importers.problem import Problem
 
 # Plugins of the V3 kind are described by these headers from 10.0; IPluginV3OneBuildV2 by 10.3.
 OLDEST = (10, 3)
@@ -74,12 +73,10 @@ def find(env: Mapping[str, str], cache: Path, system: Path = Path("/"), say: Say
         if version is None or version < OLDEST:
             found = "no TensorRT headers" if version is None else f"TensorRT {version[0]}.{version[1]}"
             raise SetupError(
-                Problem(
-                    f"TRTSMITH_TENSORRT_INCLUDE names a folder with {found}.",
-                    asked,
-                    f"NvInfer.h and its companions, of TensorRT {OLDEST[0]}.{OLDEST[1]} or newer",
-                    "correct TRTSMITH_TENSORRT_INCLUDE, or unset it and the headers are fetched",
-                )
+                f"TRTSMITH_TENSORRT_INCLUDE names a folder with {found}.",
+                asked,
+                f"NvInfer.h and its companions, of TensorRT {OLDEST[0]}.{OLDEST[1]} or newer",
+                "correct TRTSMITH_TENSORRT_INCLUDE, or unset it and the headers are fetched",
             )
         return Path(asked)
     for folder in candidates(env, system):
@@ -119,12 +116,10 @@ def fetch(cache: Path, pip: Sequence[str], log: Path, say: Say = say) -> Path:
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1:
             raise SetupError(
-                Problem(
-                    f"pip downloaded {len(wheels)} wheels for {WHEEL}.",
-                    str(log),
-                    "one wheel",
-                    "set TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
-                )
+                f"pip downloaded {len(wheels)} wheels for {WHEEL}.",
+                str(log),
+                "one wheel",
+                "set TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
             )
         return unpack(wheels[0], WHEEL_SHA256, fetched_folder(cache))
 
@@ -134,12 +129,10 @@ def unpack(wheel: Path, sha256: str, target: Path) -> Path:
     actual = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if actual != sha256:
         raise SetupError(
-            Problem(
-                f"The header wheel has SHA-256 {actual}.",
-                str(wheel),
-                f"SHA-256 {sha256} ({WHEEL})",
-                "do not use that file; set TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT instead",
-            )
+            f"The header wheel has SHA-256 {actual}.",
+            str(wheel),
+            f"SHA-256 {sha256} ({WHEEL})",
+            "do not use that file; set TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT instead",
         )
     scratch = Path(tempfile.mkdtemp(prefix="headers-", dir=target.parent))
     try:
@@ -150,12 +143,10 @@ def unpack(wheel: Path, sha256: str, target: Path) -> Path:
                     (scratch / path.name).write_bytes(archive.read(name))
         if version_of(scratch) is None:
             raise SetupError(
-                Problem(
-                    "The header wheel holds no TensorRT headers.",
-                    f"{wheel}: {WHEEL_FOLDER}",
-                    "NvInfer.h, NvInferRuntime.h and NvInferVersion.h",
-                    "set TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
-                )
+                "The header wheel holds no TensorRT headers.",
+                f"{wheel}: {WHEEL_FOLDER}",
+                "NvInfer.h, NvInferRuntime.h and NvInferVersion.h",
+                "set TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
             )
         scratch.chmod(0o755)
         shutil.rmtree(target, ignore_errors=True)

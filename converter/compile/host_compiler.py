@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping
 
 from trtsmith.converter.compile.logged import SetupError
-from trtsmith.importers.problem import Problem
 
 
 def jobs(env: Mapping[str, str]) -> int:
@@ -27,10 +26,8 @@ def host_compiler(env: Mapping[str, str]) -> str | None:
 def require_host_compiler(env: Mapping[str, str]) -> None:
     if host_compiler(env) is None:
         raise SetupError(
-            Problem(
-                "There is no C++ compiler.",
-                f"CXX={env['CXX']}" if env.get("CXX") else "PATH",
-                "g++ 9 or newer (nvcc compiles host code with it)",
-                "install it (Debian and Ubuntu: apt install g++ make), or set CXX to one",
-            )
+            "There is no C++ compiler.",
+            f"CXX={env['CXX']}" if env.get("CXX") else "PATH",
+            "g++ 9 or newer (nvcc compiles host code with it)",
+            "install it (Debian and Ubuntu: apt install g++ make), or set CXX to one",
         )

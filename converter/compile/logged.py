@@ -71,12 +71,17 @@ CAUSES = (
 
 
 class SetupError(UsageError):
-    """A step cannot go on. Holds the four-part problem that the user is shown, and the last lines of a command's output."""
+    """A step cannot go on. tail: the last lines of a command's output, which are shown before the problem."""
 
-    def __init__(self, problem: Problem, tail: str = "") -> None:
-        self.problem = problem
+    tail = ""
+
+    @property
+    def problem(self) -> Problem:
+        return self.problems[0]
+
+    def with_tail(self, tail: str) -> SetupError:
         self.tail = tail
-        super().__init__(problem)
+        return self
 
 
 def say(message: str) -> None:
@@ -88,27 +93,28 @@ def run_logged(
 ) -> None:
     """Run argv with no stdin and all its output in `log`. Raises SetupError, with the log's last lines, if it fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("", encoding="utf-8")
     say(f"{what} ...")
     start = time.monotonic()
-    with log.open("w", encoding="utf-8", errors="replace") as out:
-        out.write(shlex.join(argv) + "\n")
-        out.flush()
-        try:
-            code = subprocess.run(
-                list(argv),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env=env,
-                check=False,
-            ).returncode
-        except OSError as error:
-            out.write(f"{error}\n")
-            code = 127
+    code = run_into(log, argv, env)
     if code != 0:
         text = log.read_text(encoding="utf-8", errors="replace")
-        raise SetupError(explain_failure(what, code, text, log), "\n".join(text.splitlines()[-TAIL_LINES:]))
+        problem, tail = explain_failure(what, code, text, log), "\n".join(text.splitlines()[-TAIL_LINES:])
+        raise SetupError(problem).with_tail(tail)
     notes_of(say)(f"{what}: {time.monotonic() - start:.1f} s")
+
+
+def run_into(log: Path, argv: Sequence[str], env: Mapping[str, str] | None = None) -> int:
+    """The exit code of argv, run with no stdin; its output is added to the log. 127 for what cannot be run."""
+    with log.open("a", encoding="utf-8", errors="replace") as out:
+        out.write(shlex.join(argv) + "\n")
+        out.flush()
+        nothing, both = subprocess.DEVNULL, subprocess.STDOUT
+        try:
+            return subprocess.run(list(argv), stdin=nothing, stdout=out, stderr=both, env=env).returncode
+        except OSError as error:
+            out.write(f"{error}\n")
+            return 127
 
 
 def explain_failure(what: str, code: int, output: str, log: Path) -> Problem:

@@ -20,12 +20,10 @@ def check_manifest(library: Path, operators: Iterable[OpDef]) -> None:
         document = library_manifest(library)
     except UnreadableManifest as error:
         raise ConversionError(
-            Problem(
-                f"the library that was built cannot be used: {error}",
-                str(library),
-                "a library that can be loaded without TensorRT and without a GPU",
-                "correct the sources: nothing of theirs may run while a library is loaded",
-            )
+            f"the library that was built cannot be used: {error}",
+            str(library),
+            "a library that can be loaded without TensorRT and without a GPU",
+            "correct the sources: nothing of theirs may run while a library is loaded",
         ) from error
     known = {op.name: op for op in operators}
     problems = []

@@ -14,7 +14,6 @@ from pathlib import Path
 from trtsmith.converter.compile.logged import Say, SetupError, say
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.progress import notes_of
-from trtsmith.importers.problem import Problem
 
 # 12.0 is the first whose nvcc takes -std=c++20 and knows every architecture of the developer default.
 OLDEST = (12, 0)
@@ -152,12 +151,10 @@ def find(
                 why = f"it cannot compile a kernel ({failed})"
         if env.get("TRTSMITH_CUDA", "") not in ("", "pypi"):
             raise SetupError(
-                Problem(
-                    f"TRTSMITH_CUDA names a CUDA toolkit that cannot be used: {why}.",
-                    str(nvcc),
-                    f"a toolkit's folder, with bin/nvcc {OLDEST[0]}.{OLDEST[1]} or newer and libcudart_static.a",
-                    "correct TRTSMITH_CUDA, or set it to pypi to use the compiler from PyPI",
-                )
+                f"TRTSMITH_CUDA names a CUDA toolkit that cannot be used: {why}.",
+                str(nvcc),
+                f"a toolkit's folder, with bin/nvcc {OLDEST[0]}.{OLDEST[1]} or newer and libcudart_static.a",
+                "correct TRTSMITH_CUDA, or set it to pypi to use the compiler from PyPI",
             )
         if toolkit is not None:
             notes_of(say)(f"not using {nvcc}: {why}")

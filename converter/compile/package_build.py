@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +15,11 @@ from pathlib import Path
 from trtsmith.converter.compile.build_tools import BuildTools, find_tools
 from trtsmith.converter.compile.compiler_errors import SHOWN, errors_of
 from trtsmith.converter.compile.host_compiler import host_compiler, jobs
-from trtsmith.converter.compile.logged import Say, SetupError, explain_failure
+from trtsmith.converter.compile.logged import Say, SetupError, explain_failure, run_into
 from trtsmith.converter.compile.package_folder import PackageFolder
 from trtsmith.converter.compile.sdk import BUILD, sdk_folder
 from trtsmith.converter.compile.triton_kernels.kernel_build import build_triton_kernels
 from trtsmith.converter.model.errors import ConversionError
-from trtsmith.importers.problem import Problem
 
 _ARCHITECTURE = re.compile(r"(?:sm_?)?[0-9]{2,3}a?")
 _ENVIRONMENT = re.compile(
@@ -65,12 +63,10 @@ def check_architectures(text: str) -> None:
     wrong = [part for part in re.split(r"[,; ]+", text) if part and not _ARCHITECTURE.fullmatch(part)]
     if text and text != "release" and (wrong or not text.strip(",; ")):
         raise SetupError(
-            Problem(
-                f"{(wrong or [text])[0]!r} is no CUDA architecture",
-                f"--architectures {text}",
-                "compute capabilities without a point, separated by commas, or release",
-                "--architectures 86,90",
-            )
+            f"{(wrong or [text])[0]!r} is no CUDA architecture",
+            f"--architectures {text}",
+            "compute capabilities without a point, separated by commas, or release",
+            "--architectures 86,90",
         )
 
 
@@ -160,17 +156,7 @@ def _compile(
 
 
 def _run(argv: Sequence[str], log: Path, env: Mapping[str, str], package: PackageFolder) -> None:
-    with log.open("a", encoding="utf-8", errors="replace") as out:
-        out.write(shlex.join(argv) + "\n")
-        out.flush()
-        code = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=dict(env),
-            check=False,
-        ).returncode
+    code = run_into(log, argv, env)
     if code == 0:
         return
     text = log.read_text(encoding="utf-8", errors="replace")
@@ -178,15 +164,13 @@ def _run(argv: Sequence[str], log: Path, env: Mapping[str, str], package: Packag
     if not errors or _ENVIRONMENT.search(text):
         shown = str(errors[0]) if errors else "\n".join(text.splitlines()[-SHOWN:])
         problem = explain_failure("compiling the operators", code, text, log)
-        raise SetupError(Problem(f"{problem.what}\n{shown}", problem.where, problem.expected, problem.fix))
+        raise SetupError(f"{problem.what}\n{shown}", problem.where, problem.expected, problem.fix)
     more = f"\n... and {len(errors) - SHOWN} more" if len(errors) > SHOWN else ""
     raise ConversionError(
-        Problem(
-            "the operators do not compile:\n" + "\n".join(str(error) for error in errors[:SHOWN]) + more,
-            f"{package.root}; all that the compilers said is in {log}",
-            "sources that compile",
-            f"correct {errors[0].place or package.list_file.name} and run trtsmith build-plugins again",
-        )
+        "the operators do not compile:\n" + "\n".join(str(error) for error in errors[:SHOWN]) + more,
+        f"{package.root}; all that the compilers said is in {log}",
+        "sources that compile",
+        f"correct {errors[0].place or package.list_file.name} and run trtsmith build-plugins again",
     )
 
 
@@ -214,10 +198,8 @@ def _make_folder(folder: Path) -> None:
 
 def _not_writable(path: Path, error: OSError) -> SetupError:
     return SetupError(
-        Problem(
-            f"the library cannot be written: {error.strerror}",
-            str(path),
-            "a folder that can be written, with room for the library",
-            "make it writable, or work on a copy of the package",
-        )
+        f"the library cannot be written: {error.strerror}",
+        str(path),
+        "a folder that can be written, with room for the library",
+        "make it writable, or work on a copy of the package",
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.compile.logged import SetupError
-from trtsmith.importers.problem import Problem
 
 LIST = "plugins.cmake"
 _OPERATOR = re.compile(r"^\s*trtsmith_operator\(\s*(\w+)(?P<rest>[^)]*)\)", re.MULTILINE)
@@ -76,12 +75,10 @@ class PackageFolder:
                     place = _KEYWORDS[word]
                 elif "$" not in word and not (self.root / place / word).is_file():
                     raise SetupError(
-                        Problem(
-                            f"{place}/{word} is not there",
-                            f"{self.list_file}: trtsmith_operator({match[1]} ...)",
-                            "BINDING: a file in ops/; KERNELS and TRITON: files in kernels/",
-                            f"correct the name, or write {place}/{word}",
-                        )
+                        f"{place}/{word} is not there",
+                        f"{self.list_file}: trtsmith_operator({match[1]} ...)",
+                        "BINDING: a file in ops/; KERNELS and TRITON: files in kernels/",
+                        f"correct the name, or write {place}/{word}",
                     )
 
     def _entries(self) -> list[re.Match[str]]:
@@ -97,33 +94,22 @@ def find_package(folder: Path) -> PackageFolder:
     )
     if not root.is_dir():
         what = "there is no such folder" if not root.exists() else "this is no folder"
-        raise SetupError(
-            Problem(what, str(folder), made, "correct the path, or write a package: trtsmith new NAME")
-        )
+        raise SetupError(what, str(folder), made, "correct the path, or write a package: trtsmith new NAME")
     if not (root / LIST).is_file():
         raise SetupError(
-            Problem(
-                f"the folder has no {LIST}", str(folder), made, "name the folder in which plugins.cmake is"
-            )
+            f"the folder has no {LIST}", str(folder), made, "name the folder in which plugins.cmake is"
         )
     names = sorted(path.parent.name for path in root.glob("*/__init__.py") if path.parent.name != "tests")
     if len(names) != 1:
         found = ", ".join(names) or "none"
         raise SetupError(
-            Problem(
-                f"the folder has {len(names)} Python packages: {found}",
-                str(folder),
-                "one, which gets the library into its folder lib/",
-                "keep one package in a folder",
-            )
+            f"the folder has {len(names)} Python packages: {found}",
+            str(folder),
+            "one, which gets the library into its folder lib/",
+            "keep one package in a folder",
         )
     if not names[0].isidentifier():
         raise SetupError(
-            Problem(
-                f"{names[0]!r} is no name of a Python package",
-                str(folder),
-                "an identifier",
-                "rename the folder",
-            )
+            f"{names[0]!r} is no name of a Python package", str(folder), "an identifier", "rename the folder"
         )
     return PackageFolder(root, names[0])

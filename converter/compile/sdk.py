@@ -6,7 +6,6 @@ from pathlib import Path
 
 from trtsmith.converter.compile.logged import SetupError
 from trtsmith.converter.model.process.package_folders import SOURCES
-from trtsmith.importers.problem import Problem
 
 SDK = SOURCES / "plugins_cpp"
 
@@ -19,12 +18,10 @@ def sdk_folder() -> Path:
     if (SDK / BUILD / "CMakeLists.txt").is_file():
         return SDK
     raise SetupError(
-        Problem(
-            "the headers and CMake files that operators are compiled with are not there",
-            str(SDK),
-            "the folder that the wheel of trtsmith brings",
-            "install trtsmith again: pip install --force-reinstall --no-deps trtsmith",
-        )
+        "the headers and CMake files that operators are compiled with are not there",
+        str(SDK),
+        "the folder that the wheel of trtsmith brings",
+        "install trtsmith again: pip install --force-reinstall --no-deps trtsmith",
     )
 
 

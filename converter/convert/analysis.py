@@ -13,8 +13,7 @@ import numpy as np
 
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze, rewrite_frozen
-from trtsmith.converter.convert.plan import Plan, plan
-from trtsmith.converter.convert.plugin_libraries import with_libraries
+from trtsmith.converter.convert.plan import Plan, plan, with_libraries
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Mended
 from trtsmith.converter.engine.build.build_request import BuildResult

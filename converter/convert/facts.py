@@ -1,15 +1,17 @@
-"""Gathers the facts of a conversion for the engine's manifest, and warns about important ones."""
+"""Gathers the facts of a conversion for the engine's manifest, and finds what a user should know of the engine."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import onnx
+
 from trtsmith.converter.convert.plan import Plan, Route
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.build_request import BuildResult
+from trtsmith.converter.engine.build.build_request import BuildResult, EngineTensor
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
@@ -18,6 +20,8 @@ from trtsmith.converter.operators.compiled import build_command
 from trtsmith.converter.rewrite.profile.decisions import NAME
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.importers.dims import describe
+from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import package_of
 
 
@@ -103,3 +107,38 @@ def coverage(planned: Plan, built: BuildResult) -> tuple[str, ...]:
         for what, architectures, fix in known
         if (missing := libraries.uncovered(built.targets, architectures))
     )
+
+
+def contradictions(
+    declared: Sequence[onnx.ValueInfoProto], built: Sequence[EngineTensor], planned: Plan
+) -> tuple[Problem, ...]:
+    """The outputs whose rank or fixed sizes in the engine are not those of the model.
+
+    Only for a model with plugins of others: only they know their shape rules, and a wrong attribute shows here.
+    """
+    if not planned.foreign_nodes:
+        return ()
+    outputs = {tensor.name: tensor.shape for tensor in built}
+    problems = []
+    for value in declared:
+        tensor = value.type.tensor_type
+        if value.name not in outputs or not tensor.HasField("shape"):
+            continue
+        wanted = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+        found = outputs[value.name]
+        differ = len(wanted) != len(found) or any(
+            a is not None and b >= 0 and a != b for a, b in zip(wanted, found, strict=True)
+        )
+        if differ:
+            shape = describe(tuple(None if size < 0 else size for size in found))
+            nodes = ", ".join(f"{node.name!r} ({node.op_type})" for node in planned.foreign_nodes[:3])
+            problems.append(
+                Problem(
+                    f"output {value.name!r} of the engine has the shape {shape}",
+                    f"output {value.name!r}; the plugins of others are those of {nodes}",
+                    f"{describe(wanted)}, as the model declares it",
+                    "correct the attributes of those nodes, or the shape where the model is exported; 'trtsmith plugin "
+                    "inspect LIBRARY' lists a plugin's fields",
+                )
+            )
+    return tuple(problems)

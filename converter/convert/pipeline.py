@@ -14,8 +14,8 @@ import numpy as np
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
-from trtsmith.converter.convert.declared_shapes import contradictions
 from trtsmith.converter.convert.facts import (
+    contradictions,
     coverage,
     engine_facts,
     pinned_values,
@@ -24,8 +24,7 @@ from trtsmith.converter.convert.facts import (
     unchecked_values,
 )
 from trtsmith.converter.convert.opening import OpenedModel, open_model
-from trtsmith.converter.convert.plan import Plan
-from trtsmith.converter.convert.plugin_libraries import needed_libraries
+from trtsmith.converter.convert.plan import Plan, needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource

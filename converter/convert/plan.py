@@ -1,23 +1,26 @@
-"""Stage: plans how every node will reach TensorRT, and reports all problems at once. Needs no GPU."""
+"""Stage: plans how every node will reach TensorRT, with which plugin libraries, and reports all problems. Needs no GPU."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 
 import onnx
 
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
 from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plugin_faults, unknown_operator
+from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.infer import dtypes_of, shapes_of, value_types
 from trtsmith.converter.graph.walk import all_graphs, may_have_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import input_problems
-from trtsmith.converter.operators.compiled import CompiledOperators
+from trtsmith.converter.operators.compiled import CompiledOperators, compiled_operators
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.rewrite.rewrite import Rewritten
@@ -27,6 +30,7 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import (
     by_name,
     normalise_domain,
+    package_of,
 )
 
 __all__ = ["Plan", "PlannedNode", "Route", "native_operators", "plan"]
@@ -211,3 +215,37 @@ def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> Pl
 
 def _rewritten_route(record: Rewrite, route: Route = Route.REWRITTEN) -> PlannedNode:
     return PlannedNode(record.node, record.op_type, route, f"{record.what} ({record.pass_name})")
+
+
+def with_libraries(planned: Plan) -> Plan:
+    """The plan with the libraries of operators from outside, and with the problems of those that are missing or wrong."""
+    compiled, problems = compiled_operators(use.name for use in planned.plugins)
+    return replace(planned, compiled=compiled, problems=(*planned.problems, *problems))
+
+
+def needed_libraries(planned: Plan, given: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """Every library to load, each once: ours first, those of operators from outside, and those that the user gives.
+
+    UsageError where ours is needed and not there.
+    """
+    ours = any(package_of(use.name) is None for use in planned.plugins)
+    found = (
+        *((libraries.plugin_library(),) if ours else ()),
+        *(library.path for library in planned.compiled),
+        *given,
+    )
+    return tuple({os.path.realpath(path): path for path in reversed(found)}.values())[::-1]
+
+
+def library_of_plugins(planned: Plan, loaded: tuple[Path, ...] = ()) -> dict[str, Path]:
+    """The library of each plugin of the plan, by its name.
+
+    loaded: copies beside an engine; one of the same file name is taken, as the engine runs it.
+    """
+    outside = {name: library.path for library in planned.compiled for name in library.operators}
+    copies = {path.name: path for path in loaded}
+    found = {}
+    for use in planned.plugins:
+        path = outside[use.name] if use.name in outside else libraries.plugin_library()
+        found[use.name] = copies.get(path.name, path)
+    return found

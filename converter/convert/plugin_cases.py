@@ -152,8 +152,7 @@ def _kernel(
 
 def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Values of these names. ConversionError where onnxruntime does not run what makes them."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     have = {value.name for value in proto.graph.input} | {t.name for t in proto.graph.initializer}
     made = [name for name in names if name not in have]
     result = {name: feeds[name] for name in names if name in feeds}
@@ -167,8 +166,7 @@ def _values(model: Model, names: Sequence[str], feeds: Mapping[str, np.ndarray])
 
 def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
     """The model with inputs of these sizes, and every domain imported."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     for value in proto.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False):
             dim.dim_value = size
@@ -180,8 +178,7 @@ def _fixed(model: Model, sizes: Mapping[str, Shape]) -> Model:
 
 def _declaring(model: Model, node: onnx.NodeProto, outputs: Sequence[TensorDesc]) -> Model:
     """The model with what the plugin says of the node's outputs, where it says nothing itself."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     known = {value.name for value in (*proto.graph.value_info, *proto.graph.output)}
     for name, desc in zip(node.output, outputs, strict=False):
         if name and name not in known:

@@ -16,15 +16,14 @@ from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import graph_inputs
-from trtsmith.converter.rewrite.engine.merge_records import merged
+from trtsmith.converter.rewrite.engine.records import merged
 from trtsmith.converter.rewrite.phases import Rewriting
 from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import FP16
-from trtsmith.converter.rewrite.precision.observe import magnitudes
 from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
 from trtsmith.converter.rewrite.precision.report import PrecisionReport, SumsReport
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM, long_sums, longest_sum
-from trtsmith.converter.rewrite.precision.widen import widen_precision
+from trtsmith.converter.rewrite.precision.widen import magnitudes, widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.given import load_inputs

@@ -17,18 +17,13 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, reference
 from trtsmith.converter.rewrite.types import to_engine, to_model
 from trtsmith.converter.verify.allowance import FACTOR, Allowance, allowance
 from trtsmith.converter.verify.compare import Comparison, compare
+from trtsmith.converter.verify.constant_outputs import RANDOM, random_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import find_selections
-from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sensitivity import SHAKEN, most_moved
 from trtsmith.converter.verify.tolerances import TOLERANCE
-
-RANDOM = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""Operators that give other numbers each time: no error can be told by them."""
 
 LOOPS = frozenset({"If", "Loop", "Scan"})
 """Nodes that are graphs: what they round early may grow in them, so elements and slices decide and not a ratio of norms.

@@ -12,8 +12,7 @@ import numpy as np
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import foreign_plugins
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.plan import Plan
-from trtsmith.converter.convert.plugin_libraries import library_of_plugins
+from trtsmith.converter.convert.plan import Plan, library_of_plugins
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.flavour import choose_flavour, expected_target

@@ -12,8 +12,7 @@ import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import unfinished_file
-from trtsmith.importers.problem import Problem
+from trtsmith.converter.model.output_file import replacing
 
 ArraySource = Path | Mapping[str, np.ndarray]
 """An .npz file, or the arrays themselves by name."""
@@ -77,21 +76,14 @@ def as_declared(array: np.ndarray, dtype: str) -> np.ndarray:
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], flag: str) -> None:
     """Write arrays by name to an .npz file, whole or not at all. UsageError if it cannot be written."""
-    unfinished = ""
     try:
-        descriptor, unfinished = unfinished_file(path.parent)
-        with os.fdopen(descriptor, "wb") as stream:
+        with replacing(path) as descriptor, open(descriptor, "wb", closefd=False) as stream:
             write_npz(stream, arrays)
-        os.replace(unfinished, path)
-        unfinished = ""
     except OSError as error:
         what = f"the outputs cannot be written: {error.strerror or error}"
         raise UsageError(
-            Problem(what, f"{flag} {path}", "a writable file, and room for it", "name another file")
+            what, f"{flag} {path}", "a writable file, and room for it", "name another file"
         ) from error
-    finally:
-        if unfinished:
-            Path(unfinished).unlink(missing_ok=True)
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
@@ -141,7 +133,7 @@ def _reason(error: Exception) -> str:
 
 def _unreadable(path: Path, flag: str, reason: str) -> UsageError:
     what = f"the file cannot be read: {reason}"
-    return UsageError(Problem(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez"))
+    return UsageError(what, f"{flag} {path}", "an .npz file of arrays", "write it with numpy.savez")
 
 
 def load_array(path: Path, flag: str) -> np.ndarray:
@@ -150,12 +142,8 @@ def load_array(path: Path, flag: str) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except Exception as error:  # as for load_arrays
         what = f"the file cannot be read: {_reason(error)}"
-        raise UsageError(
-            Problem(what, f"{flag} @{path}", "an .npy file", "write it with numpy.save")
-        ) from error
+        raise UsageError(what, f"{flag} @{path}", "an .npy file", "write it with numpy.save") from error
     if not isinstance(array, np.ndarray):
         what = "the file holds several arrays"
-        raise UsageError(
-            Problem(what, f"{flag} @{path}", "an .npy file of one array", "write it with numpy.save")
-        )
+        raise UsageError(what, f"{flag} @{path}", "an .npy file of one array", "write it with numpy.save")
     return array

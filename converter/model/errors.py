@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 from trtsmith.importers.problem import Problem
 
@@ -16,18 +16,19 @@ EXIT_DISAGREE = 3  # built, but the outputs disagree
 
 
 class TrtsmithError(Exception):
-    """Base of every error that is shown to the user without a traceback."""
+    """Base of every error that is shown to the user without a traceback: its problems, or the four parts of the only one."""
 
     exit_code = EXIT_FAILED
 
     @overload
     def __init__(self, problems: Problem | Sequence[Problem], /) -> None: ...
+
     @overload
     def __init__(self, what: str, where: str, expected: str, fix: str, /) -> None: ...
-    def __init__(self, problems: Any, *parts: str) -> None:
-        """One problem or several, or the four parts of the only one."""
-        given = Problem(problems, *parts) if parts else problems
-        self.problems: tuple[Problem, ...] = (given,) if isinstance(given, Problem) else tuple(given)
+
+    def __init__(self, first: Problem | Sequence[Problem] | str, *parts: str) -> None:
+        problems = Problem(first, *parts) if isinstance(first, str) else first
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -8,13 +8,13 @@ save_model(model, "rewritten.onnx")     # memory stays flat, whatever the size
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
 
-from trtsmith.converter.model.check import check_model, iter_tensors
-from trtsmith.converter.model.dims import free_unnamed_dims
+from trtsmith.converter.model.check import check_model, iter_graphs, iter_tensors
 from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
@@ -36,6 +36,9 @@ __all__ = ["Model", "load_model", "save_model"]
 
 _EXPORT = "export it as .onnx, and name that"
 _FROM_TENSORFLOW = "convert it with tf2onnx, and name the .onnx file"
+_NO_NAMES = frozenset({"-1", "None", "none", "null", "unknown"})
+"""Names of a dimension that say only that its size is unknown, beside those without a letter or digit."""
+
 FOREIGN: tuple[tuple[int, bytes, str, str], ...] = (
     (
         1,
@@ -102,7 +105,7 @@ def _location_for(path: Path) -> str:
 def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
     expected = "a serialised onnx.ModelProto"
     if file.size == 0:
-        raise InvalidModelError(Problem("The file is empty.", where, expected, "export the model again"))
+        raise InvalidModelError("The file is empty.", where, expected, "export the model again")
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(cut_weights(file.view(), location, INLINE_LIMIT))
         return proto
@@ -111,9 +114,7 @@ def _parse(file: MappedFile, location: str, where: str) -> onnx.ModelProto:
         was_model = file.size > 2 and file.bytes[0] == 8 and 0 < file.bytes[1] < 0x80
         if error.truncated and was_model:
             fix = "copy or download the file again"
-            raise InvalidModelError(
-                Problem(f"The model is truncated: {error}.", where, expected, fix)
-            ) from None
+            raise InvalidModelError(f"The model is truncated: {error}.", where, expected, fix) from None
         raise InvalidModelError(_foreign(file, f"{error}", where, expected)) from None
     except (DecodeError, MemoryError):
         raise InvalidModelError(_foreign(file, "protobuf cannot parse it", where, expected)) from None
@@ -185,3 +186,26 @@ def _map_external_files(proto: onnx.ModelProto, path: Path, files: dict[str, Map
             checked[reference.location] = stated
         set_reference(tensor, reference)
     return problems
+
+
+def free_unnamed_dims(proto: onnx.ModelProto) -> None:
+    """Dimensions of size -1, and those whose symbol says only that the size is unknown, become unknown; in place.
+
+    A symbol is a promise: two dimensions of one name have one size. paddle2onnx calls every dynamic dimension `?`, others
+    write -1 or `None`; taken at their word, height and width would have to be equal, and TensorRT refuses the shapes as
+    contradictory. Such dimensions lose their name here: unknown, and each for itself.
+    """
+    for dim in _dims(proto):
+        if dim.dim_value == -1 or (dim.dim_param and _says_nothing(dim.dim_param)):
+            dim.Clear()
+
+
+def _says_nothing(name: str) -> bool:
+    return name in _NO_NAMES or not any(map(str.isalnum, name))
+
+
+def _dims(proto: onnx.ModelProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    for graph in iter_graphs(proto.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape"):
+                yield from value.type.tensor_type.shape.dim

@@ -44,6 +44,12 @@ class Model:
     path: Path
     files: Mapping[str, MappedFile]
 
+    def copied(self) -> onnx.ModelProto:
+        """A copy of the proto, to be changed; its weights stay in the files of this model."""
+        proto = onnx.ModelProto()
+        proto.CopyFrom(self.proto)
+        return proto
+
     def array(self, tensor: onnx.TensorProto) -> npt.NDArray[Any]:
         """The values of a tensor of this model, in its shape, read-only.
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from trtsmith.converter.model.errors import InvalidModelError, UsageError
 from trtsmith.converter.model.tensors import Reference
 from trtsmith.converter.model.weights import MappedFile
-from trtsmith.importers.problem import Problem
 
 NAME = "<model>"
 """What messages call a model that has no file."""
@@ -44,12 +43,10 @@ def map_bytes(source: ModelBytes) -> MappedFile:
         return MappedFile(Path(f"/proc/self/fd/{descriptor}"))
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"the model cannot be held in memory: {error.strerror}",
-                NAME,
-                f"room for {len(source.data)} bytes",
-                "save the model, and give the path of the file",
-            )
+            f"the model cannot be held in memory: {error.strerror}",
+            NAME,
+            f"room for {len(source.data)} bytes",
+            "save the model, and give the path of the file",
         ) from error
     finally:
         os.close(descriptor)
@@ -58,11 +55,9 @@ def map_bytes(source: ModelBytes) -> MappedFile:
 def no_folder(reference: Reference, where: str) -> InvalidModelError:
     """The message for external data of a model without a folder."""
     return InvalidModelError(
-        Problem(
-            f"The model's weights are in the file {reference.location[:200]!r}, and the model has no folder: "
-            "it was given as bytes or as a ModelProto.",
-            where,
-            "a model that holds its weights, or the folder of its external data",
-            "name the folder: data_folder=..., or give the path of the model's file",
-        )
+        f"The model's weights are in the file {reference.location[:200]!r}, and the model has no folder: "
+        "it was given as bytes or as a ModelProto.",
+        where,
+        "a model that holds its weights, or the folder of its external data",
+        "name the folder: data_folder=..., or give the path of the model's file",
     )

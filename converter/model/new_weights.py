@@ -17,7 +17,6 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT
 from trtsmith.converter.model.tensors import Reference, is_packed, set_reference
 from trtsmith.converter.model.weights import MappedFile
-from trtsmith.importers.problem import Problem
 
 _ALIGNMENT = 64  # a cache line, and more than any element type needs
 _SMALLEST, _LARGEST = 4 << 20, 64 << 20  # bytes of a file: what is not written of it takes no room
@@ -68,7 +67,7 @@ class NewWeights:
             what = f"the weights of the rewritten graph cannot be written: {error.strerror or error}"
             fix = "free some space, or name another folder with the environment variable TMPDIR"
             raise UsageError(
-                Problem(what, tempfile.gettempdir(), f"room for {length} bytes of weights", fix)
+                what, tempfile.gettempdir(), f"room for {length} bytes of weights", fix
             ) from error
         self._used = place
         return Reference(self._location, offset, length)

@@ -14,7 +14,6 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.model.user_function import UserFunction, UserFunctionError
 from trtsmith.importers.declared.declared_fields import OF_PARSER
-from trtsmith.importers.problem import Problem
 
 A = onnx.AttributeProto
 
@@ -38,12 +37,10 @@ class NodeFunction:
         found = self.function.call(inputs, keywords, what)
         if isinstance(found, dict) or len(found) != len(node.output):
             raise UserFunctionError(
-                Problem(
-                    f"{self.function.name} returned {len(found)} output{'s' * (len(found) != 1)}",
-                    f"{self.function.flag} {self.op_type}={self.function.name}, {what}",
-                    f"{len(node.output)}, as the node has: an array, or a tuple of them",
-                    "return every output of the node, in its order",
-                )
+                f"{self.function.name} returned {len(found)} output{'s' * (len(found) != 1)}",
+                f"{self.function.flag} {self.op_type}={self.function.name}, {what}",
+                f"{len(node.output)}, as the node has: an array, or a tuple of them",
+                "return every output of the node, in its order",
             )
         floats = [one.dtype for one in inputs if one is not None and one.dtype.kind not in "iub"]
         narrow = floats[0] if floats and np.float64 not in floats else None

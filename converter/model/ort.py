@@ -27,7 +27,6 @@ from trtsmith.converter.model.ort_kernels import depends_on_threads, quantised
 from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
-from trtsmith.importers.problem import Problem
 
 # The newest IR version that onnxruntime 1.31 takes. Later ones only add fields and types that a reader may
 # ignore; a model that really uses what onnxruntime lacks is refused by it all the same, with the node's name.
@@ -258,12 +257,10 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
             f"give a function that computes it (--reference {bare}=MODULE:FUNCTION), or the operator an ONNX function body; "
             "where a GPU runs the engine, the outputs will do (--expected)"
         )
-        return ConversionError(
-            Problem(f"{what}: it does not know {op}.", where, "operators of onnxruntime", fix)
-        )
+        return ConversionError(f"{what}: it does not know {op}.", where, "operators of onnxruntime", fix)
     if node is None and running:
         expected = "inputs of the names, types and shapes that the model declares"
-        return ConversionError(Problem(f"{what}: {message[:1000]}", where, expected, "feed such inputs"))
+        return ConversionError(f"{what}: {message[:1000]}", where, expected, "feed such inputs")
     if running and node is not None and _OUT_OF_RANGE.search(message):
         inputs = ", ".join(map(repr, _inputs_before(node.groupdict().get("op"), node["name"], model)))
         expected, fix = (
@@ -271,10 +268,10 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
             f"give values for which they are: --inputs FILE.npz with {inputs}",
         )
         return ConversionError(
-            Problem(f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix)
+            f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix
         )
     fix = "check the node with onnx.checker.check_model, or export the model again"
-    return ConversionError(Problem(f"{what}: {message[:1000]}", where, "a model that onnxruntime runs", fix))
+    return ConversionError(f"{what}: {message[:1000]}", where, "a model that onnxruntime runs", fix)
 
 
 def _inputs_before(op: str | None, name: str, model: Model) -> list[str]:

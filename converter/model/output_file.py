@@ -6,12 +6,12 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 
 
 def check_report(
@@ -26,14 +26,14 @@ def check_report(
     where = f"{flag} {path}"
     try:
         if path.is_dir():
-            raise UsageError(Problem(f"{what} is a folder", where, "a file name", f"{flag} {path / 'FILE'}"))
+            raise UsageError(f"{what} is a folder", where, "a file name", f"{flag} {path / 'FILE'}")
         if path.exists() and not path.is_file():  # a rename would put a file in the place of the device
             said = f"{what} would replace a device or pipe"
-            raise UsageError(Problem(said, where, "a file, or nothing, of that name", "name another file"))
+            raise UsageError(said, where, "a file, or nothing, of that name", "name another file")
         for other in others:
             if isinstance(other, Path) and same_file(path, other):
                 said = f"{what} would replace {other}"
-                raise UsageError(Problem(said, where, "a file of its own", "name another file"))
+                raise UsageError(said, where, "a file of its own", "name another file")
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -49,7 +49,7 @@ def same_file(one: Path, other: Path) -> bool:
 
 def _no_report(path: Path, error: OSError, flag: str, what: str = "the report") -> UsageError:
     said = f"{what} cannot be written: {error.strerror}"
-    return UsageError(Problem(said, f"{flag} {path}", "a writable file", "name another file"))
+    return UsageError(said, f"{flag} {path}", "a writable file", "name another file")
 
 
 def write_report(path: Path | None, document: Any, flag: str = "--report") -> None:
@@ -68,15 +68,23 @@ def write_text(path: Path, text: str, flag: str, what: str = "the report") -> No
 
 def write_whole(path: Path, text: str) -> None:
     """The same; OSError if it cannot be written."""
-    descriptor, name = unfinished_file(path.parent)
+    with replacing(path) as descriptor, open(descriptor, "w", encoding="utf-8", closefd=False) as stream:
+        stream.write(text)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[int]:
+    """A descriptor of a new file beside `path`, which takes its place at the end, or vanishes on an error."""
+    descriptor, unfinished = unfinished_file(path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(name, path)
-        name = ""
-    finally:
-        if name:
-            Path(name).unlink(missing_ok=True)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+        os.replace(unfinished, path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
 
 
 def unfinished_file(folder: Path) -> tuple[int, str]:

@@ -5,7 +5,6 @@ complete.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from google.protobuf.message import EncodeError
 from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
+from trtsmith.converter.model.output_file import replacing
 from trtsmith.converter.model.tensors import Reference, is_external, reference_of, set_reference
 from trtsmith.converter.model.wire import Extent, Part, Parts, raw_data_header, rewrite, size_of
 from trtsmith.importers.problem import Problem
@@ -51,13 +51,13 @@ def save_model(model: Model, path: str | os.PathLike[str], *, inline_limit: int 
             raise ConversionError(_too_big(path, "constants in nodes' attributes alone exceed 2 GiB"))
     with _writing(path):
         if data_parts is None:
-            with _replacing(target) as descriptor:
+            with replacing(target) as descriptor:
                 _write(descriptor, parts, model)
             return
-        with _replacing(target) as descriptor:
+        with replacing(target) as descriptor:
             _write(descriptor, parts, model)
             # The data first takes its name: the model must never be there without it.
-            with _replacing(data_target) as data_descriptor:
+            with replacing(data_target) as data_descriptor:
                 _write(data_descriptor, data_parts, model)
 
 
@@ -74,9 +74,7 @@ def _check_target(path: Path, model: Model) -> Path:
     """
 
     def refuse(what: str, fix: str) -> UsageError:
-        return UsageError(
-            Problem(what, str(path), "a file that can be written, in a folder that exists", fix)
-        )
+        return UsageError(what, str(path), "a file that can be written, in a folder that exists", fix)
 
     another = "choose another output file"
     try:
@@ -111,26 +109,7 @@ def _writing(path: Path) -> Iterator[None]:
     except OSError as error:
         what = f"The model cannot be written: {error.strerror or error}."
         fix = "free some space, or choose another output file"
-        raise UsageError(Problem(what, str(path), "a file that can be written", fix)) from None
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[int]:
-    """A descriptor of a new file beside `target`, which takes its place at the end, or vanishes on an
-    error.
-    """
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
-    # os.open rather than tempfile: the umask, and not 0600, says who may read a model.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        raise UsageError(what, str(path), "a file that can be written", fix) from None
 
 
 def _inlined(skeleton: bytes) -> Parts:

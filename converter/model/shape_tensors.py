@@ -26,20 +26,18 @@ def parse_values(texts: Sequence[str]) -> dict[str, ShapeRange]:
         low, usual, high = read if len(read) == 3 else (None, None, None)
         if not name or low is None or usual is None or high is None:
             fix = "--values sizes=[1,1]:[2,3]:[8,8]"
-            raise UsageError(Problem(f"{text!r} gives no values", where, _FORM, fix))
+            raise UsageError(f"{text!r} gives no values", where, _FORM, fix)
         if name in ranges:
             what = f"values of {name!r} are given twice"
-            raise UsageError(Problem(what, where, "one flag for each input", "remove one"))
+            raise UsageError(what, where, "one flag for each input", "remove one")
         if len({len(low), len(usual), len(high)}) > 1 or any(
             not a <= b <= c for a, b, c in zip(low, usual, high, strict=False)
         ):
             raise UsageError(
-                Problem(
-                    f"the values of {name!r} contradict each other",
-                    where,
-                    "as many values in each part, and min <= opt <= max for each",
-                    "give the values from smallest to largest",
-                )
+                f"the values of {name!r} contradict each other",
+                where,
+                "as many values in each part, and min <= opt <= max for each",
+                "give the values from smallest to largest",
             )
         ranges[name] = ShapeRange(low, usual, high)
     return ranges

@@ -253,14 +253,14 @@ def _add(ranges: dict[str, ShapeRange], name: str, given: ShapeRange, flag: str,
 
 def _malformed(flag: str, text: str, form: str) -> UsageError:
     what = f"{text!r} is not a shape"
-    return UsageError(Problem(what, f"{flag} {text}", form, f"{flag} {form.split(' (')[0]}"))
+    return UsageError(what, f"{flag} {text}", form, f"{flag} {form.split(' (')[0]}")
 
 
 def _twice(name: str, flag: str, text: str) -> UsageError:
     what = f"shapes of {name!r} are given twice"
-    return UsageError(Problem(what, f"{flag} {text}", "one flag for each input", "remove one"))
+    return UsageError(what, f"{flag} {text}", "one flag for each input", "remove one")
 
 
 def _contradictory(name: str, flag: str, text: str, expected: str) -> UsageError:
     what = f"the shapes of {name!r} contradict each other"
-    return UsageError(Problem(what, f"{flag} {text}", expected, "give the sizes from smallest to largest"))
+    return UsageError(what, f"{flag} {text}", expected, "give the sizes from smallest to largest")

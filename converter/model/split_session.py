@@ -13,7 +13,6 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import NodeFunction, function_for
 from trtsmith.importers.dtypes import NUMBERS
-from trtsmith.importers.problem import Problem
 
 Values = dict[str, np.ndarray]
 Run = Callable[[Model, Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -107,12 +106,10 @@ def _function(node: onnx.NodeProto) -> NodeFunction | None:
     for inner in _inside(node):
         if function_for(inner.domain, inner.op_type) is not None:
             raise ConversionError(
-                Problem(
-                    f"node {inner.name!r} ({inner.op_type}) is inside the {node.op_type} {node.name!r}",
-                    f"--reference, node {inner.name!r} ({inner.op_type})",
-                    "nodes at the top level of the graph, for functions to compute",
-                    "give a function for the whole model (--reference MODULE:FUNCTION), or --expected",
-                )
+                f"node {inner.name!r} ({inner.op_type}) is inside the {node.op_type} {node.name!r}",
+                f"--reference, node {inner.name!r} ({inner.op_type})",
+                "nodes at the top level of the graph, for functions to compute",
+                "give a function for the whole model (--reference MODULE:FUNCTION), or --expected",
             )
     return function_for(node.domain, node.op_type)
 

@@ -56,12 +56,10 @@ class UserFunction:
         except (TypeError, ValueError) as error:
             expected = "numpy arrays or PyTorch tensors: one, or a tuple of them"
             raise UserFunctionError(
-                Problem(
-                    f"{self.name} returned no array: {error}",
-                    f"{self.flag} {self.name}, {what}",
-                    expected,
-                    "return it",
-                )
+                f"{self.name} returned no array: {error}",
+                f"{self.flag} {self.name}, {what}",
+                expected,
+                "return it",
             ) from error
 
     def _wants_tensors(self) -> bool:
@@ -94,7 +92,7 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
     where = f"{flag} {spec}"
     expected = "MODULE:FUNCTION, a function in a module on the Python path or in the working folder"
     if not module_name or not name:
-        raise UsageError(Problem(f"{spec!r} names no function", where, expected, f"{flag} my_model:compute"))
+        raise UsageError(f"{spec!r} names no function", where, expected, f"{flag} my_model:compute")
     try:
         _define_operators()
         with _working_folder():
@@ -105,9 +103,9 @@ def load_user_function(spec: str, flag: str) -> UserFunction:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
         place = f", {frames[-1].filename}, line {frames[-1].lineno}" if frames[1:] else ""
         what = f"the function cannot be loaded: {type(error).__name__}: {error}"
-        raise UsageError(Problem(what, where + place, expected, "correct the name or the module")) from error
+        raise UsageError(what, where + place, expected, "correct the name or the module") from error
     if not callable(found):
-        raise UsageError(Problem(f"{name!r} is not a function", where, expected, "correct the name"))
+        raise UsageError(f"{name!r} is not a function", where, expected, "correct the name")
     return UserFunction(spec, found, flag)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
-from trtsmith.importers.problem import Problem
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # or opening a FIFO waits for a writer
 _BLOCK = 1 << 24
@@ -95,7 +94,7 @@ def open_model_file(path: Path) -> MappedFile:
     """Maps the model file itself. Raises UsageError when there is no such file or it cannot be read."""
 
     def refuse(what: str, fix: str) -> UsageError:
-        return UsageError(Problem(what, str(path), "the path of an ONNX file", fix))
+        return UsageError(what, str(path), "the path of an ONNX file", fix)
 
     try:
         return MappedFile(path)
@@ -122,7 +121,7 @@ def open_external_file(location: str, folder: Path, where: str) -> MappedFile:
     """
 
     def refuse(what: str, fix: str) -> ConversionError:
-        return ConversionError(Problem(what, where, f"a file inside {folder}, named relative to it", fix))
+        return ConversionError(what, where, f"a file inside {folder}, named relative to it", fix)
 
     shown = repr(location[:200])
     move = "keep the data file beside the model and save the model again with that file's name"

@@ -27,7 +27,6 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.problem import Problem
 
 _UNKNOWN = (KeyError, TypeError)
 """What a shape rule raises if a shape that it needs is unknown; callers read it as that."""
@@ -66,10 +65,10 @@ class _Guard:
                 if isinstance(error, (TrtsmithError, *passed)) or type(error).__module__.startswith("torch"):
                     raise
                 where = place(error, getattr(function, "__module__", ""))
-                raise UsageError(Problem(f"{what} raises {what_of(error)}", where, expected, _FIX)) from error
+                raise UsageError(f"{what} raises {what_of(error)}", where, expected, _FIX) from error
             if not fits(result):
                 text = f"{what} gives {type(result).__name__} {result!r}"[:500]
-                raise UsageError(Problem(text, home(function), expected, _FIX))
+                raise UsageError(text, home(function), expected, _FIX)
             return result
 
         return call
@@ -139,7 +138,7 @@ class _Guard:
         except onnx.parser.ParseError as error:
             what = f"{self._said}: {part} cannot be parsed: {said_by_parser(error)}"
             expected = "statements in onnx.parser's syntax, one a line: y = Op <attribute = 1> (x)"
-            raise UsageError(Problem(what, home(function), expected, _FIX)) from error
+            raise UsageError(what, home(function), expected, _FIX) from error
 
     def case(self, case: Case) -> Case:
         names = [port.name for port in self._op.inputs]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 
 VARIABLE = "TRTSMITH_OPS"
 """Specs, separated as folders in PATH. Child processes get theirs by it."""
@@ -36,7 +35,7 @@ class OperatorSource:
         """The error for what is wrong with this package, which it names."""
         if self.installed:
             fix = f"{fix}; or leave installed packages out with {LEAVE_OUT}"
-        return UsageError(Problem(f"{self.said}: {what}", where, expected, fix))
+        return UsageError(f"{self.said}: {what}", where, expected, fix)
 
 
 def sources(specs: Sequence[str], *, installed: bool = True) -> Iterator[OperatorSource]:

@@ -24,7 +24,6 @@ from trtsmith.converter.model.errors import EXIT_USAGE, UsageError
 from trtsmith.converter.model.process.package_folders import PACKAGE_FOLDERS
 from trtsmith.converter.operators.own_process import is_own_process
 from trtsmith.converter.operators.sources import OperatorSource
-from trtsmith.importers.problem import Problem
 
 LIMIT_S = 60.0
 """PyTorch, which definitions may import, takes 2 s from memory and up to 20 s from a slow disk."""
@@ -56,9 +55,7 @@ def import_limit() -> float:
         limit = 0.0
     if not 0 < limit < float("inf"):
         what = f"{LIMIT_VARIABLE} is {text!r}"
-        raise UsageError(
-            Problem(what, "the environment", "a positive number of seconds", f"unset {LIMIT_VARIABLE}")
-        )
+        raise UsageError(what, "the environment", "a positive number of seconds", f"unset {LIMIT_VARIABLE}")
     return limit
 
 

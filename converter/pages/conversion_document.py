@@ -10,7 +10,7 @@ work        what was done to the graph, rewrites of one rule in one way together
             (number by operator), count and nodes (their names, at most 1,000)
 rules       by rule, pass or phase, the sentence that explains it
 declined, frozen, io_types, mended, precision    as reports have them
-network     the original's nodes with routes and places (network/packed.py), or null
+network     the original's nodes with routes and places (network/node_values.py), or null
 errors      [node or -1, value, error, reason] for each value that was compared, in order of execution; error is null
             where it has no finite number
 times       by node [ms, most nodes that share a layer with it]
@@ -29,10 +29,32 @@ from importlib import metadata
 from typing import Any
 
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
-from trtsmith.converter.pages.explanations import explanations
 from trtsmith.converter.pages.network.node_values import PicturedNetwork
+from trtsmith.converter.rewrite.custom_ops import PASSES
+from trtsmith.converter.rewrite.phases import PHASES
 from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.cost.precision_cost import cost_from_json
+
+_PHASE_OF = {
+    "quantized-moves": "moves",
+    "byte-constants": "byte_constants",
+    "separate-outputs": "outputs",
+}
+"""Phases that sign their records with another name."""
+
+
+def explanations(names: Iterable[str]) -> dict[str, str]:
+    """The sentence for each name; a record may have several names, joined by commas. Unknown names are left out."""
+    wanted = {part for name in names for part in name.split(", ") if part}
+    found = {phase.name: phase.does for phase in PHASES}
+    found |= {name: found[phase] for name, phase in _PHASE_OF.items()}
+    found |= {one.name: one.doc for one in PASSES}
+    for rule in RULES:
+        seen = "; ".join(f"{fault.flavour} {', '.join(fault.seen)}" for fault in rule.faults)
+        found[rule.name] = f"{rule.doc} (for a fault of TensorRT, seen in {seen})" if seen else rule.doc
+    return {name: found[name] for name in sorted(wanted) if name in found}
+
 
 FORMAT = 1
 

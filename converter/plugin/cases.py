@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
-from trtsmith.converter.plugin.host.plugin_values import TensorDesc
+from trtsmith.converter.plugin.host.plugin_values import TensorDesc, array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef
 from trtsmith.importers.registry import by_name, operators
 
@@ -77,7 +75,7 @@ def cast_inputs(
     # What half precision cannot hold becomes infinite, and a NaN becomes some integer: cases with such values mean it.
     with np.errstate(over="ignore", invalid="ignore"):
         return {
-            port.name: generated[port.name].astype(_dtype(types[port.type]))
+            port.name: generated[port.name].astype(array_dtype(types[port.type]))
             for port in op.inputs
             if port.name in generated
         }
@@ -125,11 +123,5 @@ def type_choices(op: OpDef) -> list[dict[str, str]]:
     """Every choice of dtypes for the operator's type variables; those of one dtype of the key follow one another."""
     others = {port.type for port in (*op.inputs, *op.outputs)} - {op.key}
     variables = (op.key, *sorted(others))
-    choices: list[dict[str, str]] = []
-    for combination in product(*(TYPE_VARIABLES[variable] for variable in variables)):
-        choices.append(dict(zip(variables, combination, strict=True)))
-    return choices
-
-
-def _dtype(name: str) -> Any:
-    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)
+    combinations = product(*(TYPE_VARIABLES[variable] for variable in variables))
+    return [dict(zip(variables, combination, strict=True)) for combination in combinations]

@@ -48,8 +48,7 @@ def clocks() -> dict[str, float] | None:
         "temperature_c": "temperature.gpu",
         "power_w": "power.draw",
     }
-    said = _said("nvidia-smi", f"--query-gpu={','.join(names.values())}", "--format=csv,noheader,nounits")
-    parts = [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
+    parts = _query(",".join(names.values()), "csv,noheader,nounits")
     try:
         return dict(zip(names, map(float, parts), strict=True)) if parts else None
     except ValueError:  # "[N/A]", on GPUs that do not tell
@@ -70,11 +69,14 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
 
 
 def _gpu() -> tuple[str, str, str, str]:
-    said = _said(
-        "nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap", "--format=csv,noheader"
-    )
-    parts = [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
+    parts = _query("name,driver_version,memory.total,compute_cap", "csv,noheader")
     return (parts[0], parts[1], parts[2], parts[3]) if len(parts) == 4 else ("unknown", "", "", "")
+
+
+def _query(properties: str, form: str) -> list[str]:
+    """What nvidia-smi says of the first GPU; [] if nothing."""
+    said = _said("nvidia-smi", f"--query-gpu={properties}", f"--format={form}")
+    return [part.strip() for part in said.splitlines()[0].split(",")] if said.strip() else []
 
 
 def _commit(root: Path) -> str:

@@ -13,9 +13,13 @@ from polygraphy.backend.base import BaseLoader, BaseRunner
 from polygraphy.logger import G_LOGGER
 
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, progress, warn
-from trtsmith.converter.polygraphy_extension.whole_models import model_file
+from trtsmith.converter.polygraphy_extension.whole_models import (
+    metadata_of,
+    model_file,
+    to_polygraphy,
+    to_types,
+)
 
 Shapes = Mapping[str, Sequence[Sequence[int]]]
 

@@ -9,9 +9,13 @@ from typing import Any
 from polygraphy import util
 from polygraphy.backend.base import BaseRunner
 
-from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
 from trtsmith.converter.polygraphy_extension.polygraphy_log import known, problems_logged
-from trtsmith.converter.polygraphy_extension.whole_models import model_file
+from trtsmith.converter.polygraphy_extension.whole_models import (
+    metadata_of,
+    model_file,
+    to_polygraphy,
+    to_types,
+)
 
 
 class TrtsmithReferenceRunner(BaseRunner):  # type: ignore[misc]  # Polygraphy has no types

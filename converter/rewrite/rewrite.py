@@ -19,9 +19,8 @@ from trtsmith.converter.model.ort_kernels import operators_that_run
 from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.rewrite.custom_ops import ALIASES, PASSES
 from trtsmith.converter.rewrite.custom_ops.replace import replace_custom_operators
-from trtsmith.converter.rewrite.engine.merge_records import merged
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite, by_sentence, said_once
+from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite, by_sentence, merged, said_once
 from trtsmith.converter.rewrite.freeze import Frozen
 from trtsmith.converter.rewrite.local_functions import functions_holding, inline, not_native
 from trtsmith.converter.rewrite.ort_crashes import without_crashes

@@ -6,7 +6,6 @@ import json
 import resource
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from trtsmith.converter.engine.child.sandbox import lock_down
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.scaffold.body_rules import Body
 from trtsmith.converter.scaffold.case_sizes import require_one_shape, rules_or_error
-from trtsmith.converter.scaffold.shape_rules import Sizes
+from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.function_bodies import filled, run_body
 
 _MEMORY = 8 << 30
@@ -31,14 +30,14 @@ _SMALL = 8
 """Sizes above are made smaller for cases, where the operator takes that."""
 
 
-def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
+def run(text: str, events: Events, log_path: Path) -> dict[str, Any]:
     """The ShapeRules of a Body."""
     body = Body(**json.loads(text))
     _limit(resource.RLIMIT_AS, _MEMORY)
     _limit(resource.RLIMIT_FSIZE, _FILES)
     _limit(resource.RLIMIT_CORE, 0)
     lock_down()
-    return asdict(_rules(body))
+    return _rules(body).to_json()
 
 
 def _limit(what: int, most: int) -> None:
@@ -47,7 +46,7 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (least, least))
 
 
-def _rules(body: Body) -> Any:
+def _rules(body: Body) -> ShapeRules:
     text = filled(body.text, body.values)
     generator = np.random.default_rng(0)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.shape_rules import NoRuleError, Run, ShapeRules, Sizes, find_rules
-from trtsmith.importers.problem import Problem
 
 _MOST = 6
 
@@ -21,20 +20,16 @@ def rules_or_error(starts: Sequence[Sizes], fields: Mapping[str, int], run: Run,
         except NoRuleError as error:
             output, axis, sizes = error.args
             raise UsageError(
-                Problem(
-                    f"the size of output {output!r} along axis {axis} follows no rule that is known: {sizes}",
-                    where,
-                    "sizes that follow from those of the inputs by + - * //, and from no values",
-                    "write the operator by hand: trtsmith new with nothing but --domain",
-                )
+                f"the size of output {output!r} along axis {axis} follows no rule that is known: {sizes}",
+                where,
+                "sizes that follow from those of the inputs by + - * //, and from no values",
+                "write the operator by hand: trtsmith new with nothing but --domain",
             ) from error
     raise UsageError(
-        Problem(
-            "its standard operators do not run on onnx's own evaluator, or give something else",
-            where,
-            "a body that runs on inputs of these shapes",
-            "check the function, or write the operator by hand: trtsmith new with nothing but --domain",
-        )
+        "its standard operators do not run on onnx's own evaluator, or give something else",
+        where,
+        "a body that runs on inputs of these shapes",
+        "check the function, or write the operator by hand: trtsmith new with nothing but --domain",
     )
 
 
@@ -45,12 +40,10 @@ def require_one_shape(shapes: Sequence[Sizes], where: str) -> None:
         name = next((name for name in first if other[name] != first[name]), None)
         if name is not None:
             raise UsageError(
-                Problem(
-                    f"the shape of output {name!r} depends on values: {first[name]} or {other[name]}",
-                    where,
-                    "shapes that follow from those of the inputs",
-                    "write the operator by hand, with size ports: CONTRIBUTING.md, Add an operator",
-                )
+                f"the shape of output {name!r} depends on values: {first[name]} or {other[name]}",
+                where,
+                "shapes that follow from those of the inputs",
+                "write the operator by hand, with size ports: CONTRIBUTING.md, Add an operator",
             )
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import unfinished_folder
-from trtsmith.importers.problem import Problem
 
 
 def check_free(folder: Path) -> None:
@@ -18,14 +17,10 @@ def check_free(folder: Path) -> None:
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise UsageError(
-                Problem(
-                    "the folder is not empty", where, "an empty folder, or a new one", "name another folder"
-                )
+                "the folder is not empty", where, "an empty folder, or a new one", "name another folder"
             )
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise UsageError(
-                Problem("there is a file of that name", where, "a new folder", "name another folder")
-            )
+            raise UsageError("there is a file of that name", where, "a new folder", "name another folder")
         with tempfile.TemporaryDirectory(prefix=".trtsmith-", dir=folder.absolute().parent):
             pass
     except OSError as error:
@@ -53,4 +48,4 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _not_written(folder: Path, error: OSError) -> UsageError:
     said = f"the package cannot be written: {error.strerror}"
-    return UsageError(Problem(said, f"-o {folder}", "a folder that can be written", "name another folder"))
+    return UsageError(said, f"-o {folder}", "a folder that can be written", "name another folder")

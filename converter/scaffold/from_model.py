@@ -9,11 +9,12 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.operators.definition_check import NAME
-from trtsmith.converter.scaffold.body_file import body_file
+from trtsmith.converter.rewrite.rewrite import lowered
 from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
 from trtsmith.converter.scaffold.case_sizes import chosen_cases
 from trtsmith.converter.scaffold.draft import Draft
@@ -22,11 +23,10 @@ from trtsmith.converter.scaffold.model_node import ModelNode, described, find_no
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
-from trtsmith.converter.scaffold.reference_source import of_body, unwritten
+from trtsmith.converter.scaffold.reference_source import body_file, of_body, unwritten
 from trtsmith.converter.scaffold.shape_rules import ShapeRules, Sizes
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import Attr, Field, Kind, Port, Value
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 _KINDS = {
@@ -43,7 +43,7 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
 
     wanted: the node's name, or one of its outputs, or an op_type that one node has. domain: the one that it must have.
     """
-    model = infer_shapes(load_model(path))
+    model = _typed(load_model(path))
     node = described(model.proto, find_node(model.proto, wanted, path), path)
     function = _function_of(model.proto, node, domain)
     fields, attributes, values = _fields(node, function)
@@ -95,6 +95,17 @@ def draft_of_node(names: Names, path: Path, wanted: str, domain: str | None = No
     )
 
 
+def _typed(model: Model) -> Model:
+    """The model with the types of its values: behind nodes of operators that are in force, too."""
+    inferred = infer_shapes(model)
+    known = value_types(inferred.proto)
+    behind = value_types(infer_shapes(lowered(inferred)).proto)
+    proto = inferred.copied()
+    for name in {name for node in proto.graph.node for name in node.output} & behind.keys() - known.keys():
+        proto.graph.value_info.add(name=name).type.tensor_type.CopyFrom(behind[name])
+    return inferred.with_proto(proto)
+
+
 def _function_of(
     proto: onnx.ModelProto, node: ModelNode, given_domain: str | None
 ) -> onnx.FunctionProto | None:
@@ -103,7 +114,7 @@ def _function_of(
     if given_domain not in (None, domain):
         what = f"the node's domain is {domain!r}"
         expected = f"--domain {domain}" if domain else "no --domain: the node has none"
-        raise UsageError(Problem(what, f"--domain {given_domain}", expected, "leave --domain out"))
+        raise UsageError(what, f"--domain {given_domain}", expected, "leave --domain out")
     kind = (domain, node.proto.op_type)
     return next((f for f in proto.functions if (normalise_domain(f.domain), f.name) == kind), None)
 
@@ -135,23 +146,19 @@ def _fields(
         assert attribute is not None
         if not NAME.fullmatch(name):
             raise UsageError(
-                Problem(
-                    f"an attribute is called {name!r}",
-                    node.where,
-                    "a name of letters, digits and underscores, as a plugin's field has it",
-                    "rename the attribute where the model is made, or write the operator by hand: trtsmith new without "
-                    "--from-model",
-                )
+                f"an attribute is called {name!r}",
+                node.where,
+                "a name of letters, digits and underscores, as a plugin's field has it",
+                "rename the attribute where the model is made, or write the operator by hand: trtsmith new without "
+                "--from-model",
             )
         if attribute.type not in _KINDS:
             kind = onnx.AttributeProto.AttributeType.Name(attribute.type)
             raise UsageError(
-                Problem(
-                    f"attribute {name!r} is a {kind}",
-                    node.where,
-                    "numbers, lists of numbers and strings: a plugin has no other fields",
-                    "write the operator by hand: trtsmith new without --from-model",
-                )
+                f"attribute {name!r} is a {kind}",
+                node.where,
+                "numbers, lists of numbers and strings: a plugin has no other fields",
+                "write the operator by hand: trtsmith new without --from-model",
             )
         values[name] = _value(attribute)
         default = _value(defaults[name]) if name in defaults else None

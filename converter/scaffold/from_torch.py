@@ -9,13 +9,12 @@ import numpy as np
 from onnx import ModelProto, helper
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.scaffold.body_file import body_file
 from trtsmith.converter.scaffold.case_sizes import chosen_cases, require_one_shape, rules_or_error
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.node_example import node_example
 from trtsmith.converter.scaffold.port_types import port_names, type_variables
-from trtsmith.converter.scaffold.reference_source import of_function
+from trtsmith.converter.scaffold.reference_source import body_file, of_function
 from trtsmith.converter.scaffold.shape_rules import Run, ShapeRules, Sizes
 from trtsmith.converter.scaffold.torch_export import exported_body
 from trtsmith.converter.scaffold.torch_signature import Scalar, Signature, signature_of
@@ -23,7 +22,6 @@ from trtsmith.converter.scaffold.torch_source import TorchFunction, load_functio
 from trtsmith.importers.dims import describe
 from trtsmith.importers.function_bodies import run_body
 from trtsmith.importers.opdef import Attr, Field, Port, Value
-from trtsmith.importers.problem import Problem
 
 _NEAR = 1e-3
 """Relative difference of the exported body to the function, above which sizes count as not taken."""
@@ -115,23 +113,19 @@ class _Called:
             made = self(*(torch.from_numpy(array) for array in given.values()))
         except Exception as error:
             raise UsageError(
-                Problem(
-                    f"the function raises {type(error).__name__}: {error}",
-                    f"{self.where}, with {', '.join(f'{n} {describe(s)}' for n, s in sizes.items())} in float64",
-                    "tensors, or one",
-                    "correct the function, or give an example that it takes: --example x=2x3x4",
-                )
+                f"the function raises {type(error).__name__}: {error}",
+                f"{self.where}, with {', '.join(f'{n} {describe(s)}' for n, s in sizes.items())} in float64",
+                "tensors, or one",
+                "correct the function, or give an example that it takes: --example x=2x3x4",
             ) from error
         made = made if isinstance(made, (tuple, list)) else (made,)
         if not made or not all(isinstance(one, torch.Tensor) for one in made):
             kinds = ", ".join(type(one).__name__ for one in made) or "nothing"
             raise UsageError(
-                Problem(
-                    f"the function gives {kinds}",
-                    self.where,
-                    "a tensor, or a tuple of tensors",
-                    "return tensors alone",
-                )
+                f"the function gives {kinds}",
+                self.where,
+                "a tensor, or a tuple of tensors",
+                "return tensors alone",
             )
         return [one.detach().cpu().numpy() for one in made]
 
@@ -169,13 +163,11 @@ class _Called:
         except Exception as error:
             said = str(error).strip().splitlines()
             raise UsageError(
-                Problem(
-                    f"PyTorch cannot export the function to ONNX: {said[0] if said else type(error).__name__}",
-                    self.where,
-                    "a function that torch.export and torch.onnx.export take",
-                    "write it in operators that PyTorch exports, or write the operator by hand: trtsmith new without "
-                    "--from-torch",
-                )
+                f"PyTorch cannot export the function to ONNX: {said[0] if said else type(error).__name__}",
+                self.where,
+                "a function that torch.export and torch.onnx.export take",
+                "write it in operators that PyTorch exports, or write the operator by hand: trtsmith new without "
+                "--from-torch",
             ) from error
 
 
@@ -185,12 +177,10 @@ def _require_torch(where: str) -> None:
     missing = [name for name in ("torch", "onnxscript") if find_spec(name) is None]
     if missing:
         raise UsageError(
-            Problem(
-                f"{missing[0]} is not installed",
-                where,
-                "PyTorch and its exporter",
-                "pip install 'trtsmith[torch]'",
-            )
+            f"{missing[0]} is not installed",
+            where,
+            "PyTorch and its exporter",
+            "pip install 'trtsmith[torch]'",
         )
 
 

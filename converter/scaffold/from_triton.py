@@ -50,9 +50,7 @@ def draft_of_kernel(names: Names, spec: str, reference: str, examples: Mapping[s
 def _named(spec: str, where: str) -> tuple[ModuleType, str]:
     place, colon, name = spec.rpartition(":")
     if not colon or not place or not name.isidentifier():
-        raise UsageError(
-            Problem(f"{spec!r} names no kernel", where, _FORM, "--from-triton my_kernels.py:my_kernel")
-        )
+        raise UsageError(f"{spec!r} names no kernel", where, _FORM, "--from-triton my_kernels.py:my_kernel")
     file = Path(*place.split(".")).with_suffix(".py")
     found = str(file) if not place.endswith(".py") and file.is_file() else place
     try:
@@ -65,12 +63,10 @@ def _named(spec: str, where: str) -> tuple[ModuleType, str]:
     if getattr(module, name, None) is None:
         kernels = ", ".join(key for key, value in vars(module).items() if _is_kernel(value)) or "none"
         raise UsageError(
-            Problem(
-                f"the module has no kernel {name!r}",
-                where,
-                f"a function under @triton.jit: {kernels}",
-                "correct the name",
-            )
+            f"the module has no kernel {name!r}",
+            where,
+            f"a function under @triton.jit: {kernels}",
+            "correct the name",
         )
     return module, name
 
@@ -93,25 +89,21 @@ def _declaration(module: ModuleType, name: str, where: str) -> tuple[TritonKerne
             break
     if not _is_kernel(found):
         raise UsageError(
-            Problem(
-                f"{name!r} is a {type(found).__name__}",
-                where,
-                "a function under @triton.jit, without @triton.autotune or @triton.heuristics, or its TritonKernel",
-                "name the function itself; tunings=(Tuning(...), ...) says with which constants it is compiled",
-            )
+            f"{name!r} is a {type(found).__name__}",
+            where,
+            "a function under @triton.jit, without @triton.autotune or @triton.heuristics, or its TritonKernel",
+            "name the function itself; tunings=(Tuning(...), ...) says with which constants it is compiled",
         )
     constants = [p.name for p in found.params if p.is_constexpr]
     sizes = [p.name for p in found.params if not p.is_constexpr]
     raise UsageError(
-        Problem(
-            f"no TritonKernel says how the kernel {name} is launched",
-            where,
-            f"a TritonKernel of it in {Path(str(module.__file__)).name}, which says what its parameters "
-            f"{', '.join(sizes)} get",
-            f"from trtsmith.importers.triton_kernel import TritonKernel; {_DECLARATION} = TritonKernel(kernel={name}, "
-            f'grid="...", arguments={{"{sizes[-1] if sizes else "n"}": "x.shape[0]"}}, '
-            f"constants={{{', '.join(f'{c!r}: 256' for c in constants)}}})",
-        )
+        f"no TritonKernel says how the kernel {name} is launched",
+        where,
+        f"a TritonKernel of it in {Path(str(module.__file__)).name}, which says what its parameters "
+        f"{', '.join(sizes)} get",
+        f"from trtsmith.importers.triton_kernel import TritonKernel; {_DECLARATION} = TritonKernel(kernel={name}, "
+        f'grid="...", arguments={{"{sizes[-1] if sizes else "n"}": "x.shape[0]"}}, '
+        f"constants={{{', '.join(f'{c!r}: 256' for c in constants)}}})",
     )
 
 
@@ -119,12 +111,10 @@ def _reference(declared: TritonKernel, called: str, file: Path, where: str) -> s
     place, _, function = declared.reference.rpartition(":")
     if not function:
         raise UsageError(
-            Problem(
-                "the kernel has no reference in PyTorch",
-                where,
-                "the same in PyTorch: a function of tensors, by which the operator is defined and the kernel tested",
-                f'--from-torch FILE.py:FUNCTION, or reference="FILE.py:FUNCTION" in {called}',
-            )
+            "the kernel has no reference in PyTorch",
+            where,
+            "the same in PyTorch: a function of tensors, by which the operator is defined and the kernel tested",
+            f'--from-torch FILE.py:FUNCTION, or reference="FILE.py:FUNCTION" in {called}',
         )
     beside = file.parent / place
     return f"{beside}:{function}" if place.endswith(".py") and beside.is_file() else declared.reference
@@ -150,10 +140,8 @@ def _check(drafted: Draft, declared: TritonKernel, called: str, where: str) -> N
         ports = ", ".join(port.name for port in (*op.inputs, *op.outputs))
         fields = ", ".join(field.name for field in op.fields) or "none"
         raise UsageError(
-            Problem(
-                error.what,
-                f"{where}: {called}, {error.where}",
-                f"{error.expected}; its ports are {ports}, its fields {fields}",
-                error.fix,
-            )
+            error.what,
+            f"{where}: {called}, {error.where}",
+            f"{error.expected}; its ports are {ports}, its fields {fields}",
+            error.fix,
         ) from error

@@ -12,7 +12,6 @@ from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
-from trtsmith.importers.problem import Problem
 
 _REFERENCE = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<name>\w+): \w+ = @(?P<field>\w+)', re.DOTALL)
 """A string, which is left alone, or an attribute whose value is the function's."""
@@ -132,21 +131,17 @@ def _require_writable(node: onnx.NodeProto) -> None:
     odd = next((name for name in called if not _NAME.fullmatch(name)), None)
     if odd is not None:
         raise UsageError(
-            Problem(
-                f"the body has an operator or an attribute that is called {odd!r}",
-                f"node {node.name!r} of the body",
-                "names of letters, digits and underscores, as ONNX has them",
-                "write the operator by hand: trtsmith new without --from-model and --from-torch",
-            )
+            f"the body has an operator or an attribute that is called {odd!r}",
+            f"node {node.name!r} of the body",
+            "names of letters, digits and underscores, as ONNX has them",
+            "write the operator by hand: trtsmith new without --from-model and --from-torch",
         )
     if node.domain not in ("", "ai.onnx"):
         raise UsageError(
-            Problem(
-                f"the body calls {node.domain}::{node.op_type}",
-                f"node {node.name!r} of the body",
-                "operators of ONNX alone",
-                "write the operator by hand: trtsmith new without --from-model and --from-torch",
-            )
+            f"the body calls {node.domain}::{node.op_type}",
+            f"node {node.name!r} of the body",
+            "operators of ONNX alone",
+            "write the operator by hand: trtsmith new without --from-model and --from-torch",
         )
     for attribute in node.attribute:
         elements = 1
@@ -154,10 +149,8 @@ def _require_writable(node: onnx.NodeProto) -> None:
             elements *= size
         if elements > _LARGEST or attribute.t.data_location == onnx.TensorProto.EXTERNAL:
             raise UsageError(
-                Problem(
-                    f"the body has a constant of {elements} elements",
-                    f"node {node.name!r} ({node.op_type}) of the body",
-                    f"constants of at most {_LARGEST} elements: weights are inputs of an operator",
-                    "make the weights inputs of the operator",
-                )
+                f"the body has a constant of {elements} elements",
+                f"node {node.name!r} ({node.op_type}) of the body",
+                f"constants of at most {_LARGEST} elements: weights are inputs of an operator",
+                "make the weights inputs of the operator",
             )

@@ -13,7 +13,6 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.importers.dtypes import dtype_name
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, normalise_domain
 
 
@@ -50,21 +49,14 @@ def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto
     if len(found) != 1:
         what = "there is no such node" if not found else f"{len(found)} nodes are called so"
         raise UsageError(
-            Problem(
-                what,
-                where,
-                f"an unknown node: {listed}",
-                "--node with its name, or one of its outputs",
-            )
+            what, where, f"an unknown node: {listed}", "--node with its name, or one of its outputs"
         )
     if not _nobody_knows(found[0]):
         raise UsageError(
-            Problem(
-                f"{found[0].op_type} is known: it needs no operator of your own",
-                where,
-                f"an unknown node: {listed}",
-                "trtsmith check shows how each node of the model reaches TensorRT",
-            )
+            f"{found[0].op_type} is known: it needs no operator of your own",
+            where,
+            f"an unknown node: {listed}",
+            "trtsmith check shows how each node of the model reaches TensorRT",
         )
     return found[0]
 
@@ -84,12 +76,10 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
         inputs.pop()
     if not all(inputs) or not any(outputs):
         raise UsageError(
-            Problem(
-                "an input between others is left out" if any(outputs) else "no output is used",
-                where,
-                "a node that has all of its inputs, but for the last ones",
-                "write the operator by hand: trtsmith new without --from-model",
-            )
+            "an input between others is left out" if any(outputs) else "no output is used",
+            where,
+            "a node that has all of its inputs, but for the last ones",
+            "write the operator by hand: trtsmith new without --from-model",
         )
     outputs = [name for name in outputs if name]
     types = value_types(proto, {*inputs, *outputs})
@@ -101,12 +91,10 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
     for name in inputs:
         if name not in types or not types[name].HasField("shape"):
             raise UsageError(
-                Problem(
-                    f"the model does not declare the type and rank of {name!r}",
-                    where,
-                    "types of all inputs: shape inference stops at unknown operators",
-                    f"add a value_info of {name!r} to the model, or begin with the first such node",
-                )
+                f"the model does not declare the type and rank of {name!r}",
+                where,
+                "types of all inputs: shape inference stops at unknown operators",
+                f"begin with the first such node, then name its package with --ops; or add a value_info of {name!r}",
             )
     first = next((dtypes[name] for name in inputs if name in dtypes), "float32")
     for name in outputs:

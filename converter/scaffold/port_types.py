@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
 from trtsmith.importers.opdef import TYPE_VARIABLES
-from trtsmith.importers.problem import Problem
 
 _FIXED = {"float32": "F", "bool": "B", "int64": "N", "int32": "S"}
 
@@ -37,12 +36,10 @@ def type_variables(
             return "T"
         if dtype not in _FIXED:
             raise UsageError(
-                Problem(
-                    f"{name!r} is of {dtype or 'an unknown type'}",
-                    where,
-                    "float32, float16, bfloat16, int32, int64 or bool; float16 and bfloat16 for all floating-point ports",
-                    "cast it where the operator is called",
-                )
+                f"{name!r} is of {dtype or 'an unknown type'}",
+                where,
+                "float32, float16, bfloat16, int32, int64 or bool; float16 and bfloat16 for all floating-point ports",
+                "cast it where the operator is called",
             )
         return _FIXED[dtype]
 

@@ -8,14 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_CPP_WORDS = (
-    "auto bool break case catch char class concept const constexpr continue decltype default delete do double else enum "
-    "explicit export extern float for friend goto if inline int long mutable namespace new noexcept operator private "
-    "protected public register requires return short signed sizeof static struct switch template this throw try typedef "
-    "typename union unsigned using virtual void volatile while launch field product"
-)
+from trtsmith.converter.compile.definitions.rule_source import KEYWORDS
 
-CPP_WORDS = frozenset(_CPP_WORDS.split())
+CPP_WORDS = KEYWORDS | {"launch", "field", "product"}
 """What C++ keeps for itself, and functions that the SDK has, in small letters."""
 
 _LONGEST = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from trtsmith.converter.scaffold.names import Names
-from trtsmith.converter.scaffold.quoting import literal
+from trtsmith.converter.scaffold.quoting import literal, text_block
 from trtsmith.converter.scaffold.shape_rules import Sizes
 from trtsmith.converter.scaffold.torch_signature import Signature
 from trtsmith.converter.scaffold.torch_source import TorchFunction
@@ -106,3 +106,12 @@ def of_function(
         values=literal({scalar.name: scalar.value for scalar in signature.scalars}),
         examples=literal(examples),
     )
+
+
+def body_file(names: Names, origin: str, body: str, opset: int) -> bytes:
+    """The module, with OPSET and BODY. origin: where the body comes from, in words of ours."""
+    return (
+        f'"""Holds the body of {names.name}, as {origin} has it.\n\n'
+        "In the syntax of onnx.parser; @name@ is the value of a field.\n"
+        f'"""\n\nOPSET = {opset}\n\nBODY = {text_block(body)}\n'
+    ).encode()

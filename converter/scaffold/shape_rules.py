@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.scaffold.quoting import literal
 
 Sizes = Mapping[str, tuple[int, ...]]
@@ -21,7 +22,7 @@ _FACTORS = tuple(range(2, 65))
 
 
 @dataclass(frozen=True)
-class ShapeRules:
+class ShapeRules(PlainData):
     """What was found.
 
     free:    groups of dimensions that are of one size, which may be any; each group is a size of the operator.

@@ -59,9 +59,7 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
     except (TypeError, ValueError) as error:
         expected = "a function with a signature that Python knows"
         raise UsageError(
-            Problem(
-                f"the signature cannot be read: {error}", where, expected, "wrap it in a function of your own"
-            )
+            f"the signature cannot be read: {error}", where, expected, "wrap it in a function of your own"
         ) from error
     hints = _hints(function)
     problems = [
@@ -126,7 +124,7 @@ def _parameter(
     name, default = parameter.name, parameter.default
     has_default = default is not inspect.Parameter.empty
     if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-        raise _wrong(
+        raise UsageError(
             f"parameter {name!r} takes any number of arguments",
             where,
             "parameters that can be counted",
@@ -139,7 +137,7 @@ def _parameter(
         return _tensor(name, example, where)
     kind, boolean = _kind_of(plain, default if has_default else None, example)
     if kind is None:
-        raise _wrong(
+        raise UsageError(
             f"nothing says what parameter {name!r} is",
             where,
             "torch.Tensor, int, float, bool, str, or a list of int or of float",
@@ -153,7 +151,7 @@ def _parameter(
         else None
     )
     if value is None:
-        raise _wrong(
+        raise UsageError(
             f"parameter {name!r} has no value to try it with",
             where,
             "a default, or an example",
@@ -188,7 +186,7 @@ def _tensor(name: str, example: str | None, where: str) -> Tensor:
             else (f"{example!r} is no shape")
         )
         expected = f"sizes with x between them, and a type if it is not float32: one of {', '.join(_DTYPES)}"
-        raise _wrong(what, where, expected, f"--example {name}=2x3x4, or --example {name}=5:int64")
+        raise UsageError(what, where, expected, f"--example {name}=2x3x4, or --example {name}=5:int64")
     return Tensor(name, tuple(map(int, match[1].split("x"))), match[2] or "float32")
 
 
@@ -220,7 +218,7 @@ def _value(name: str, kind: Kind, example: str, where: str) -> Value:
         if not kind.is_list and len(values) != 1:
             raise ValueError
     except ValueError:
-        raise _wrong(
+        raise UsageError(
             f"{example!r} is no {kind.value}",
             f"--example {name}={example}",
             f"an example of {kind.value}",
@@ -236,7 +234,3 @@ def _plain(default: Any) -> Value | None:
     if isinstance(default, Sequence) and not isinstance(default, str):
         return tuple(default)
     return default if isinstance(default, (int, float, str)) else None
-
-
-def _wrong(what: str, where: str, expected: str, fix: str) -> UsageError:
-    return UsageError(Problem(what, where, expected, fix))

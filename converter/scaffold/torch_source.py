@@ -45,9 +45,7 @@ def load_function(spec: str) -> TorchFunction:
     where = f"--from-torch {spec}"
     place, colon, name = spec.rpartition(":")
     if not colon or not place or not name.isidentifier():
-        raise UsageError(
-            Problem(f"{spec!r} names no function", where, _FORM, "--from-torch mymodule:my_function")
-        )
+        raise UsageError(f"{spec!r} names no function", where, _FORM, "--from-torch mymodule:my_function")
     file = Path(*place.split(".")).with_suffix(".py")
     found = str(file) if not place.endswith(".py") and file.is_file() else place
     try:
@@ -62,7 +60,7 @@ def load_function(spec: str) -> TorchFunction:
         ]
         what = f"the module has no function {name!r}"
         listed = ", ".join(functions[:8]) or "none"
-        raise UsageError(Problem(what, where, f"a function of the module: {listed}", "correct the name"))
+        raise UsageError(what, where, f"a function of the module: {listed}", "correct the name")
     path = Path(getattr(module, "__file__", None) or "")
     own = {"module": module.__name__} if _is_installed(path) else {"source": standalone_source(path, where)}
     plain = python_function(function)
@@ -87,12 +85,10 @@ def standalone_source(path: Path, where: str) -> bytes:
             continue
         if needed:
             raise UsageError(
-                Problem(
-                    f"{path.name} imports {needed}, which lies beside it",
-                    f"{where}, line {node.lineno} of {path}",
-                    "a file that stands alone, as the package gets a copy, or a module of an installed package",
-                    "put the function into a file with all that it needs, or install its package",
-                )
+                f"{path.name} imports {needed}, which lies beside it",
+                f"{where}, line {node.lineno} of {path}",
+                "a file that stands alone, as the package gets a copy, or a module of an installed package",
+                "put the function into a file with all that it needs, or install its package",
             )
     return content
 

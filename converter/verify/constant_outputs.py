@@ -1,14 +1,14 @@
-"""Finds trivial outputs: constant ones, unchanging ones, and those of a branch that was not taken."""
+"""Finds outputs that prove nothing: constant or unchanging, behind a branch that was not taken, or of random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
 import onnx
 
-from trtsmith.converter.graph.walk import values_read
+from trtsmith.converter.graph.walk import subgraphs, values_read
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -115,8 +115,7 @@ def _conditions(model: Model, names: Collection[str], feeds: Arrays) -> dict[str
     wanted = sorted(set(names) - known.keys())
     if not wanted:
         return known
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     del proto.graph.output[:]
     proto.graph.output.extend(
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.BOOL, None) for name in wanted
@@ -144,3 +143,52 @@ def _from(graph: onnx.GraphProto, names: set[str], *, random: bool = False) -> s
         if drawn or not reached.isdisjoint(values_read(node)):
             reached.update(node.output)
     return reached
+
+
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators that give other numbers each time."""
+
+
+def random_outputs(model: Model) -> dict[str, str]:
+    """Finds outputs that depend on random numbers: for each, a sentence that names the node that draws them."""
+    graph = inline(model, frozenset(all_functions(model))).proto.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= {n.output[0]: a.t for n in graph.node for a in n.attribute if a.name == "value"}
+    sources: dict[str, str] = {}
+
+    def drawn(node: onnx.NodeProto) -> str | None:
+        """The random node that this one is, holds in a subgraph, or depends on."""
+        if not normalise_domain(node.domain) and (node.op_type in RANDOM or trains(node)):
+            return f"{node.op_type} {(node.name or node.output[0])!r}"
+        reached = (sources[name] for name in _read(node) if name in sources)
+        inside = (found for inner in subgraphs(node) for n in inner.node if (found := drawn(n)) is not None)
+        return next(reached, None) or next(inside, None)
+
+    def trains(node: onnx.NodeProto) -> bool:
+        """Dropout in training mode; a mode that the model is fed is taken for training."""
+        if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
+            return False
+        mode = constants.get(node.input[2])
+        return mode is None or bool(np.any(model.array(mode)))
+
+    for node in graph.node:
+        found = drawn(node)
+        if found is not None:
+            sources.update(dict.fromkeys(node.output, found))
+    return {
+        value.name: f"output {value.name!r} is not comparable: {sources[value.name]} draws random numbers; make them "
+        "an input of the model, or build without a verdict: convert --no-verify"
+        for value in graph.output
+        if value.name in sources
+    }
+
+
+def _read(node: onnx.NodeProto) -> Iterator[str]:
+    """The values that a node reads, in its subgraphs too."""
+    yield from node.input
+    for inner in subgraphs(node):
+        yield from (value.name for value in inner.output)
+        for n in inner.node:
+            yield from _read(n)

@@ -35,10 +35,10 @@ from trtsmith.converter.verify.graphs import (
     verify_graphs,
 )
 from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.own_definitions import with_own_definitions
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
+from trtsmith.converter.verify.sensitivity import with_own_definitions
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
@@ -51,6 +51,21 @@ from trtsmith.converter.verify.verdict import (
     not_comparable,
     with_other_sizes,
 )
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What is compared with the original, and how.
+
+    plain: the graph before a precision was chosen, where that is known. own: whether a graph in 8 bits is held to itself.
+    """
+
+    rewritten: Rewritten
+    request: RunRequest
+    precision: str
+    progress: Progress
+    plain: Rewritten | None
+    own: bool
 
 
 @dataclass(frozen=True)
@@ -93,31 +108,23 @@ class ConversionCheck:
         """
         own = precision in QUANTIZED and not self.tolerances and self.expected is None
         told = replace(rewritten, typed=calibrated) if own else rewritten
-        verdict = self._usual(told, built, request, precision, progress, plain if own else None)
+        checked = _Checked(told, request, precision, progress, plain, own and plain is not None)
+        verdict = self._usual(checked, _why_not(self.mode, self.gpu, built))
         if self.generation is not None and verdict.status != DISAGREE and verdict.ran == "graphs":
-            verdict = self._at_ends(self.generation, verdict, rewritten, plain, request, precision, progress)
-        if precision not in QUANTIZED:
-            return verdict
-        return self._with_cost(verdict, rewritten, precision, progress, plain)
+            verdict = self._at_ends(self.generation, verdict, checked)
+        return self._with_cost(verdict, checked) if precision in QUANTIZED else verdict
 
-    def _with_cost(
-        self,
-        verdict: Verdict,
-        rewritten: Rewritten,
-        precision: str,
-        progress: Progress,
-        plain: Rewritten | None,
-    ) -> Verdict:
-        steps_of(progress)(f"measuring what {precision} costs")
+    def _with_cost(self, verdict: Verdict, checked: _Checked) -> Verdict:
+        precision = checked.precision
+        steps_of(checked.progress)(f"measuring what {precision} costs")
         most = self.tolerances.max_cost if self.tolerances is not None else None
         sets = [self.feeds, *self.samples[: SAMPLES - 1]]
         words = self.inputs + (
             f" and {len(sets) - 1} of {len(self.samples)} samples of --calibration" if self.samples else ""
         )
         try:
-            cost = measured_cost(
-                self.original, rewritten, plain, sets, words, precision, most, self.expected or self.plain
-            )
+            graphs = self.original, checked.rewritten, checked.plain
+            cost = measured_cost(*graphs, sets, words, precision, most, self.expected or self.plain)
         except ConversionError as error:
             what = f"what {precision} costs is not known: {error.problems[0].what}; give other samples to --calibration"
             status = verdict.status if most is None or verdict.status == DISAGREE else NOT_COMPARABLE
@@ -128,47 +135,30 @@ class ConversionCheck:
         reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
         return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
 
-    def _at_ends(
-        self,
-        generation: Generation,
-        verdict: Verdict,
-        rewritten: Rewritten,
-        plain: Rewritten | None,
-        request: RunRequest,
-        precision: str,
-        progress: Progress,
-    ) -> Verdict:
+    def _at_ends(self, generation: Generation, verdict: Verdict, checked: _Checked) -> Verdict:
         """The verdict with the ends of the profile, where the graph in the model's own precision stands for a chosen one.
 
         The precision pass does the same at all sizes. An engine that was run is run there, too, where the graphs agree.
         """
-        graphs, words = rewritten, ""
-        if plain is not None and rewritten.precision is not None:
-            graphs, words = plain, " in the model's own precision"
-        sizes = graphs_at_ends(generation, graphs, self.references, self.tolerances, progress)
+        graphs, words = checked.rewritten, ""
+        if checked.plain is not None and graphs.precision is not None:
+            graphs, words = checked.plain, " in the model's own precision"
+        sizes = graphs_at_ends(generation, graphs, self.references, self.tolerances, checked.progress)
         if verdict.engine_run:
-            sizes = self._engine_at_ends(generation, sizes, rewritten, request, precision, progress)
+            sizes = self._engine_at_ends(generation, sizes, checked)
             words = ""
         accepted = () if self.tolerances is None else self.tolerances.not_compared
         return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
 
-    def _engine_at_ends(
-        self,
-        generation: Generation,
-        sizes: OtherSizes,
-        rewritten: Rewritten,
-        request: RunRequest,
-        precision: str,
-        progress: Progress,
-    ) -> OtherSizes:
+    def _engine_at_ends(self, generation: Generation, sizes: OtherSizes, checked: _Checked) -> OtherSizes:
         """The same of the engine: its comparisons take the place of the graph's where these agree."""
         comparisons = [one for one in sizes.comparisons if one.at not in sizes.sets]
         failed, unknown = dict(sizes.failed), dict(sizes.unknown)
         for end, (feeds, plain) in sizes.sets.items():
             where = size_in_words(generation, end)
-            steps_of(progress)(f"running the engine at {where}")
+            steps_of(checked.progress)(f"running the engine at {where}")
             try:
-                one = self._engine(rewritten, request, InputSet(end, feeds), plain, {}, precision, progress)
+                one = self._engine(checked, InputSet(end, feeds), plain, {})
             except UsageError as error:
                 failed[end] = f"at {where}, the engine fails: {error.problems[0].what}"
                 continue
@@ -179,21 +169,12 @@ class ConversionCheck:
         fix = runs_at(generation, failed, sizes.unknown)
         return replace(sizes, comparisons=tuple(comparisons), failed=failed, fix=fix, unknown=unknown)
 
-    def _usual(
-        self,
-        rewritten: Rewritten,
-        built: BuildResult,
-        request: RunRequest,
-        precision: str,
-        progress: Progress,
-        plain: Rewritten | None,
-    ) -> Verdict:
+    def _usual(self, checked: _Checked, not_run: str) -> Verdict:
         """The verdict on the given inputs, or on those of usual sizes: the graphs first; if they agree, the engine.
 
-        plain: where a graph in 8 bits is held to itself, the one before it was quantized; else None.
+        not_run: why the engine is not run; "" where it is.
         """
-        not_run = _why_not(self.mode, self.gpu, built)
-        step = steps_of(progress)
+        step = steps_of(checked.progress)
         step("running the original model in onnxruntime")
         try:
             expected, doubtful = self._expected()
@@ -203,10 +184,8 @@ class ConversionCheck:
             verdict = not_comparable(which, error, self.inputs, "nothing")
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         step("running the rewritten graph in onnxruntime")
-        if plain is not None:
-            graphs = self._eight_bits(rewritten, plain, expected, doubtful, precision)
-        else:
-            graphs = self._graphs(rewritten, expected, doubtful, precision)
+        compared = self._eight_bits if checked.own else self._graphs
+        graphs = compared(checked, expected, doubtful)
         if self.expected is None:
             graphs = with_own_definitions(self.original, graphs)
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
@@ -216,8 +195,7 @@ class ConversionCheck:
         if (not graphs.agrees and not unknown) or graphs.not_run:
             return self._told(graphs)
         try:
-            usual = InputSet("", self.feeds)
-            verdict = self._engine(rewritten, request, usual, expected, doubtful, precision, progress)
+            verdict = self._engine(checked, InputSet("", self.feeds), expected, doubtful)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
@@ -241,15 +219,10 @@ class ConversionCheck:
         if self.generation is not None:
             yield from (self.generation.at(end).arrays for end in ("min", "max"))
 
-    def _eight_bits(
-        self,
-        rewritten: Rewritten,
-        plain: Rewritten,
-        expected: Arrays,
-        doubtful: Mapping[str, str],
-        precision: str,
-    ) -> Verdict:
+    def _eight_bits(self, checked: _Checked, expected: Arrays, doubtful: Mapping[str, str]) -> Verdict:
         """The graph before calibration against the original; then the one to build against the calibrated one."""
+        rewritten, plain = checked.rewritten, checked.plain
+        assert plain is not None
         before = verify_graphs(
             self.original,
             plain.model,
@@ -266,9 +239,7 @@ class ConversionCheck:
         names = {value.name for value in rewritten.typed.proto.graph.input}
         feeds = {name: value for name, value in engine.items() if name in names}
         own = verify_graphs(runnable(rewritten.typed), rewritten.model, feeds, self.inputs, self.tolerances)
-        said = (
-            f"{own.reason}, in {precision} against the calibrated graph; before calibration: {before.reason}"
-        )
+        said = f"{own.reason}, in {checked.precision} against the calibrated graph; before calibration: {before.reason}"
         return replace(own if not own.agrees else before, reason=said, comparisons=own.comparisons)
 
     def _told(self, graphs: Verdict) -> Verdict:
@@ -279,20 +250,14 @@ class ConversionCheck:
         return replace(graphs, reason=f"{graphs.reason}; the plugin of {names} itself was not run")
 
     def _engine(
-        self,
-        rewritten: Rewritten,
-        request: RunRequest,
-        one: InputSet,
-        expected: Arrays,
-        doubtful: Mapping[str, str],
-        precision: str,
-        progress: Progress,
+        self, checked: _Checked, one: InputSet, expected: Arrays, doubtful: Mapping[str, str]
     ) -> Verdict:
         """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
+        rewritten, precision = checked.rewritten, checked.precision
         compared = partial(
             verify_engine,
             self.original,
-            request,
+            checked.request,
             (one,),
             self.inputs,
             engine_inputs={value.name for value in rewritten.model.proto.graph.input},
@@ -301,7 +266,7 @@ class ConversionCheck:
             doubtful=doubtful,
             exact=_float32_nodes(rewritten),
             meanings=self.meanings,
-            progress=progress,
+            progress=checked.progress,
         )
         if self.expected is not None:
             return compared(precision=precision)
@@ -322,9 +287,8 @@ class ConversionCheck:
             precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
         )
 
-    def _graphs(
-        self, rewritten: Rewritten, expected: Arrays, doubtful: Mapping[str, str], precision: str
-    ) -> Verdict:
+    def _graphs(self, checked: _Checked, expected: Arrays, doubtful: Mapping[str, str]) -> Verdict:
+        rewritten, precision = checked.rewritten, checked.precision
         graphs = (self.original, rewritten.model, self.feeds)
         told = (self.tolerances, expected, rewritten.io_types)
         if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):

@@ -17,13 +17,11 @@ from trtsmith.converter.model.progress import steps_of
 from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, in_words
 from trtsmith.converter.verify.compare import Arrays, Comparison
-from trtsmith.converter.verify.constant_outputs import constant_outputs
+from trtsmith.converter.verify.constant_outputs import constant_outputs, random_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.own_definitions import with_own_definitions
-from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import GRIDS, rounded
-from trtsmith.converter.verify.sensitivity import with_sensitivity
+from trtsmith.converter.verify.sensitivity import with_own_definitions, with_sensitivity
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import DISAGREE, Verdict, judge, not_comparable

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-import onnx
 
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
@@ -21,10 +20,9 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, expand, lowered, refer
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import Allowance, allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
-from trtsmith.converter.verify.constant_outputs import constant_outputs
+from trtsmith.converter.verify.constant_outputs import constant_outputs, random_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.references import References
 from trtsmith.converter.verify.rounding import GRIDS, rounded
 from trtsmith.converter.verify.sets import Generation
@@ -66,14 +64,25 @@ def verify_graphs(
         actual = to_model(run(runnable(rewritten), left), io_types)
     except ConversionError as error:
         return not_comparable("rewritten graph", error, inputs, "nothing" if given else "original")
-    random = random_outputs(original)
     known, found = compared_graphs(original, feeds, expected, actual, tolerances, plain=plain)
-    unproven = {**known.excluded(tolerances), **random}
+    return judged_graphs(original, known, found, inputs, tolerances, doubtful)
+
+
+def judged_graphs(
+    original: Model,
+    known: Allowance,
+    found: Sequence[Comparison],
+    inputs: str,
+    tolerances: Tolerances | None,
+    doubtful: Mapping[str, str] | None,
+) -> Verdict:
+    """The verdict on comparisons of a graph with the original, without outputs that rounding or random numbers decide."""
+    excluded = {**known.excluded(tolerances), **random_outputs(original)}
     return judge(
-        tuple(c for c in found if c.output not in unproven),
+        tuple(c for c in found if c.output not in excluded),
         inputs,
         engine_run=False,
-        excluded=unproven,
+        excluded=excluded,
         doubtful={**(doubtful or {}), **known.unproven(tolerances)},
         tolerances=tolerances,
         constant=constant_outputs(original),
@@ -220,8 +229,7 @@ def _failure(which: str, error: TrtsmithError) -> str:
 def _bytes(generation: Generation, end: str) -> int:
     """Of all values at this end, in float32, as far as their sizes can be inferred."""
     fixed = ranges_of([{n: ShapeRange(*(getattr(r, end),) * 3) for n, r in generation.sizes.items()}])
-    proto = onnx.ModelProto()
-    proto.CopyFrom(generation.model.proto)
+    proto = generation.model.copied()
     proto.graph.ClearField("value_info")  # an exporter's may be those of its example
     graph = infer_shapes(with_fixed_sizes(lowered(generation.model.with_proto(proto)), fixed)).proto
     constants = {tensor.name for tensor in graph.graph.initializer}

@@ -18,15 +18,14 @@ from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import PROVES, QUANTIZED, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.constant_outputs import constant_outputs
 from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.graphs import judged_graphs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.randomness import random_outputs
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge, not_comparable
+from trtsmith.converter.verify.verdict import Verdict, not_comparable
 from trtsmith.importers.dtypes import dtype_name
 
 
@@ -64,17 +63,7 @@ def verify_reduced(
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     wanted = plain[0] if expected is None else expected
     measured, found = compared(original, wanted, actual, plain[0], other, precision, tolerances)
-    excluded = measured.excluded(tolerances) | random_outputs(original)
-    verdict = judge(
-        tuple(c for c in found if c.output not in excluded),
-        inputs,
-        engine_run=False,
-        excluded=excluded,
-        doubtful={**(doubtful or {}), **measured.unproven(tolerances)},
-        tolerances=tolerances,
-        constant=constant_outputs(original),
-        amplified=measured.amplified,
-    )
+    verdict = judged_graphs(original, measured, found, inputs, tolerances, doubtful)
     sums = ", its sums emulated" if precision == FP16_SUMS else ""
     return replace(verdict, reason=f"{verdict.reason}, in {type_of(precision)} against the original{sums}")
 

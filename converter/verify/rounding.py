@@ -128,8 +128,7 @@ def rounded(
         ).model
     model = at_least(model, BF16_OPSET) if precision == "bf16" else model
     inferred = _inlined(model)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(inferred.proto)
+    proto = inferred.copied()
     dtypes = value_dtypes(proto)
     names = FreshNames()
     names.take(dtypes)

@@ -1,4 +1,10 @@
-"""Selects boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values."""
+"""Selects boxes that overlap no better one: NonMaxSuppression of ONNX, whose number of results depends on values.
+
+NonMaxSuppression in other operators of ONNX.
+
+Boxes that no class may take are left out before. All arithmetic is that of ONNX's own operator, in float32: corners, areas,
+and intersection over union, so that no box is on the other side of a threshold.
+"""
 
 from __future__ import annotations
 

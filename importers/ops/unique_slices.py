@@ -1,4 +1,11 @@
-"""Finds the different slices of a tensor along an axis: Unique of ONNX."""
+"""Finds the different slices of a tensor along an axis: Unique of ONNX.
+
+Unique in other operators of ONNX: slices in lexicographic order by one stable sort for each of their elements.
+
+TopK is stable, as ONNX defines it: of equal elements the one with the lower index comes first. So the order is that of a
+radix sort, from the last element of the slices to the first, and equal slices lie side by side in the order of their
+positions. A NaN is sorted by a flag of its own, behind all numbers.
+"""
 
 from __future__ import annotations
 

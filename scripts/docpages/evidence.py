@@ -10,7 +10,7 @@ from typing import Any
 
 from bench_table import bench_tables
 from docpages import network_times, real_networks
-from docpages.marks import markdown_table
+from docpages.marks import markdown_table, table_of
 from docpages.native_times import native_tables, selection_table
 from gpucheck import engine_tables
 from onnxcoverage.record import operator_rows, outcomes_of
@@ -31,6 +31,7 @@ REGISTRIES_RECORD = RECORDS / "real_registries.json"
 ENGINES_RECORDS = [
     H200 / f"engines{which}.json"
     for which in (
+        "_rules",
         "_judged",
         "_bevdet",
         "_layers",
@@ -59,6 +60,17 @@ CHAINS = {
 """Generated models, by their key in the record."""
 
 
+GRAPHS: Mapping[str, Callable[[tuple[str, Any]], str]] = {
+    "graph": lambda pair: pair[0],
+    "nodes": lambda pair: f"{pair[1]['nodes']:,}",
+    "model file": lambda pair: f"{pair[1]['model_mib']:.1f} MiB",
+    "load, rewrite and plan": lambda pair: f"{pair[1]['total_seconds']:.2f} s",
+    "memory, peak": lambda pair: f"{pair[1]['peak_growth_mib']:.0f} MiB",
+    "memory, anonymous, at the end": lambda pair: f"{pair[1]['anonymous_growth_mib']:.0f} MiB",
+}
+"""Of what a graph is and its part of the record."""
+
+
 def rewrite_figures() -> str:
     """What scripts/bench_rewrite.py measured."""
     return render_rewrite(read(REWRITE_RECORD))
@@ -69,25 +81,6 @@ def render_rewrite(record: Mapping[str, Any]) -> str:
     graphs = [("the detector of `make demo`", detector)]
     for kind, what in CHAINS.items():
         graphs += [(what, entry) for entry in record.get(kind, ())]
-    rows = [
-        (
-            what,
-            f"{entry['nodes']:,}",
-            f"{entry['model_mib']:.1f} MiB",
-            f"{entry['total_seconds']:.2f} s",
-            f"{entry['peak_growth_mib']:.0f} MiB",
-            f"{entry['anonymous_growth_mib']:.0f} MiB",
-        )
-        for what, entry in graphs
-    ]
-    header = (
-        "graph",
-        "nodes",
-        "model file",
-        "load, rewrite and plan",
-        "memory, peak",
-        "memory, anonymous, at the end",
-    )
     where = (
         f"Python {machine['python']}, onnx {machine['packages']['onnx']}, {machine['cores']} cores of an "
         f"{machine['cpu']}, {machine['memory_gib']:.0f} GiB, {machine['date']}"
@@ -97,7 +90,7 @@ def render_rewrite(record: Mapping[str, Any]) -> str:
         f"Median of {detector['runs']} processes on {where}. Memory is the growth after the imports. Its peak counts mapped "
         f"pages of the model file, and the system decides how many it maps at once. For the detector it is {ratio} times "
         f"the model. The limits that `scripts/bench_rewrite.py` holds the detector to are {limits['seconds']:g} s and "
-        f"{limits['memory_over_model']:g} times the model.{_check_said(record)}\n\n{markdown_table(header, rows)}"
+        f"{limits['memory_over_model']:g} times the model.{_check_said(record)}\n\n{table_of(graphs, GRAPHS)}"
         f"{_goals_said(record['over_limits'])}"
     )
 
@@ -181,18 +174,9 @@ def _registry_name(name: str, found: Mapping[str, Any]) -> str:
     return f"TensorRT {name}" if name == found["version"] else f"{name} {found['version']}"
 
 
-SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
-    "planted": engine_tables.planted_said,
-    "sums": lambda rows: (
-        f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
-    ),
-}
-"""What is said of a step's rows, where that is not the step's own summary."""
-
-
-def engines_of(step: str, header: Sequence[str]) -> Callable[[], str]:
+def engines_of(step: str) -> Callable[[], str]:
     """What one step of scripts/gpu_check.py --engines found."""
-    return lambda: render_engines(newest(step), step, header)
+    return lambda: render_engines(newest(step), step)
 
 
 def newest(step: str) -> dict[str, Any]:
@@ -201,24 +185,14 @@ def newest(step: str) -> dict[str, Any]:
     return next((record for record in records if engine_tables.was_done(record, step)), records[0])
 
 
-def render_engines(record: Mapping[str, Any], step: str, header: Sequence[str]) -> str:
+def render_engines(record: Mapping[str, Any], step: str) -> str:
     found = record["steps"].get(step, {"rows": []})
     rows = found["rows"]
     if not rows:
         return "The step was not run yet."
-    said = found["summary"]
-    make = {
-        "onnx-tests": engine_tables.node_test_rows,
-        "rules": engine_tables.rule_rows,
-        "graphs": engine_tables.graph_rows,
-        "sums": engine_tables.sum_rows,
-        "layers": engine_tables.layer_rows,
-        "stress": engine_tables.stress_rows,
-        "planted": engine_tables.planted_rows,
-    }[step]
-    if step in SAID:
-        said = SAID[step](rows)
-    return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, make(rows))}"
+    header, made = engine_tables.TABLES[step]
+    said = engine_tables.SAID[step](rows) if step in engine_tables.SAID else found["summary"]
+    return f"{engine_tables.heading(record)} {said}.\n\n{markdown_table(header, made(rows))}"
 
 
 def figures() -> str:

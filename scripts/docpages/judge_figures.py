@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from docpages.marks import markdown_table
+from docpages.marks import markdown_table, table_of
 
 RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "judge.json"
 
 
+RIGHT: Mapping[str, Callable[[tuple[str, str, Any]], str]] = {
+    "networks": lambda found: found[0],
+    "precision": lambda found: found[1],
+    "right outputs": lambda found: f"{found[2]['right_outputs']:,}",
+    "false alarms": lambda found: str(found[2]["false_alarms"]),
+    "of": lambda found: ", ".join(dict.fromkeys(found[2]["alarms"])) or "-",
+    "bound over spread, median": lambda found: f"{found[2]['bound_over_spread']['median']:g}",
+    "99 %": lambda found: f"{found[2]['bound_over_spread']['p99']:,g}",
+}
+"""Of a part, a precision and what was counted."""
+
+
 def right_runs() -> str:
     """False alarms, and how tight the bounds are."""
-    record = json.loads(RECORD.read_text(encoding="utf-8"))
-    rows = [
-        (
-            part,
-            precision,
-            f"{row['right_outputs']:,}",
-            str(row["false_alarms"]),
-            ", ".join(dict.fromkeys(row["alarms"])) or "-",
-            f"{row['bound_over_spread']['median']:g}",
-            f"{row['bound_over_spread']['p99']:,g}",
-        )
-        for part, found in record["parts"].items()
-        for precision, row in found["precisions"].items()
-    ]
-    head = (
-        "networks",
-        "precision",
-        "right outputs",
-        "false alarms",
-        "of",
-        "bound over spread, median",
-        "99 %",
-    )
-    return markdown_table(head, rows)
+    parts = json.loads(RECORD.read_text(encoding="utf-8"))["parts"].items()
+    return table_of(((part, *row) for part, found in parts for row in found["precisions"].items()), RIGHT)
 
 
 def planted_errors() -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 Parts = Mapping[str, Callable[[], str]]
 """What makes each part, by its name."""
@@ -40,6 +41,11 @@ def fill(text: str, parts: Mapping[str, str]) -> str:
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def table_of(rows: Iterable[Any], columns: Mapping[str, Callable[[Any], str]]) -> str:
+    """A line for each row. columns: by heading, what a row has there."""
+    return markdown_table(list(columns), [[cell(row) for cell in columns.values()] for row in rows])
 
 
 def escaped(text: str) -> str:

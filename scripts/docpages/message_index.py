@@ -1,8 +1,8 @@
 """Reads every message that the sources can show, with `…` for what a model or a machine decides.
 
-A message is a call of Problem(what, where, expected, fix), or of an error with these four, or of Refusal(reason, expected,
-fix). Arguments that are local names
-are followed to the assignments that reach the call; those of a helper that makes the message, to the helper's callers.
+A message is a call of Problem(what, where, expected, fix), of an error with the same parts, or of Refusal(reason, expected,
+fix). Arguments that are local names are followed to the assignments that reach the call; those of a helper that makes the
+message, to the helper's callers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-_ERRORS = ("UsageError", "UserFunctionError", "ConversionError", "InvalidModelError", "BuildRefused")
-MESSAGES = ("Problem", "Refusal", *_ERRORS)
+MESSAGES = (
+    *("Problem", "Refusal", "UsageError", "ConversionError", "InvalidModelError", "SetupError"),
+    *("BuildRefused", "UserFunctionError"),
+)
 ANY = "…"
 _MOST = 6
 """Texts that one argument may take; one with more is `…`."""

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from docpages.marks import escaped, markdown_table
 from docpages.message_index import messages_of
-from trtsmith.converter.convert import outside_engines
+from trtsmith.converter.convert import node_problems
 from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, Explanation
 from trtsmith.converter.engine.runtime import explain_failure
 
 LOADING: Sequence[Explanation] = explain_failure._LOADING
 ELSEWHERE = {
-    **outside_engines._OPERATORS,
-    **{(domain, "*"): place for domain, place in outside_engines._DOMAINS.items()},
+    **node_problems._OPERATORS,
+    **{(domain, "*"): place for domain, place in node_problems._DOMAINS.items()},
 }
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("converter", "importers", "trtsmith")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from docpages.marks import markdown_table
+from docpages.marks import table_of
 
 H200 = Path(__file__).resolve().parents[2] / "benchmarks" / "h200"
 RECORDS = [H200 / name for name in ("networks_fp32_bf16.json", "networks.json", "networks_earlier.json")]
@@ -57,32 +58,7 @@ def measured(records: Sequence[Record]) -> list[tuple[Record, Record]]:
 
 
 def render(records: Sequence[Record]) -> str:
-    header = (
-        *(
-            "network",
-            "batch",
-            "precision",
-            "commit",
-            "plugins",
-            "softmax apart",
-            "native",
-            "GridSample",
-            "eager",
-        ),
-        *(
-            "compiled",
-            "compiled, graphs",
-            "best of the others",
-            "error, plugins / eager",
-            "memory, plugins / native",
-        ),
-    )
-    return "\n\n".join(
-        [
-            _machine(records[0]),
-            markdown_table(header, [_row(row, record) for row, record in measured(records)]),
-        ]
-    )
+    return f"{_machine(records[0])}\n\n{table_of(measured(records), COLUMNS)}"
 
 
 def _machine(record: Record) -> str:
@@ -100,26 +76,13 @@ def best_of_others(ways: Mapping[str, Any]) -> float | None:
     )
 
 
-def _row(row: Record, record: Record) -> tuple[str, ...]:
-    ways: Mapping[str, Any] = row["rows"]
+def _ratio(ways: Mapping[str, Any]) -> str:
     best, mine = best_of_others(ways), ways.get("plugins", {}).get("median_ms")
-    ratio = f"{best:.3f}: {best / mine:.2f} times ours" if best is not None and mine else ""
-    times = [_time(ways.get(way)) for way in WAYS]
-    memory = " / ".join(_mib(ways.get(way, {}).get("device_memory")) for way in ("plugins", "native"))
-    errors = " / ".join(_error(ways.get(way)) for way in ("plugins", "eager"))
-    return (
-        row["network"],
-        str(row["batch"]),
-        row["precision"],
-        record["commit"],
-        *times,
-        ratio,
-        errors,
-        memory,
-    )
+    return f"{best:.3f}: {best / mine:.2f} times ours" if best is not None and mine else ""
 
 
-def _time(way: Record | None) -> str:
+def _time(name: str, pair: tuple[Record, Record]) -> str:
+    way = pair[0]["rows"].get(name)
     if way is None:
         return ""
     return f"{way['median_ms']:.3f}" if "median_ms" in way else "none"
@@ -134,20 +97,39 @@ def _mib(size: int | None) -> str:
     return "" if size is None else f"{size / 2**20:.0f} MiB"
 
 
+TITLES = ("plugins", "softmax apart", "native", "GridSample", "eager", "compiled", "compiled, graphs")
+COLUMNS: Mapping[str, Callable[[tuple[Record, Record]], str]] = {
+    "network": lambda pair: pair[0]["network"],
+    "batch": lambda pair: str(pair[0]["batch"]),
+    "precision": lambda pair: pair[0]["precision"],
+    "commit": lambda pair: pair[1]["commit"],
+    **{title: partial(_time, way) for title, way in zip(TITLES, WAYS, strict=True)},
+    "best of the others": lambda pair: _ratio(pair[0]["rows"]),
+    "error, plugins / eager": lambda pair: " / ".join(
+        _error(pair[0]["rows"].get(way)) for way in ("plugins", "eager")
+    ),
+    "memory, plugins / native": lambda pair: " / ".join(
+        _mib(pair[0]["rows"].get(way, {}).get("device_memory")) for way in ("plugins", "native")
+    ),
+}
+"""Of a network's row and its record."""
+
+
+LAYERS: Mapping[str, Callable[[tuple[Record, Record]], str]] = {
+    "network": lambda pair: f"{pair[0]['network']}, batch {pair[0]['batch']}",
+    "operators of a layer": lambda pair: pair[1]["type"][:60],
+    "layers": lambda pair: str(pair[1]["layers"]),
+    "ms": lambda pair: f"{pair[1]['ms']:.3f}",
+    "of the engine": lambda pair: f"{100 * pair[1]['share']:.0f} %",
+}
+"""Of a network's row and a kind of its layers."""
+
+
 def render_layers(records: Sequence[Record]) -> str:
-    rows = []
-    for row, _ in measured(records):
-        profile = row["rows"].get("plugins", {}).get("layers")
-        if row["precision"] != "fp16" or profile is None:
-            continue
-        for kind in profile["by_type"][:ROWS]:
-            rows.append(
-                (
-                    f"{row['network']}, batch {row['batch']}",
-                    kind["type"][:60],
-                    str(kind["layers"]),
-                    f"{kind['ms']:.3f}",
-                    f"{100 * kind['share']:.0f} %",
-                )
-            )
-    return markdown_table(("network", "operators of a layer", "layers", "ms", "of the engine"), rows)
+    kinds = [
+        (row, kind)
+        for row, _ in measured(records)
+        if row["precision"] == "fp16"
+        for kind in (row["rows"].get("plugins", {}).get("layers") or {"by_type": []})["by_type"][:ROWS]
+    ]
+    return table_of(kinds, LAYERS)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envsetup import ROOT
-from envsetup.steps import Stamps, digest, source_files
+from envsetup.steps import Stamps, digest, setup_error, source_files
 from trtsmith.converter.compile import nvcc
 from trtsmith.converter.compile.host_compiler import host_compiler, jobs, require_host_compiler
-from trtsmith.converter.compile.logged import SetupError, run_logged
-from trtsmith.importers.problem import Problem
+from trtsmith.converter.compile.logged import run_logged
 
 LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
 SETTINGS = ("TRTSMITH_CUDA_ARCHITECTURES", "TRTSMITH_LEAVE_OUT")
@@ -89,12 +88,10 @@ def build(
     run_logged("installing the C++ libraries", install, log_dir / "cmake-install.log", full)
     missing = [name for name in LIBRARIES if not (LIBRARY_DIR / name).is_file()]
     if missing:
-        raise SetupError(
-            Problem(
-                f"The build did not install {', '.join(missing)}.",
-                str(LIBRARY_DIR),
-                "all of " + ", ".join(LIBRARIES),
-                "check the install() rules of plugins_cpp/CMakeLists.txt",
-            )
+        raise setup_error(
+            f"The build did not install {', '.join(missing)}.",
+            str(LIBRARY_DIR),
+            "all of " + ", ".join(LIBRARIES),
+            "check the install() rules of plugins_cpp/CMakeLists.txt",
         )
     stamps.mark("native", inputs)

@@ -8,6 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from envsetup import ROOT
+from trtsmith.converter.compile.logged import SetupError
+from trtsmith.importers.problem import Problem
+
+
+def setup_error(what: str, where: str, expected: str, fix: str) -> SetupError:
+    return SetupError(Problem(what, where, expected, fix))
 
 
 def digest(parts: Iterable[str | bytes | Path]) -> str:

@@ -72,19 +72,8 @@ def commands_for(draw: random.Random, convert: bool) -> list[list[str]]:
         ["rewrite", *common, "-o", OUTPUT, "--expand"],
     ]
     if convert:
-        plan = [
-            MODEL,
-            "-v",
-            "--flavour",
-            "tensorrt_rtx",
-            "--target",
-            "sm86",
-            "--timeout",
-            "100",
-            "-o",
-            "out.plan",
-        ]
-        commands.append(["convert", *plan])
+        target = "--flavour tensorrt_rtx --target sm86 --timeout 100"
+        commands.append(["convert", MODEL, "-v", *target.split(), "-o", "out.plan"])
     return commands
 
 

@@ -11,28 +11,7 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-_INTEGERS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    7,
-    8,
-    16,
-    -1,
-    -2,
-    -3,
-    64,
-    127,
-    255,
-    4096,
-    1 << 20,
-    1 << 31,
-    -(1 << 31),
-    (1 << 31) - 1,
-)
+_INTEGERS = (*range(6), 7, 8, 16, -1, -2, -3, 64, 127, 255, 4096, 1 << 20, 1 << 31, -(1 << 31), (1 << 31) - 1)
 _LARGE = ((1 << 32) + 1, (1 << 63) - 1, -(1 << 63), 1 << 40, 1 << 62)
 _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-8, 1e30, -1e30, float("inf"), float("-inf"), float("nan"))
 _TEXTS = (
@@ -177,7 +156,7 @@ def _value(field: FieldDescriptor, old: Any, found: dict[str, list[Any]], draw: 
 
 
 def _integer(kind: int, old: int, draw: random.Random) -> int:
-    value = draw.choice((*_INTEGERS, old + 1, old - 1, -old, old * 2, draw.choice(_LARGE)))
+    value: int = draw.choice((*_INTEGERS, old + 1, old - 1, -old, old * 2, draw.choice(_LARGE)))
     if kind in _UNSIGNED:
         return value % (1 << _UNSIGNED[kind])
     half = 1 << (_WHOLE.get(kind, 32) - 1)

@@ -23,10 +23,12 @@ from gpucheck.metrics import allowed_error, allowed_tolerance, relative_error
 from gpucheck.record import Notes
 from gpucheck.references import reader
 from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.model.torch_arrays import to_torch
 from trtsmith.converter.plugin.cases import SEED, cast_inputs, type_choices
 from trtsmith.converter.plugin.host.enqueue import run_plugin
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
+from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.opdef import Arrays, Case, OpDef
 from trtsmith.importers.registry import by_name
 
@@ -39,16 +41,10 @@ CROSS_CHECK = 1e-9
 
 @dataclass
 class Findings:
-    """What was found in one case: a row for each dtype, and failures. Written as notes are."""
+    """What was found in one case: a row for each dtype, and failures."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-
-    def failure(self, text: str) -> None:
-        self.failures.append(text)
-
-    def row(self, **values: Any) -> None:
-        self.rows.append(values)
 
 
 def check(folder: Path, notes: Notes, ops: Sequence[OpDef]) -> None:
@@ -113,13 +109,13 @@ def _one(
     dtype: str,
     inputs: Arrays,
     wanted: list[np.ndarray],
-    notes: Findings,
+    findings: Findings,
 ) -> None:
     where = f"{op.name} {case.name} {dtype}"
     row: dict[str, Any] = {"op": op.name, "case": case.name, "dtype": dtype, "bitwise_equal": None}
     row["elements"] = sum(array.size for array in wanted)
     row["rounding"] = _worst([_rounded(array, dtype) for array in wanted], wanted)
-    tensors = {name: to_torch(array) for name, array in inputs.items()}
+    tensors = {name: to_torch(array).cuda() for name, array in inputs.items()}
     reference = op.torch_reference
     assert reference is not None, "an operator with a tolerance has one"
     frameworks = {"framework": reference}
@@ -138,9 +134,9 @@ def _one(
     try:
         row["torch_float64"] = _worst([to_numpy(a) for a in reference(case.fields, exact)], wanted)
         if not row["torch_float64"] <= CROSS_CHECK:
-            notes.failure(f"{where}: the float64 references differ by {row['torch_float64']:.3g}")
+            findings.failures.append(f"{where}: the float64 references differ by {row['torch_float64']:.3g}")
     except Exception as error:
-        notes.failure(f"{where}: PyTorch in float64: {type(error).__name__}: {error}")
+        findings.failures.append(f"{where}: PyTorch in float64: {type(error).__name__}: {error}")
     del tensors, exact
     try:
         with library.creator(op.name).create(dict(case.fields)) as plugin:
@@ -149,22 +145,24 @@ def _one(
                 run_plugin(plugin, list(inputs.values())),
             )
     except PluginError as error:
-        notes.failure(f"{where}: {error.problems[0].what}")
-        notes.row(**row)
+        findings.failures.append(f"{where}: {error.problems[0].what}")
+        findings.rows.append(row)
         return
     row["ours"] = _worst(first, wanted)
     row["allowed"] = allowed_error(row["framework"], row["rounding"], row["elements"], dtype)
     if not row["ours"] <= row["allowed"]:
-        notes.failure(
+        findings.failures.append(
             f"{where}: error {row['ours']:.3g}, allowed {row['allowed']:.3g} (twice the framework's)"
         )
     if not row["ours"] <= op.tolerance[dtype]:
-        notes.failure(f"{where}: error {row['ours']:.3g}, over the tolerance {op.tolerance[dtype]:.3g}")
+        findings.failures.append(
+            f"{where}: error {row['ours']:.3g}, over the tolerance {op.tolerance[dtype]:.3g}"
+        )
     row["bitwise_equal"] = all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
     if not row["bitwise_equal"]:
         row["difference"] = _worst(second, first)
-        notes.failure(f"{where}: a second run differs by {row['difference']:.3g}")
-    notes.row(**row)
+        findings.failures.append(f"{where}: a second run differs by {row['difference']:.3g}")
+    findings.rows.append(row)
 
 
 def _check_tolerances(op: OpDef, worst: Mapping[str, Mapping[str, float]], notes: Notes) -> None:
@@ -180,22 +178,14 @@ def _check_tolerances(op: OpDef, worst: Mapping[str, Mapping[str, float]], notes
             )
 
 
-def to_torch(array: np.ndarray) -> Any:
-    if array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
-    return torch.from_numpy(np.ascontiguousarray(array)).cuda()
-
-
 def to_numpy(tensor: Any) -> np.ndarray:
     result: np.ndarray = tensor.double().cpu().numpy()
     return result
 
 
 def _rounded(array: np.ndarray, dtype: str) -> np.ndarray:
-    import ml_dtypes
-
     with np.errstate(over="ignore"):
-        return array.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+        return array.astype(numpy_dtype(dtype))
 
 
 def _worst(found: list[np.ndarray], wanted: list[np.ndarray]) -> float:

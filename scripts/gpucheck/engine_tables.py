@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MATCHED = ("exact", "tf32", "shapes")
@@ -167,6 +167,34 @@ def _share(row: Mapping[str, Any]) -> float:
     if "used" in row:
         return float(row["used"])
     return float(row["engine"] / row["allowed"]) if row["allowed"] else float(row["engine"] > 0)
+
+
+SAID: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "planted": planted_said,
+    "sums": lambda rows: (
+        f"{sum(not row['problem'] for row in rows)} of {len(rows)} layers sum as conversions expect"
+    ),
+}
+"""What is said of a step's rows, where that is not the step's own summary."""
+
+Made = Callable[[Sequence[Mapping[str, Any]]], list[tuple[str, ...]]]
+
+TABLES: Mapping[str, tuple[tuple[str, ...], Made]] = {
+    "onnx-tests": (
+        ("operator", "cases", "match", "of these by TF32's error", "wrong", "no engine, or no run"),
+        node_test_rows,
+    ),
+    "rules": (("rule", "examples", "match", "of these by TF32's error", "others"), rule_rows),
+    "graphs": (("verdict", "graphs", "the first"), graph_rows),
+    "planted": (("planted", "model", "on", "in the node", "named first", "verdict"), planted_rows),
+    "stress": (("engine", "graph", "at once", "runs", "wrong"), stress_rows),
+    "layers": (("product", "precision", "layers", "wrong", "largest error"), layer_rows),
+    "sums": (
+        ("layer", "products", "precision", "error", "of rounding the result", "times that"),
+        sum_rows,
+    ),
+}
+"""Of each step, the headings and what makes the lines."""
 
 
 def heading(record: Mapping[str, Any]) -> str:

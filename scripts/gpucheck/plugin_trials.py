@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper
@@ -24,6 +23,7 @@ from trtsmith.converter.plugin.cases import in_dtypes
 from trtsmith.converter.plugin.checks.checks import CheckFailedError
 from trtsmith.converter.plugin.checks.checks_gpu import compare
 from trtsmith.converter.plugin.contract import GpuCase
+from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Case, OpDef
 
@@ -68,7 +68,9 @@ def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
 def feeds_of(op: OpDef, types: Mapping[str, str], given: Arrays) -> Arrays:
     """The operator's inputs, and what the layers around it take with them."""
     neutral = {_neutral_name(array.dtype): _neutral(array.dtype) for array in given.values() if array.ndim}
-    out = {_zero_name(_dtype(types[port.type])): _zero(_dtype(types[port.type])) for port in op.outputs}
+    out = {
+        _zero_name(numpy_dtype(types[port.type])): _zero(numpy_dtype(types[port.type])) for port in op.outputs
+    }
     return given | neutral | out
 
 
@@ -96,7 +98,7 @@ def model_of(trials: Sequence[Trial], *, dynamic: bool) -> onnx.ModelProto:
     for port in op.outputs:
         if port.size:
             continue
-        dtype = _dtype(types[port.type])
+        dtype = numpy_dtype(types[port.type])
         kind = "Or" if dtype.kind == "b" else "Add"
         nodes.append(helper.make_node(kind, [f"{port.name}_out", _zero_name(dtype)], [port.name]))
         outputs.append(helper.make_tensor_value_info(port.name, _tensor_type(dtype), None))
@@ -126,10 +128,6 @@ def sizes_of_all(shapes: Sequence[tuple[int, ...]]) -> Sizes:
     least = tuple(map(min, zip(*shapes, strict=True)))
     most = tuple(map(max, zip(*shapes, strict=True)))
     return Sizes((least, usual, most))
-
-
-def _dtype(name: str) -> np.dtype:
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
 
 
 def _tensor_type(dtype: np.dtype) -> int:

@@ -70,24 +70,16 @@ class ExactMemory:
         address = self.allocate(array.nbytes)
         self.missing = missing
         if array.nbytes and not self.skip_copies:
-            self.native.call(
-                "device_copy_in",
-                ctypes.c_void_p(address),
-                ctypes.c_void_p(array.ctypes.data),
-                array.nbytes,
-                where="device memory",
-            )
+            self._copy("device_copy_in", address, array.ctypes.data, array.nbytes)
         return address
 
     def _read(self, desc: TensorDesc, address: int) -> np.ndarray:
         array = np.zeros(desc.shape, array_dtype(desc.dtype))
         size = max(array.nbytes - self.missing, 0)
         if size:
-            self.native.call(
-                "device_copy_out",
-                ctypes.c_void_p(array.ctypes.data),
-                ctypes.c_void_p(address),
-                size,
-                where="device memory",
-            )
+            self._copy("device_copy_out", array.ctypes.data, address, size)
         return array
+
+    def _copy(self, function: str, target: int, source: int, size: int) -> None:
+        places = ctypes.c_void_p(target), ctypes.c_void_p(source)
+        self.native.call(function, *places, size, where="device memory")

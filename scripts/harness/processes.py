@@ -44,8 +44,9 @@ class Ended:
     problem: str | None
 
 
-def run_boxed(command: Sequence[str], limit_s: float, folder: Path | None = None) -> Ended:
-    """Run a command and everything that it starts, at most limit_s long. Its output is stdout and stderr together."""
+def run_boxed(command: Sequence[str], limit_s: float | None, folder: Path | None = None) -> Ended:
+    """Run a command and everything that it starts, at most limit_s long, or without a limit. Its output is stdout and stderr
+    together."""
     began = time.monotonic()
     late = False
     with session(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:

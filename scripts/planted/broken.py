@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 from envsetup import ROOT, native
+from envsetup.steps import setup_error
 from trtsmith.converter.compile import headers, nvcc
-from trtsmith.converter.compile.logged import SetupError, run_logged
-from trtsmith.importers.problem import Problem
+from trtsmith.converter.compile.logged import run_logged
 from trtsmith.importers.registry import OPS
 
 RIGHT = "storeElement(a.output, base + i * kSize + j, a.type,"
@@ -32,7 +32,7 @@ def break_sources(folder: Path) -> None:
             "The line that is to be broken is not there once.",
             "name another line in scripts/planted/broken.py",
         )
-        raise SetupError(Problem(what, str(folder / "kernels"), RIGHT, fix))
+        raise setup_error(what, str(folder / "kernels"), RIGHT, fix)
     operator = next(op for op in OPS if kernel.stem.startswith(op.snake_name))
     operators = folder / "ops" / "list.cmake"
     lines = operators.read_text().splitlines(keepends=True)
@@ -49,13 +49,11 @@ def build_broken(target: Path) -> Path:
     include = headers.find(env, ROOT / ".cache")
     tools = [Path(found) if (found := shutil.which(name)) else None for name in ("cmake", "ninja")]
     if toolkit is None or include is None or None in tools:
-        raise SetupError(
-            Problem(
-                "The broken library cannot be built here.",
-                "nvcc, NvInfer.h, cmake, ninja",
-                "all of them, as `make setup` leaves them",
-                "run `make setup`, or build it elsewhere and name it with --broken-library",
-            )
+        raise setup_error(
+            "The broken library cannot be built here.",
+            "nvcc, NvInfer.h, cmake, ninja",
+            "all of them, as `make setup` leaves them",
+            "run `make setup`, or build it elsewhere and name it with --broken-library",
         )
     cmake, ninja = tools
     with tempfile.TemporaryDirectory(prefix="trtsmith-broken-") as name:

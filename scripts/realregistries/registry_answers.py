@@ -14,6 +14,7 @@ from typing import Any
 
 from envsetup import ROOT
 from realregistries.lean_wheels import module_and_folder
+from trtsmith.converter.model.printable import table
 
 CHILD = Path(__file__).with_name("registry_child.py")
 COUNTS = ("cases", "plugins", "refusals", "comparisons")
@@ -73,7 +74,7 @@ def totals(answers: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     }
 
 
-def summary(answers: Mapping[str, Any]) -> list[str]:
+def summary(answers: Mapping[str, Any]) -> str:
     """A table of several TensorRTs' answers, a line each; answers: by version."""
     header = ("TensorRT", "library", "operators", *COUNTS, "faults")
     lines: list[tuple[str, ...]] = [header]
@@ -82,8 +83,4 @@ def summary(answers: Mapping[str, Any]) -> list[str]:
         for interface, count in (totals(found) or {"none": {}}).items():
             counts = [f"{count.get(column, 0):,}" for column in header[2:-1]]
             lines.append((name, interface, *counts, str(len(found["faults"]))))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return [
-        "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    return table(lines)

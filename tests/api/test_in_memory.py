@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import trtsmith
-from tests.converter.models import inverse
+from tests.converter.models import inverse, written
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.verify import engine as stage
@@ -33,9 +33,8 @@ def proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> onnx.ModelProto:
 @pytest.mark.parametrize("form", ["proto", "bytes", "bytearray", "memoryview"])
 def test_a_model_in_memory_is_converted_to_an_engine_in_memory(proto: onnx.ModelProto, form: str) -> None:
     data = proto.SerializeToString()
-    model = {"proto": proto, "bytes": data, "bytearray": bytearray(data), "memoryview": memoryview(data)}[
-        form
-    ]
+    forms = {"proto": proto, "bytes": data, "bytearray": bytearray(data), "memoryview": memoryview(data)}
+    model = forms[form]
     os.remove("m.onnx")
     done = trtsmith.convert(model, inputs={"x": X}, shapes=SHAPES)
     assert done.bundle is None and isinstance(done.engine, bytes) and len(done.engine) == done.built.size
@@ -72,12 +71,11 @@ def test_expected_arrays_decide_the_verdict(proto: onnx.ModelProto) -> None:
 
 def with_weights(folder: Path) -> onnx.ModelProto:
     """y = x + w, with w in weights.bin."""
-    w = onnx.numpy_helper.from_array(np.arange(1024, dtype=np.float32), "w")
-    graph = onnx.parser.parse_graph("g (float[1024] x) => (float[1024] y) { y = Add(x, w) }")
-    graph.initializer.append(w)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
-    onnx.save(model, folder / "w.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
-    return onnx.load(folder / "w.onnx", load_external_data=False)
+    path = folder / "w.onnx"
+    weights = {"w": np.arange(1024, dtype=np.float32)}
+    model = onnx.load(written(path, "(float[1024] x) => (float[1024] y) { y = Add (x, w) }", weights))
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    return onnx.load(path, load_external_data=False)
 
 
 def test_external_data_of_a_model_in_memory_needs_its_folder(
@@ -149,10 +147,8 @@ def test_tensors_of_pytorch_and_types_beyond_numpy_are_arrays(proto: onnx.ModelP
 
 
 def test_inputs_to_freeze_are_taken_from_arrays(tmp_path: Path) -> None:
-    model = onnx.parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x, int64[1] axes) => (float[A, B] y)
-        { y = ReduceSum (x, axes) }"""
-    )
+    text = "(float[2, 3] x, int64[1] axes) => (float[A, B] y) { y = ReduceSum (x, axes) }"
+    model = onnx.load(written(tmp_path / "m.onnx", text))
     given = {"x": np.ones((2, 3), np.float32), "axes": np.array([1])}
     assert not trtsmith.check(model).convertible
     assert trtsmith.check(model, inputs=given).frozen["axes"].tolist() == [1]

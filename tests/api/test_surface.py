@@ -1,17 +1,27 @@
-"""The public API is what this file says, to the letter: names, parameters, defaults. A change here is a change for users."""
+"""The public API is what this file says, to the letter; commands take what functions take; examples of docstrings run."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 import dataclasses
+import doctest
+import importlib
 import inspect
+import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import trtsmith
+from tests.converter.models import inverse
+from trtsmith.converter.cli.main import build_parser
+from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.verify.verify_bundle import VerifyOptions
+from trtsmith.options import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -143,3 +153,107 @@ def test_no_name_brings_torch_or_tensorrt() -> None:
 def test_running_an_engine_does_not_import_what_converts_models() -> None:
     code = "import sys; trtsmith.Runner; assert not [m for m in sys.modules if m.startswith('trtsmith.converter.convert')]"
     assert "torch" not in imported_by(code)
+
+
+def body_of(path: Path, function: str) -> ast.FunctionDef:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (found,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+    return found
+
+
+def home_of(name: str) -> Path:
+    """The file of a function of the API."""
+    return Path(inspect.getfile(inspect.unwrap(getattr(trtsmith, name))))
+
+
+OF_THE_TERMINAL = {
+    *("help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located"),
+    "model_explorer",
+}
+"""What the command line alone has: how results are shown, and the search for the node that is wrong."""
+
+OF_PYTHON = {
+    *("args", "kwargs", "dynamic_shapes", "custom_translation_table", "data_folder", "progress"),
+    "layer_details",  # `bench` asks for it when it builds
+}
+"""What goes with models that Python has in memory, and with calls."""
+
+TRTEXEC = {"minShapes", "optShapes", "maxShapes"}
+"""trtexec's words for `shapes`."""
+
+OTHER = {
+    "check": {"verbose"},  # more lines, and nothing else
+    "rewrite": {"verbose"},
+    "convert": set[str](),
+    "verify": set[str](),
+    "bench": {"list"},
+    "bundle": {"verbose", "ops", "plugins_from_packages"},  # it reads no model
+    "locate": {"verbose"},
+    "run": {"ops", "plugins_from_packages", "output", "list"},
+    "batch": {"init", "force", "html", "fail_on", "list", "verbose", "color"},
+}
+"""By command: further flags that say how results are shown, or other forms of the command."""
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_the_command_takes_the_function_takes(name: str) -> None:
+    subparsers = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    flags = {action.dest for action in subparsers.choices[name]._actions}
+    parameters = {*inspect.signature(getattr(trtsmith, name)).parameters}
+    assert flags - OF_THE_TERMINAL - TRTEXEC - OTHER[name] == parameters - OF_PYTHON
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "maker", "options"),
+    [
+        ("convert", "ConversionOptions", "conversion_of", ConvertOptions),
+        ("verify", "VerificationOptions", "verification_of", VerifyOptions),
+    ],
+)
+def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, options: Any) -> None:
+    """By an option of the same name, or by what the maker says of it."""
+    (made,) = (
+        node
+        for node in ast.walk(body_of(home_of(name), maker))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "stage_options"
+    )
+    of_trials = {"keep"}  # whose engine nobody wants
+    module = importlib.import_module(f"trtsmith.{name}_function")
+    same = {option.name for option in options_of(getattr(module, declared))}
+    fields = {field.name for field in dataclasses.fields(options)} - of_trials
+    assert fields <= same | {keyword.arg for keyword in made.keywords}
+
+
+FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
+OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
+NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "run", "verify"}
+TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
+
+
+def examples(name: str) -> list[doctest.DocTest]:
+    thing = getattr(trtsmith, name)
+    return [test for test in doctest.DocTestFinder(recurse=False).find(thing, name) if test.examples]
+
+
+def test_examples_run_and_say_what_they_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inverse(Path("model.onnx"), ("n", 4, 4))
+    Path("zoo.toml").write_text('[[model]]\npath = "model.onnx"\nshapes = { x = "2x4x4" }\n')
+    runner = doctest.DocTestRunner()
+    said = io.StringIO()
+    # in this order: the manifest that is read is that of the engine that was converted
+    for name in (*FUNCTIONS, "batch", "operators"):
+        for test in examples(name):
+            runner.run(test, out=said.write)
+    assert runner.summarize(verbose=False).failed == 0, said.getvalue()
+    assert {path.name for path in tmp_path.iterdir()} >= {"rewritten.onnx", "model.plan"}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "batch", *OF_ENGINES, "Runner", "Engine"])
+def test_each_has_an_example_and_there_is_a_reason_to_skip_it(name: str) -> None:
+    functions = {one for one in trtsmith.__all__ if inspect.isfunction(getattr(trtsmith, one))} - {"load"}
+    assert functions == {*FUNCTIONS, "batch", *OF_ENGINES}
+    (test,) = examples(name)
+    skipped = [doctest.SKIP in example.options for example in test.examples]
+    assert any(skipped) == (name in NEED_A_GPU | TAKE_MORE)
+    assert not skipped[0]  # the import

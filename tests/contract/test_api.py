@@ -84,23 +84,7 @@ def test_pins_are_the_versions_under_test(bindings: dict[str, Path]) -> None:
     assert set(bindings) == {*TENSORRT, *OLDER_RTX}
 
 
-def test_modules_that_use_tensorrt() -> None:
-    assert set(MODULES) == {
-        "bench/expansion_engine.py",
-        "engine/build/messages.py",
-        "engine/build/network.py",
-        "engine/build/plugins.py",
-        "engine/build/build_worker.py",
-        "engine/build/flavour.py",
-        "engine/build/targets.py",
-        "engine/runtime/cache.py",
-        "engine/runtime/context.py",
-        "engine/runtime/loading.py",
-        "engine/runtime/outputs.py",
-        "engine/runtime/profiling.py",
-        "engine/runtime/session.py",
-        "polygraphy_extension/plugin_loader.py",
-    }
+def test_no_module_imports_tensorrt_by_its_name() -> None:
     for name, source in SOURCES.items():
         for node in ast.walk(ast.parse(source)) if "tensorrt" in source else ():
             imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

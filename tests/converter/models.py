@@ -102,15 +102,10 @@ def convolution(path: Path, channels: int = 4, rank: int = 4, **attributes: Any)
     return save(path, [node], [value(n, s) for n, s in shapes.items()], [value("y", (1, 4, 8, 8))])
 
 
-def attention(path: Path, index: int = TensorProto.INT64, dtype: int = TensorProto.FLOAT) -> Path:
+def attention(path: Path, index: int = TensorProto.INT64) -> Path:
     """mmcv's multi-scale deformable attention."""
-    names = ["value", "shapes", "starts", "locations", "weights"]
-    node = oh.make_node("MMCVMultiScaleDeformableAttention", names, ["y"], name="msda", domain="mmcv")
-    inputs = [
-        value("value", (1, 41, 2, 8), dtype),
-        value("shapes", (2, 2), index),
-        value("starts", (2,), index),
-        value("locations", (1, 5, 2, 2, 4, 2), dtype),
-        value("weights", (1, 5, 2, 2, 4), dtype),
-    ]
-    return save(path, [node], inputs, [value("y", (1, 5, 16), dtype)])
+    kind = "int64" if index == TensorProto.INT64 else "int32"
+    text = f"""(float[1, 41, 2, 8] value, {kind}[2, 2] shapes, {kind}[2] starts, float[1, 5, 2, 2, 4, 2] locations,
+        float[1, 5, 2, 2, 4] weights) => (float[1, 5, 16] y) {{
+        [msda] y = mmcv.MMCVMultiScaleDeformableAttention (value, shapes, starts, locations, weights) }}"""
+    return written(path, text)

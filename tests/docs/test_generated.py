@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import generate_docs
-from docpages import command_line, evidence, gpu_networks, operators
+import trtsmith
+from docpages import evidence, gpu_networks, operators, python_api
 from docpages.marks import DocumentError, fill
-from docpages.message_index import Message, messages_of
+from docpages.operator_matrix import COLUMNS, KINDS, render
+from docpages.python_api import PAGES
 from gpucheck import engine_tables
-from trtsmith.importers.opdef import Alias
+from trtsmith.importers.registry import OPS, by_name
 
 DOCUMENT = "a\n<!-- generated: one -->\nold\n<!-- end of one -->\nb\n"
 
@@ -63,65 +63,6 @@ def test_only_what_is_between_the_marks_changes() -> None:
 def test_marks_that_do_not_fit_are_an_error(text: str, parts: dict[str, str]) -> None:
     with pytest.raises(DocumentError):
         fill(text, parts)
-
-
-def test_a_parser_becomes_a_section() -> None:
-    parser = argparse.ArgumentParser(
-        "tool do", description="Does it.", epilog="a note\nexamples:\n  tool do x"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="less")
-    parser.add_argument("file", metavar="FILE", help="what to do it to")
-    group = parser.add_argument_group("how it is done")
-    group.add_argument("--times", required=True, type=int, default=3, help="how often (%(default)s)")
-    group.add_argument("--hidden", help=argparse.SUPPRESS)
-    assert command_line.section(parser) == (
-        "## tool do\n\nDoes it.\n\n`tool do FILE --times TIMES [OPTIONS]`\n\n"
-        "| Arguments |  |\n| --- | --- |\n| `FILE` | what to do it to |\n\n"
-        "| How it is done |  |\n| --- | --- |\n| `--times TIMES` | how often (3) (required) |\n\n"
-        "```text\na note\n```"
-    )
-
-
-def test_an_alias_names_its_domains_and_opsets() -> None:
-    alias = Alias("Op", ("a", ""), ("x",), "somebody")
-    assert (operators.domains(alias), operators.opsets(alias)) == ("`a`, ONNX", "")
-    assert operators.domains(replace(alias, domains=())) == "none"
-    assert operators.opsets(replace(alias, opsets=(3, None))) == "3 on"
-    assert operators.opsets(replace(alias, opsets=(3, 5))) == "3 to 5"
-
-
-MODULE = """
-_AGAIN = "export it again"
-
-def one(node, name):
-    what = "it is late" if node.late else f"it is {node.time}"
-    if node.odd:
-        what, fix = "it is odd", "make it even"
-    elif name:
-        what, fix = f"it has {len(name)} letters", "shorten it"
-    else:
-        return None
-    return Refusal(what, f"at most {LARGEST}", fix)
-
-def two(path):
-    def refuse(what, fix=_AGAIN):
-        return Problem(what, str(path), "a sound file", fix)
-    if path.empty:
-        raise refuse("The file is empty.")
-    raise refuse(f"The file is {path.kind}: {path.size} bytes.", "name another")
-
-def three(error):
-    return Problem(str(error), "here", "nothing", "nothing")
-"""
-
-
-def test_messages_are_read_from_sources() -> None:
-    assert messages_of(MODULE) == {
-        Message("it is odd", "at most …", "make it even"),
-        Message("it has … letters", "at most …", "shorten it"),
-        Message("The file is empty.", "a sound file", "export it again"),
-        Message("The file is …: … bytes.", "a sound file", "name another"),
-    }
 
 
 def test_the_table_of_figures_is_that_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -209,9 +150,9 @@ def test_what_was_not_done_is_said_to_be_not_run() -> None:
     assert engine_tables.was_done(record, "onnx-tests") and not engine_tables.was_done(record, "networks")
     late = {"steps": {"onnx-tests": {"rows": [{"verdict": "not done"}] * 2}}}
     assert not engine_tables.was_done(late, "onnx-tests")
-    page = evidence.render_engines(record, "onnx-tests", ("operator", "a", "b", "c", "d", "e"))
+    page = evidence.render_engines(record, "onnx-tests")
     assert page.startswith("G, driver 1, onnx 1, torch 2. 3 of 5.\n\n| operator |") and "| Add | 4 |" in page
-    assert "not run" in evidence.render_engines(record, "rules", ("rule", "e", "m", "t", "o"))
+    assert "not run" in evidence.render_engines(record, "rules")
 
 
 def test_networks_are_those_of_the_newest_record_that_has_them() -> None:
@@ -248,3 +189,52 @@ def test_the_table_of_planted_errors() -> None:
     ]
     said = engine_tables.planted_said(rows)
     assert said.startswith("1 of 2 errors were found") and said.endswith("in 1 of 2 searches")
+
+
+def test_every_public_name_of_trtsmith_is_documented() -> None:
+    listed = python_api.pages()["docs/reference/python/results.md"]["python results"]()
+    for name in trtsmith.__all__:
+        assert name in PAGES or f"## {name}\n" in listed or name == "__version__"
+    assert set(PAGES) < set(trtsmith.__all__)
+
+
+def line(name: str, types: str, *rows: dict[str, object]) -> list[str]:
+    text = render([by_name()[name]], [{"op": name, "types": types, **row} for row in rows])
+    (found,) = [row for row in text.splitlines() if f"| {types} |" in row]
+    return [cell.strip() for cell in found.strip("|").split("|")][2:]
+
+
+def row(route: str, kind: str, cases: int, passed: int) -> dict[str, object]:
+    return {"route": route, "kind": kind, "cases": cases, "passed": passed}
+
+
+def test_cases_are_counted_by_class_and_faults_are_bold() -> None:
+    routes = list(COLUMNS)
+    ordinary, empty, nan = KINDS
+    cells = line(
+        *("MatrixInverse", "float32"),
+        *(row(routes[0], nan, 2, 2), row(routes[0], ordinary, 9, 9), row(routes[1], empty, 2, 1)),
+    )
+    assert cells[:3] == ["9 + 2", "**1 of 2**", "not run"]
+
+
+def test_what_cannot_be_tried_has_its_footnote() -> None:
+    cells = dict(zip(COLUMNS.values(), line("NonZeroPositions", "bfloat16 int64 int32"), strict=True))
+    assert cells["expansion"] == "c" and cells["contract V2"] == cells["kernel V2"] == "a"
+    assert cells["CUDA graph"] == "b" and cells["embedded"] == "not run"
+
+
+def test_every_operator_alias_port_and_field_is_in_the_reference() -> None:
+    sections = operators.operator_reference().split("### ")[1:]
+    for op, section in zip(OPS, sections, strict=True):
+        assert section.startswith(f"{op.name}\n")
+        for alias in op.aliases:
+            assert f"| `{alias.op_type}` | {operators.domains(alias)} |" in section
+        assert all(f"`{one.name}`" in section for one in (*op.inputs, *op.outputs, *op.fields))
+
+
+def test_every_operator_has_its_pytorch_form() -> None:
+    text = operators.torch_operators()
+    for op in OPS:
+        assert (f"torch.ops.trtsmith.{op.snake_name}(" in text) is (op.torch_reference is not None)
+        assert all(f"`{name}` as `{op.name}`" in text for name in op.aten)

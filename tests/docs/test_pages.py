@@ -1,13 +1,21 @@
-"""What mkdocs does not see: links of the documents beside the site, their lengths, and Python that pages show."""
+"""What mkdocs does not see: links beside the site, Python that pages show, promises, targets of CI, entries of results."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+from trtsmith.converter.batch.results.diff import SCHEMA_FILE as DIFF_SCHEMA
+from trtsmith.converter.batch.results.document import SCHEMA_FILE
+from trtsmith.converter.batch.results.pages import KINDS
+from trtsmith.converter.batch.task import TaskStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 BESIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -45,3 +53,76 @@ def test_python_that_a_page_shows_is_python_and_imports_what_there_is(page: Path
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "trtsmith":
                 module = importlib.import_module(node.module or "")
                 assert all(hasattr(module, name.name) for name in node.names), code
+
+
+SECURITY = " ".join((ROOT / "SECURITY.md").read_text().split())
+NOT_PROMISED = re.compile(r"What is not promised:.*?A saved PyTorch program")
+PROMISES = re.findall(
+    r"\*\*([^*:]+)\.\*\*", NOT_PROMISED.sub("", SECURITY.partition("## What is promised")[2])
+)
+ADVICE = "Load engines only from people whose programs you would run"
+TESTS = [
+    name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^def test_(\w+)", path.read_text(), flags=re.M)
+]
+
+
+@pytest.mark.parametrize("promise", [promise for promise in PROMISES if promise != ADVICE])
+def test_a_promise_is_the_name_of_a_test(promise: str) -> None:
+    words = re.sub(r"\W+", "_", promise.lower()).strip("_")
+    assert any(name.startswith(words) for name in TESTS), words
+
+
+def test_promises_are_found() -> None:
+    assert ADVICE in PROMISES and len(PROMISES) >= 10
+
+
+TARGETS = re.findall(r"^make (\S+)$", (ROOT / ".ci" / "run").read_text(), flags=re.M)
+
+
+def test_ci_calls_targets_that_make_has_and_tests_come_last() -> None:
+    there = re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.M)
+    assert set(TARGETS) <= set(there) and {"lint", "docs", "check-wheel"} < set(TARGETS)
+    assert TARGETS[-1] == "test"
+
+
+def test_the_workflow_calls_the_same_targets_in_the_same_order() -> None:
+    steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["ci"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == [f"make {target}" for target in TARGETS]
+
+
+def test_the_hooks_call_the_same_targets_and_no_other_repository() -> None:
+    repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in repos] == ["local"]
+    assert {hook["entry"] for hook in repos[0]["hooks"]} == {f"make {target}" for target in TARGETS}
+
+
+RESULTS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(
+    encoding="utf-8"
+)
+
+
+def names(schema: dict[str, Any]) -> set[str]:
+    """Every entry that the schema has, at any depth."""
+    found = set(schema.get("properties", {}))
+    parts = [
+        *schema.get("properties", {}).values(),
+        *schema.get("anyOf", ()),
+        schema.get("items"),
+        schema.get("additionalProperties"),
+    ]
+    return found.union(*(names(part) for part in parts if isinstance(part, dict)))
+
+
+def test_every_entry_of_the_schemas_is_described() -> None:
+    described = set(re.findall(r"`([a-z0-9_]+)`", RESULTS))
+    schema = set().union(
+        *(names(json.loads(file.read_text(encoding="utf-8"))) for file in (SCHEMA_FILE, DIFF_SCHEMA))
+    )
+    assert len(schema) > 60 and schema <= described
+
+
+def test_every_status_stands_in_the_table_with_what_it_is_to_junit() -> None:
+    rows = dict(re.findall(r"^\| `([a-z]+)` \| [^|]+ \| ([a-z]+) \|$", RESULTS, flags=re.M))
+    assert rows == {status.value: KINDS[status] for status in TaskStatus}

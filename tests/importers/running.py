@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.expansion import expand_model
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Case, OpDef
 from trtsmith.importers.registry import OPS
+from trtsmith.testing import relative_error as error
 
 TYPES: dict[str, np.dtype] = {
     "float32": np.dtype(np.float32),
@@ -28,15 +30,6 @@ TYPES: dict[str, np.dtype] = {
 
 CASES = [(op, case) for op in OPS for case in op.cases if not case.large]
 CASE_IDS = [f"{op.name}-{case.name}" for op, case in CASES]
-
-
-def error(output: np.ndarray, reference: np.ndarray) -> float:
-    """||out - ref|| / ||ref|| in float64; infinite where shapes differ or the output alone is not finite."""
-    if output.shape != reference.shape or not np.isfinite(output.astype(np.float64)).all():
-        return float("inf")
-    return float(
-        np.linalg.norm(output.astype(np.float64) - reference) / max(float(np.linalg.norm(reference)), 1e-30)
-    )
 
 
 def case_inputs(
@@ -114,6 +107,31 @@ def plugin_model(
         opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(PLUGIN_NAMESPACE, 1)],
         ir_version=9,
     )
+
+
+def standard_model(
+    op_type: str,
+    inputs: Mapping[str, np.ndarray | None],
+    outputs: Mapping[str, int],
+    opset: int,
+    constants: Collection[str] = (),
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """A model of one node of ONNX's own. An input that is None is left out; those of constants are initializers."""
+    given = {name: array for name, array in inputs.items() if array is not None}
+    names = [name if name in given else "" for name in inputs]
+    graph = helper.make_graph(
+        [helper.make_node(op_type, names, list(outputs), **attributes)],
+        "graph",
+        [
+            helper.make_tensor_value_info(name, tensor_type(array.dtype), array.shape)
+            for name, array in given.items()
+            if name not in constants
+        ],
+        [helper.make_tensor_value_info(name, elem, None) for name, elem in outputs.items()],
+        [numpy_helper.from_array(given[name], name) for name in constants],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def run_model(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:

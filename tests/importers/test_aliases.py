@@ -24,7 +24,7 @@ from tests.importers.lowered import (
     tensors_of,
     worst,
 )
-from tests.importers.running import TYPES, run_standard, tensor_type, types_of
+from tests.importers.running import TYPES, run_standard, standard_model, tensor_type, types_of
 from trtsmith.converter.graph.onnx_inference import infer_shapes
 from trtsmith.importers.lowering import Lowered, lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Attr, Kind, OpDef, Refusal
@@ -107,21 +107,9 @@ def test_node_is_found_by_the_parser(example: Example) -> None:
     "example", [e for e in EXAMPLES if not e.domain and onnx.defs.has(e.op_type)], ids=str
 )
 def test_onnxruntime_runs_the_original(example: Example) -> None:
-    arrays = example.inputs()
     tensors = tensors_of(example)
-    node = helper.make_node(
-        example.op_type,
-        [n if a is not None else "" for n, a in arrays.items()],
-        results(example),
-        **example.attributes,
-    )
-    graph = helper.make_graph(
-        [node],
-        "graph",
-        [helper.make_tensor_value_info(n, 1, a.shape) for n, a in tensors.items()],
-        [helper.make_tensor_value_info(name, 1, None) for name in results(example)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", example.version)], ir_version=9)
+    outputs = dict.fromkeys(results(example), onnx.TensorProto.FLOAT)
+    model = standard_model(example.op_type, example.inputs(), outputs, example.version, **example.attributes)
     original = run_standard(model, tensors)
     assert worst(original, example.expected(tensors)) < 2e-6
     found = run_lowered(lowered(example), tensors, example.version)

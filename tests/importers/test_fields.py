@@ -68,6 +68,12 @@ def test_bad_field(name: str, value: Any, reason: str, expected: str) -> None:
     assert name in refusal.fix
 
 
+def test_fields_that_are_unknown_or_missing_are_named() -> None:
+    for fields, reason in (({**GOOD, "colour": 1}, "unknown field 'colour'"), ({}, "missing field 'mode'")):
+        refusal = check_fields(OP, fields)
+        assert refusal is not None and reason in refusal.reason
+
+
 def test_both_renderings_of_every_kind() -> None:
     assert plugin_fields(OP, GOOD) == (
         FieldValue("mode", "string", "max"),

@@ -10,7 +10,6 @@ import onnx
 import onnx.reference
 import pytest
 import torch
-from onnx import helper
 
 from tests.importers.foreign import INCONSISTENT, LARGEST, Inconsistent, standard_attributes
 from tests.importers.running import (
@@ -23,21 +22,19 @@ from tests.importers.running import (
     plugin_model,
     run_model,
     run_standard,
+    standard_model,
     tensor_type,
     types_of,
 )
+from trtsmith import testing
 from trtsmith.converter.graph.onnx_inference import infer_shapes
-from trtsmith.importers.dims import Unknown
 from trtsmith.importers.expansion import ALLOWZERO_OPSET, expansion_function
-from trtsmith.importers.fields import check_fields, fields_of_node, plugin_attributes, plugin_fields
+from trtsmith.importers.fields import check_fields
 from trtsmith.importers.opdef import (
-    PLUGIN_ATTRIBUTES,
     TYPE_VARIABLES,
     Case,
     Expansion,
-    Field,
     HugeCase,
-    Kind,
     OpDef,
 )
 from trtsmith.importers.registry import OPS, by_name
@@ -62,17 +59,7 @@ def sizes_of(op: OpDef, outputs: dict[str, np.ndarray]) -> dict[str, tuple[int]]
 
 @each_case(lambda op: op.torch_reference)
 def test_torch_agrees_with_numpy(op: OpDef, case: Case) -> None:
-    dtype = "float64" if op.key == "T" and op.tolerance else TYPE_VARIABLES[op.key][0]
-    inputs = case_inputs(op, case, dtype)
-    reference = op.reference(case.fields, inputs)
-    assert op.torch_reference is not None
-    outputs = op.torch_reference(case.fields, {n: torch.from_numpy(a) for n, a in inputs.items()})
-    for port, output in zip(op.outputs, outputs, strict=True):
-        assert str(output.dtype) == f"torch.{types_of(op, dtype)[port.type]}"
-        if op.tolerance:
-            assert error(output.numpy(), reference[port.name]) < 1e-12
-        else:
-            np.testing.assert_array_equal(output.numpy(), reference[port.name])
+    testing.check_torch(op, case)
 
 
 @each_case(lambda op: op.tolerance)
@@ -106,24 +93,13 @@ def test_expansion_agrees(op: OpDef, case: Case, opset: int, dtype: str) -> None
 
 def onnx_model(op: OpDef, inputs: dict[str, np.ndarray], fields: dict[str, Any]) -> onnx.ModelProto:
     """ONNX's own operator with the inputs, and those of the fields that it has, as attributes or as further inputs."""
-    outputs = [port for port in op.outputs if not port.size]
+    outputs = {p.name: tensor_type(TYPES[types_of(op)[p.type]]) for p in op.outputs if not p.size}
     opset = 22  # the first whose GridSample takes volumes, and one that onnxruntime runs
     schema = onnx.defs.get_schema(op.onnx, opset)
     attributes = {name: value for name, value in fields.items() if name in schema.attributes}
     further = [name for name in (i.name.lower() for i in schema.inputs) if name in fields]
-    constants = [onnx.numpy_helper.from_array(np.array([fields[name]]), name) for name in further]
-    node = helper.make_node(op.onnx, [*inputs, *further], [port.name for port in outputs], **attributes)
-    graph = helper.make_graph(
-        [node],
-        "graph",
-        [helper.make_tensor_value_info(n, tensor_type(a.dtype), a.shape) for n, a in inputs.items()],
-        [
-            helper.make_tensor_value_info(p.name, tensor_type(TYPES[types_of(op)[p.type]]), None)
-            for p in outputs
-        ],
-        constants,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    arrays = {**inputs, **{name: np.array([fields[name]]) for name in further}}
+    return standard_model(op.onnx, arrays, outputs, opset, further, **attributes)
 
 
 @each_case(lambda op: op.onnx)
@@ -189,15 +165,10 @@ def test_tolerance_is_at_most_twice_the_frameworks_error(op: OpDef, dtype: str) 
 
 @each_case()
 def test_shape_rule_and_bounds(op: OpDef, case: Case) -> None:
+    testing.check_definition(op, case)
     inputs = case_inputs(op, case)
     reference = op.reference(case.fields, inputs)
-    given: dict[str, tuple[Any, ...]] = {n: a.shape for n, a in inputs.items()}
-    shapes = given | sizes_of(op, reference)
-    assert op.shape(case.fields, shapes) == {n: a.shape for n, a in reference.items()}
-    assert op.check(case.fields, given) == []
-    assert op.check(case.fields, {n: (None,) * len(s) for n, s in given.items()}) == []
-    unknown = op.shape(case.fields, {n: tuple(Unknown() for _ in s) for n, s in shapes.items()})
-    assert {n: len(s) for n, s in unknown.items()} == {n: a.ndim for n, a in reference.items()}
+    given = {n: a.shape for n, a in inputs.items()}
     bounds = op.bounds(case.fields, given)
     assert bounds.keys() == sizes_of(op, reference).keys()
     assert all(0 <= size <= bounds[name] for name, (size,) in sizes_of(op, reference).items())
@@ -268,78 +239,13 @@ def test_schema_with_symbols_agrees_where_it_says_something(op: OpDef, case: Cas
     assert named or op.data_dependent, "the batch at least keeps its name"
 
 
-@each_case()
-def test_fields_render_both_ways(op: OpDef, case: Case) -> None:
-    attributes = plugin_attributes(op, case.fields)
-    assert attributes["plugin_version"] == op.version
-    assert attributes["plugin_namespace"] == "trtsmith"
-    node = helper.make_node(op.name, [], [], domain="trtsmith", **attributes)
-    parsed = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    bare = {n: v for n, v in parsed.items() if n not in PLUGIN_ATTRIBUTES}
-    assert fields_of_node(op, bare) == dict(case.fields)
-    rendered = plugin_fields(op, case.fields)
-    assert [f.name for f in rendered] == [f.name for f in op.fields]
-    assert set(bare) == {f.name for f in op.fields}
-    for field, value in zip(op.fields, rendered, strict=True):
-        raw = bare[field.name]
-        assert value.values == (
-            raw.decode() if isinstance(raw, bytes) else tuple(raw) if isinstance(raw, list) else (raw,)
-        )
-        expected = (
-            "string"
-            if field.kind is Kind.STRING
-            else "int32"
-            if field.kind in (Kind.INT, Kind.INTS)
-            else "float32"
-        )
-        assert value.kind == expected
-
-
 @each_op()
 def test_case_fields_and_defaults_are_valid(op: OpDef) -> None:
-    for case in op.cases:
+    for case in op.cases:  # the large ones, too
         assert check_fields(op, case.fields) is None, case.name
     assert all(f.default is not None for f in op.fields) is (
         check_fields(op, {f.name: f.default for f in op.fields}) is None
     )
-
-
-def wrong_values(f: Field) -> list[Any]:
-    """Values that the field must not take."""
-    wrong: list[Any] = [None, "text" if f.kind is not Kind.STRING else 3, True]
-    good: Any = 1 if f.kind in (Kind.INT, Kind.INTS) else 1.0
-    if f.kind.is_list:
-        count = f.length or 1
-        wrong += [good, [good] * count, ("text",) * count, (float("nan"),) * count]
-        if f.length is not None:
-            wrong += [(good,) * (count + 1), (good,) * (count - 1)]
-        if f.minimum is not None:
-            wrong.append((f.minimum - 1,) + (good,) * (count - 1))
-        if f.kind is Kind.INTS:
-            wrong.append((2**31,) * count)
-    elif f.kind is not Kind.STRING:
-        wrong += [(good,), float("nan")]
-        if f.minimum is not None:
-            wrong.append(f.minimum - 1)
-        if f.kind is Kind.INT:
-            wrong += [2**31, 1.5]
-    return wrong
-
-
-@each_op()
-def test_bad_fields_are_named(op: OpDef) -> None:
-    good = op.cases[0].fields
-    refusal = check_fields(op, {**good, "colour": 1})
-    assert refusal is not None
-    assert "unknown field 'colour'" in refusal.reason
-    for f in op.fields:
-        refusal = check_fields(op, {n: v for n, v in good.items() if n != f.name})
-        assert refusal is not None
-        assert f"missing field {f.name!r}" in refusal.reason
-        for wrong in wrong_values(f):
-            refusal = check_fields(op, {**good, f.name: wrong})
-            assert refusal is not None, (f.name, wrong)
-            assert f.name in refusal.reason
 
 
 @each_op()

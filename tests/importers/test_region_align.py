@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
 
 from tests.importers.lowered import find, refused
-from tests.importers.running import case_inputs, error, run_standard
+from tests.importers.running import case_inputs, error, run_standard, standard_model
 from trtsmith.importers.opdef import Case
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER
 from trtsmith.importers.registry import by_name
@@ -24,10 +23,16 @@ ALLOWED = 1e-5
 
 def onnxruntime_computes(case: Case, inputs: dict[str, np.ndarray]) -> np.ndarray:
     fields = case.fields
-    node = helper.make_node(
+    feeds = {
+        "x": inputs["x"],
+        "boxes": np.ascontiguousarray(inputs["rois"][:, 1:]),
+        "images": inputs["rois"][:, 0].astype(np.int64),
+    }
+    model = standard_model(
         "RoiAlign",
-        ["x", "boxes", "images"],
-        ["output"],
+        feeds,
+        {"output": 1},
+        16,
         mode="avg" if fields["pooling"] == AVERAGE else "max",
         output_height=fields["output_height"],
         output_width=fields["output_width"],
@@ -35,23 +40,6 @@ def onnxruntime_computes(case: Case, inputs: dict[str, np.ndarray]) -> np.ndarra
         spatial_scale=fields["spatial_scale"],
         coordinate_transformation_mode="half_pixel" if fields["aligned"] else "output_half_pixel",
     )
-    count = len(inputs["rois"])
-    graph = helper.make_graph(
-        [node],
-        "graph",
-        [
-            helper.make_tensor_value_info("x", 1, inputs["x"].shape),
-            helper.make_tensor_value_info("boxes", 1, [count, 4]),
-            helper.make_tensor_value_info("images", 7, [count]),
-        ],
-        [helper.make_tensor_value_info("output", 1, None)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=9)
-    feeds = {
-        "x": inputs["x"],
-        "boxes": np.ascontiguousarray(inputs["rois"][:, 1:]),
-        "images": inputs["rois"][:, 0].astype(np.int64),
-    }
     return run_standard(model, feeds)[0]
 
 

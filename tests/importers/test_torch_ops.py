@@ -14,7 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from tests.importers.running import CASE_IDS, CASES, case_inputs
+from tests.importers.running import CASE_IDS, CASES, case_inputs, types_of
 from trtsmith.importers.opdef import Field, Kind, Port
 from trtsmith.importers.registry import OPS, by_name
 from trtsmith.importers.torch_ops import export, schema
@@ -79,6 +79,8 @@ def test_fake_results_are_like_real_ones(op: Any, case: Any) -> None:
     with FakeTensorMode(shape_env=ShapeEnv()) as mode:
         faked = {n: mode.from_tensor(t) for n, t in zip(names, tensors, strict=True)}
         fake = function(**faked, **fields)
+    dtypes = types_of(op)
+    assert [str(made.dtype) for made in as_tuple(real)] == [f"torch.{dtypes[p.type]}" for p in op.outputs]
     for made_up, made in zip(as_tuple(fake), as_tuple(real), strict=True):
         assert made_up.dtype == made.dtype and made_up.ndim == made.ndim
         assert op.data_dependent or made_up.shape == made.shape

@@ -10,7 +10,7 @@ import reduced_types
 from onnxcoverage.cases import CoverageCase, load_cases
 from trtsmith.converter.rewrite.native_operators import native_operators
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16
-from trtsmith.converter.rewrite.precision.measured import refusal
+from trtsmith.converter.rewrite.precision.judge import refusal
 from trtsmith.converter.rewrite.precision.policy import (
     CHAINS_GO_THROUGH,
     FIXED,

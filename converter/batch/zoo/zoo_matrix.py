@@ -12,7 +12,7 @@ from typing import Any
 
 from trtsmith.converter.batch.amounts import bytes_of
 from trtsmith.converter.batch.task import Needs
-from trtsmith.converter.batch.zoo.task_names import MOST_BYTES, folded, name_fault
+from trtsmith.converter.batch.zoo.model_sources import MOST_BYTES, folded, name_fault
 from trtsmith.converter.batch.zoo.zoo_file import Given, shown
 from trtsmith.converter.batch.zoo.zoo_options import NAMED, OptionLayer, OptionReader
 

@@ -7,28 +7,29 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trtsmith.batch_function import BatchOptions, batch_of
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
 from trtsmith.converter.batch.driver import run_batch
-from trtsmith.converter.batch.results.diff import WORSE
-from trtsmith.converter.batch.results.document import RESULTS
+from trtsmith.converter.batch.results.diff import WORSE, diff_results
+from trtsmith.converter.batch.results.document import RESULTS, load_results
+from trtsmith.converter.batch.results.pages import diff_page
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.write_zoo import write_zoo
-from trtsmith.converter.cli.batch_diff import run_diff
 from trtsmith.converter.cli.batch_progress import batch_progress
 from trtsmith.converter.cli.console import Console, table
+from trtsmith.converter.cli.reports.batch_diff import render
 from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.build.flavour import installed_flavours
-from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
+from trtsmith.converter.model.output_file import check_report, write_text
 from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
 
-_DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
+DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
 cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
 
-_EPILOG = """examples:
+EPILOG = """examples:
   trtsmith batch --init models -o zoo.toml
   trtsmith batch zoo.toml -o results
   trtsmith batch zoo.toml -o results --only 'resnet*' --retry-failed
@@ -47,13 +48,7 @@ _OF_BATCH = ("jobs", "on", "only", "list", "no_cache", "cache", "retry_failed")
 """Options by the form of the command that they belong to."""
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "batch",
-        parents=[common],
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "zoo",
         nargs="*",
@@ -82,7 +77,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     diff = parser.add_argument_group("diff")
     diff.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the differences")
     diff.add_argument("--fail-on", choices=(WORSE,), help="exit code 1 if anything became worse")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -92,9 +86,22 @@ def run(options: argparse.Namespace, console: Console) -> int:
         return _init(options, console)
     if words and words[0] == _DIFF:
         _check_words(options, words, 3, "diff OLD NEW", (*_OF_BATCH, *_OF_INIT, "output"))
-        return run_diff(argparse.Namespace(**vars(options), old=Path(words[1]), new=Path(words[2])), console)
+        return _diff(options, console, Path(words[1]), Path(words[2]))
     _check_words(options, words, 1, "ZOO", (*_OF_INIT, *_OF_DIFF))
     return _batch(options, console, Path(words[0]))
+
+
+def _diff(options: argparse.Namespace, console: Console, old: Path, new: Path) -> int:
+    given = [file for path in (old, new) for file in (path, path / RESULTS)]
+    check_report(options.html, given, flag="--html", what="the page")
+    diff = diff_results(load_results(old), load_results(new))
+    if options.html is not None:
+        write_text(options.html, diff_page(diff), "--html", "the page")
+    if options.json:
+        console.json(diff.to_json())
+    else:
+        console.result(render(diff))
+    return EXIT_FAILED if options.fail_on == WORSE and diff.of(WORSE) else EXIT_OK
 
 
 def _check_words(
@@ -104,14 +111,7 @@ def _check_words(
     fix = "trtsmith batch --help"
     if len(words) != count:
         given = f"{len(words)} given: {' '.join(words)}" if words else "nothing given"
-        raise UsageError(
-            Problem(
-                f"arguments are missing: {given}",
-                "trtsmith batch",
-                f"trtsmith batch {form}",
-                fix,
-            )
-        )
+        raise UsageError(f"arguments are missing: {given}", "trtsmith batch", f"trtsmith batch {form}", fix)
     wrong = [name for name in foreign if getattr(options, name) not in (None, False, [])]
     flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
     problems = [
@@ -127,12 +127,10 @@ def _check_words(
 def _init(options: argparse.Namespace, console: Console) -> int:
     if options.output is None:
         raise UsageError(
-            Problem(
-                "--init needs a file to write",
-                f"--init {options.init}",
-                "-o ZOO",
-                f"--init {options.init} -o zoo.toml",
-            )
+            "--init needs a file to write",
+            f"--init {options.init}",
+            "-o ZOO",
+            f"--init {options.init} -o zoo.toml",
         )
     done = write_zoo(options.init, options.output, overwrite=options.force)
     said = [f"zoo:     {done.path} ({done.models} model{'s' * (done.models != 1)})"]

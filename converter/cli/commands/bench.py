@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typing_extensions import TypedDict
 
@@ -20,7 +20,11 @@ from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath, operator_words
 from trtsmith.report_files import WrittenFiles
 
-_EPILOG = f"""{TERMS}
+DESCRIPTION = (
+    "Time an engine on this machine's GPU, in trtexec's terms. Exit code 3: --against gave other outputs."
+)
+
+EPILOG = f"""{TERMS}
 The JSON of --json is described in converter/bench/bench_record.py.
 
 examples:
@@ -35,24 +39,17 @@ class _Terminal(TypedDict, total=False):
     json: Annotated[StrPath | None, Flag("write everything to a file", "FILE")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "bench",
-        parents=[common],
-        description="Time an engine on this machine's GPU, in trtexec's terms. Exit code 3: --against gave other outputs.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target", type=Path, metavar="ENGINE|MODEL", help="an engine; or an .onnx file, which is built first"
     )
     timeout = "for the build, and for each engine's timing"
     add_options(parser, TimedOptions, _Terminal, plugins="of your own", timeout=timeout)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     asked = timing_of(options.target, options)
-    files = WrittenFiles.of_command(options, console, "--json")
+    files = WrittenFiles.of_command(options, console.progress, console.say, "--json")
     document = report_files.timing(
         files, asked, lambda: {"command": command_of(options)} | bench(asked, console.progress)
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.compile.logged import SetupError
@@ -16,16 +15,13 @@ from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
 
+DESCRIPTION = (
+    "Compile the kernels and bindings of a package from `trtsmith new` into DIR/PACKAGE/lib, where --ops finds the "
+    "library. Needs nvcc and TensorRT's headers, but no GPU. Compiles only changed files."
+)
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "build-plugins",
-        parents=[common],
-        description=(
-            "Compile the kernels and bindings of a package from `trtsmith new` into DIR/PACKAGE/lib, where --ops finds the "
-            "library. Needs nvcc and TensorRT's headers, but no GPU. Compiles only changed files."
-        ),
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder with plugins.cmake")
     parser.add_argument(
         "--v2", action="store_true", help="also build the IPluginV2DynamicExt library, for TensorRT 8.6 to 10"
@@ -37,7 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="GPUs to compile for: 86,90 (the default, with PTX for later GPUs), or release for all supported ones",
     )
     parser.add_argument("--clean", action="store_true", help="compile everything again")
-    parser.set_defaults(run=run, operators=False)  # of which its own are loaded alone
+    parser.set_defaults(operators=False)  # of which its own are loaded alone
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

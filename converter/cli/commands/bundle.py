@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from trtsmith.bundle_function import BundleOptions, bundle
 from trtsmith.converter.cli.console import Console
@@ -12,19 +11,17 @@ from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.options import keywords
 
-_EPILOG = """examples:
+DESCRIPTION = (
+    "Put an engine that `trtsmith convert` wrote into a model repository of Triton Inference Server."
+)
+
+EPILOG = """examples:
   trtsmith convert model.onnx -o model.plan --flavour tensorrt --embed-plugins --shapes x=1x3x64x64:8x3x64x64:16x3x64x64
   trtsmith bundle model.plan --triton /srv/models --name detector
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "bundle",
-        parents=[common],
-        description="Put an engine that `trtsmith convert` wrote into a model repository of Triton Inference Server.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine; its manifest lies beside it")
     parser.add_argument(
         "--triton",
@@ -34,7 +31,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="the model repository, created if missing",
     )
     add_options(parser, BundleOptions)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -21,10 +21,13 @@ from trtsmith.converter.batch.store import (
     read_contents,
 )
 from trtsmith.converter.cli.console import Console, one_line, table
+from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.importers.problem import Problem
 
-_EPILOG = """examples:
+DESCRIPTION = "The cache of `trtsmith batch`, which keeps conversions by the content of all their inputs."
+
+EPILOG = """examples:
   trtsmith cache list
   trtsmith cache prune
   trtsmith cache prune --larger-than 20GiB
@@ -37,21 +40,17 @@ _KEY = 12
 T = TypeVar("T")
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "cache",
-        parents=[common],
-        description="The cache of `trtsmith batch`, which keeps conversions by the content of all their inputs.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", parents=[common], help="list the entries, most recently used first")
+    listing = actions.add_parser(
+        "list", parents=[common_options()], help="list the entries, most recently used first"
+    )
     _add_folder(listing)
     listing.add_argument("--json", action="store_true", help="print it as JSON, with keys and files in full")
     listing.set_defaults(run=show)
     pruning = actions.add_parser(
         "prune",
-        parents=[common],
+        parents=[common_options()],
         help="remove unusable entries, and others by option",
         description="Removes damaged entries, files without an entry and stale temporary files, and the entries that "
         "the options "
@@ -207,13 +206,11 @@ def _folder(given: Path | None) -> Path:
         try:
             folder = default_folder(os.environ, Path.home())
         except RuntimeError as error:
-            raise UsageError(Problem(f"there is no cache folder: {error}", where, "a folder", fix)) from error
+            raise UsageError(f"there is no cache folder: {error}", where, "a folder", fix) from error
     if folder.is_dir() or (given is None and not os.path.lexists(folder)):
         return folder
     what = "is a file, not a folder" if folder.exists() else "is not there"
-    raise UsageError(
-        Problem(f"the cache {folder} {what}", where, "the folder that `trtsmith batch` uses", fix)
-    )
+    raise UsageError(f"the cache {folder} {what}", where, "the folder that `trtsmith batch` uses", fix)
 
 
 def _usable(folder: Path, work: Callable[[], T]) -> T:
@@ -221,10 +218,8 @@ def _usable(folder: Path, work: Callable[[], T]) -> T:
         return work()
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"the cache cannot be used: {error.strerror or error}",
-                str(error.filename or folder),
-                "a folder, and files in it, that you may read",
-                "give yourself the permission, or name another cache with --cache",
-            )
+            f"the cache cannot be used: {error.strerror or error}",
+            str(error.filename or folder),
+            "a folder, and files in it, that you may read",
+            "give yourself the permission, or name another cache with --cache",
         ) from error

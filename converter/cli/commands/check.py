@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from typing_extensions import TypedDict
 
@@ -23,6 +23,8 @@ from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 
+DESCRIPTION = "Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU."
+
 FROZEN = "to freeze those that TensorRT needs constant, such as axes"
 
 
@@ -31,16 +33,10 @@ class _Terminal(TypedDict, total=False):
     report: Annotated[StrPath | None, Flag("write the same JSON to a file", "JSON")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "check",
-        parents=[common],
-        description="Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     refused = "they are not saved"
     add_options(parser, CheckOptions, _Terminal, inputs=FROZEN, plugins="of your own", refused=refused)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

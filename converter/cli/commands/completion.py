@@ -6,14 +6,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK
 
+DESCRIPTION = "Print a completion script for bash, zsh or fish."
+
 SHELLS = ("bash", "zsh", "fish")
 
-_EPILOG = """The script contains all completions: the shell does not call trtsmith for them. Print it again after an update.
+EPILOG = """The script contains all completions: the shell does not call trtsmith for them. Print it again after an update.
 
 examples:
   trtsmith completion bash > ~/.local/share/bash-completion/completions/trtsmith
@@ -24,15 +25,8 @@ _FILES = ("MODEL", "IN", "SPEC")
 """Arguments that are files, but read as text: they can be something else, too."""
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "completion",
-        parents=[common],
-        description="Print a completion script for bash, zsh or fish.",
-        epilog=_EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typing_extensions import TypedDict
 
@@ -24,10 +24,10 @@ from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 from trtsmith.report_files import WrittenFiles
 
-_DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
+DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
 and a manifest."""
 
-_EPILOG = """examples:
+EPILOG = """examples:
   trtsmith convert model.onnx
   trtsmith convert program.pt2 -o model.plan
   trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640 --target sm86,sm89
@@ -39,13 +39,11 @@ class _Terminal(TypedDict, total=False):
     report: Annotated[StrPath | None, Flag("write a report of the conversion to a file", "JSON")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("convert", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     inputs = f"for the comparison (default: generated), and {FROZEN}"
     refused = f"ENGINE{SUFFIX}"
     add_options(parser, ConversionOptions, _Terminal, inputs=inputs, plugins="of your own", refused=refused)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -65,7 +63,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
             console.say(f"warning: {warning}")
         return done
 
-    done = report_files.conversion(WrittenFiles.of_command(options, console), asked, converted)
+    done = report_files.conversion(
+        WrittenFiles.of_command(options, console.progress, console.say), asked, converted
+    )
     console.result(_summary(options.output, done))
     return EXIT_OK if done.passed else EXIT_DISAGREE
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ctypes import CDLL
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.engine import libraries
@@ -22,6 +22,8 @@ from trtsmith.options import Operators
 
 if TYPE_CHECKING:
     from trtsmith.importers.operator_package import OperatorPackage
+
+DESCRIPTION = "Show versions, GPU and libraries, and how to get what is missing."
 
 _PACKAGES = (
     "numpy",
@@ -55,15 +57,10 @@ class DoctorLine:
     fix: str = ""
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "doctor",
-        parents=[common],
-        description="Show versions, GPU and libraries, and how to get what is missing.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
     add_options(parser, Operators)
-    parser.set_defaults(run=run, operators=False)
+    parser.set_defaults(operators=False)
 
 
 STATES = ("ok", "absent", "missing")

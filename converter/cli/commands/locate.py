@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typing_extensions import TypedDict
 
@@ -20,7 +20,7 @@ from trtsmith.locate_function import SearchedOptions, search_of
 from trtsmith.options import Flag, StrPath
 from trtsmith.report_files import WrittenFiles
 
-_DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors
+DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the faulty node, and save it with its tensors
 as a model. First compares the rewritten graph with the original, which needs no GPU; then engines that have intermediate
 values as outputs. Exit code 3: one or several faulty nodes were found, or the precision makes outputs disagree."""
 
@@ -29,8 +29,7 @@ class _Terminal(TypedDict, total=False):
     json: Annotated[StrPath | None, Flag("write everything to a file", "FILE")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("locate", parents=[common], description=_DESCRIPTION)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="the .onnx file")
     parser.add_argument(
         "engine",
@@ -41,13 +40,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     words = {"inputs": "for the comparison (default: generated)", "plugins": "of your own"}
     add_options(parser, SearchedOptions, _Terminal, **words, timeout="for each build and each run")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.output or saved_folder(options.model)
     asked = search_of(options.model, options.engine, folder, options)
-    files = WrittenFiles.of_command(options, console, "--json")
+    files = WrittenFiles.of_command(options, console.progress, console.say, "--json")
     found = report_files.search(
         files, asked, lambda ready_for: locate_asked(asked, console.progress, ready_for)
     )

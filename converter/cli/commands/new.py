@@ -6,7 +6,6 @@ import argparse
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
@@ -15,20 +14,18 @@ from trtsmith.converter.scaffold.draft_files import draft_files
 from trtsmith.converter.scaffold.folder import check_free, write_folder
 from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.sample import sample_files
-from trtsmith.importers.problem import Problem
+from trtsmith.flags import add_options
+from trtsmith.options import Operators
+
+DESCRIPTION = (
+    "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
+    "model. The package works; change what it computes."
+)
 
 _EXAMPLE_DOMAIN = "mycompany"
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "new",
-        parents=[common],
-        description=(
-            "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
-            "model. The package works; change what it computes."
-        ),
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", metavar="NAME", help="name of the operator and its plugin, such as VoxelMaxPool"
     )
@@ -62,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="for --from-torch, --from-triton: the shape of a tensor, x=2x3x4 or ids=5:int64, or a number, k=3; repeatable",
     )
-    parser.set_defaults(run=run)
+    add_options(parser, Operators)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -106,23 +103,17 @@ def _domain(options: argparse.Namespace) -> str:
     for flag, wrong in alone.items():
         if wrong:
             needed = _BESIDE[flag]
-            raise UsageError(
-                Problem(f"{flag} has no effect here", flag, f"{flag} beside {needed}", f"add {needed}")
-            )
+            raise UsageError(f"{flag} has no effect here", flag, f"{flag} beside {needed}", f"add {needed}")
     if options.from_model is not None:
         if options.node is None:
             expected = "--node with a node's name, an output of it, or its op_type"
             raise UsageError(
-                Problem(
-                    "the node is not named", f"--from-model {options.from_model}", expected, "--node NODE"
-                )
+                "the node is not named", f"--from-model {options.from_model}", expected, "--node NODE"
             )
         return _EXAMPLE_DOMAIN  # nodes have one of their own
     if options.domain is None:
         expected = "the ONNX domain in which models write the operator"
-        raise UsageError(
-            Problem("no domain is given", f"trtsmith new {options.name}", expected, "--domain mycompany")
-        )
+        raise UsageError("no domain is given", f"trtsmith new {options.name}", expected, "--domain mycompany")
     return str(options.domain)
 
 
@@ -153,7 +144,7 @@ def _examples(texts: Sequence[str]) -> dict[str, str]:
                 "NAME=VALUE: x=2x3x4 for a tensor, ids=5:int64 for one of another type, window=3 for a number"
             )
             raise UsageError(
-                Problem(f"{text!r} is not an example", f"--example {text}", expected, "--example x=2x3x4")
+                f"{text!r} is not an example", f"--example {text}", expected, "--example x=2x3x4"
             )
         found[name] = value
     return found

@@ -14,19 +14,15 @@ from trtsmith.importers.opdef import PLUGIN_NAMESPACE, TYPE_VARIABLES, Alias, Op
 from trtsmith.importers.registry import MODELOPT_DOMAIN, find_aliases, operators, package_of
 from trtsmith.options import Operators
 
+DESCRIPTION = "List trtsmith's operators, and all their aliases."
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "ops",
-        parents=[common],
-        description="List trtsmith's operators, and all their aliases.",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")
     parser.add_argument(
         "--stock", action="store_true", help="list TensorRT's own plugins instead, by release"
     )
     add_options(parser, Operators)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
 from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
@@ -17,11 +18,12 @@ from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
-from trtsmith.importers.problem import Problem
 from trtsmith.options import REFERENCE, Flag, Operators, Ranges, References, StrPath
 
 if TYPE_CHECKING:
     from trtsmith.converter.convert.plugin_cases import ModelCases
+
+DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 
 
 class _Test(Operators, total=False):
@@ -39,11 +41,8 @@ class _Test(Operators, total=False):
     report: Annotated[StrPath | None, Flag("write the results to a file", "JSON")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "plugin",
-        description="Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common = common_options()
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
     path = actions.add_parser("path", parents=[common], help="print the path of trtsmith's plugin library")
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
@@ -122,7 +121,5 @@ def _cases(options: argparse.Namespace) -> ModelCases:
     for flag, given in (("--shapes", options.shapes), ("--reference", options.reference)):
         if given:
             what = f"{flag} needs a model"
-            raise UsageError(
-                Problem(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
-            )
+            raise UsageError(what, f"{flag} {given[0]}", "--model ONNX", "add it, or remove the flag")
     return ModelCases(())

@@ -19,7 +19,6 @@ from trtsmith.converter.plugin.bench.kernel_bench import BASELINES, TimingPlan, 
 from trtsmith.converter.plugin.machine import describe
 from trtsmith.flags import add_options, commas, positive_seconds
 from trtsmith.importers.opdef import TYPE_VARIABLES
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import OPS
 from trtsmith.options import Operators, operator_words
 
@@ -105,9 +104,7 @@ def require_gpu() -> None:
         fix = (
             "run it on a machine with an NVIDIA GPU, and check `python3 -c 'import torch; torch.cuda.init()'`"
         )
-    raise UsageError(
-        Problem(what, "trtsmith plugin bench", "PyTorch with CUDA, and a GPU that it can use", fix)
-    )
+    raise UsageError(what, "trtsmith plugin bench", "PyTorch with CUDA, and a GPU that it can use", fix)
 
 
 def command_of(options: argparse.Namespace, plan: TimingPlan) -> str:

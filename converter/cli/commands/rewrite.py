@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from trtsmith.converter.cli.arguments import add_model, model_of
 from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_lines
@@ -15,16 +14,12 @@ from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.rewrite_function import GraphOptions, rewriting_of
 
+DESCRIPTION = "Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs."
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "rewrite",
-        parents=[common],
-        description="Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs.",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser, "IN")
     add_options(parser, GraphOptions, inputs=FROZEN)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from trtsmith.converter.cli.console import Console, one_line, table
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.engine.bundle.description import EngineDescription, describe_bundle
+from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, describe_bundle
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.arrays import load_arrays, save_arrays
@@ -22,10 +21,10 @@ from trtsmith.converter.rewrite.types import IoType
 from trtsmith.flags import add_options
 from trtsmith.run_function import RunOptions, run_of
 
-_DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
+DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
 kernel ends only that process, and the GPU stays usable."""
 
-_EPILOG = """The manifest beside the engine names its TensorRT and its plugin libraries, and the inputs and outputs whose
+EPILOG = """The manifest beside the engine names its TensorRT and its plugin libraries, and the inputs and outputs whose
 types differ from the model's: arrays have the model's types.
 numpy reads bfloat16 and float8 arrays of .npz files as bytes; .view(ml_dtypes.bfloat16) restores the type. Inputs may have
 either form.
@@ -36,8 +35,7 @@ examples:
 """
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("run", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", type=Path, metavar="ENGINE", help="the engine")
     parser.add_argument("--inputs", type=Path, metavar="NPZ", help="an array for each input, by its name")
     parser.add_argument("-o", "--output", type=Path, metavar="NPZ", help="the file to write the outputs to")
@@ -48,7 +46,6 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     plugins = "that the engine needs and its manifest does not name"
     add_options(parser, RunOptions, plugins=plugins, timeout="time limit of the run")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
@@ -92,7 +89,7 @@ def render_description(engine: EngineDescription) -> str:
     made = engine.made
     built = f"built by {made.flavour} {made.version} for {', '.join(made.targets)}, says the manifest"
     head = f"{built}; there is no NVIDIA GPU here to load it on"
-    return "\n".join([head, *_tensors(engine.inputs, engine.outputs, engine.profiles, engine.io_types)])
+    return "\n".join([head, *_tensors(engine.inputs, engine.outputs, engine.profiles, made.io_types)])
 
 
 def _tensors(

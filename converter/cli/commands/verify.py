@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typing_extensions import TypedDict
 
@@ -28,11 +28,11 @@ from trtsmith.options import Flag, StrPath
 from trtsmith.report_files import WrittenFiles
 from trtsmith.verify_function import VerificationOptions, verification_of
 
-_DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with those of the original model in
+DESCRIPTION = """Run an engine on this machine's GPU, and compare its outputs with those of the original model in
 onnxruntime, with custom operators expanded. Without --inputs, it generates inputs that fit the model, for the smallest,
 usual and largest sizes of the engine's profile."""
 
-_EPILOG = """examples:
+EPILOG = """examples:
   trtsmith verify model.onnx model.plan
   trtsmith verify model.onnx model.plan --shapes images=2x3x640x640 --rtol 1e-2 --atol scores:1e-3
   trtsmith verify model.onnx model.plan --load-inputs inputs.json --load-outputs outputs.json
@@ -51,8 +51,7 @@ class _Terminal(TypedDict, total=False):
     report: Annotated[StrPath | None, Flag("write what was found to a file", "JSON")]
 
 
-def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("verify", parents=[common], description=_DESCRIPTION, epilog=_EPILOG)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", type=Path, metavar="MODEL", help="the .onnx file that the engine was built from"
     )
@@ -61,14 +60,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_options(
         parser, VerificationOptions, _Terminal, plugins="that the manifest does not name", timeout=timeout
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.located or saved_folder(options.model)
     if options.per_node:
         check_folder(folder)
-    files = WrittenFiles.of_command(options, console)
+    files = WrittenFiles.of_command(options, console.progress, console.say)
     given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
     files.check((*given, *options.plugins, *options.load_inputs, options.load_outputs))
     with files.failed_verification(options.model):

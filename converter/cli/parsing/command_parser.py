@@ -26,6 +26,23 @@ def color_of(words: Sequence[str]) -> str:
     return "auto"
 
 
+def common_options() -> argparse.ArgumentParser:
+    """The options of every command."""
+    common = argparse.ArgumentParser(add_help=False)
+    loudness = common.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="no progress; problems only")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
+    )
+    common.add_argument(
+        "--color",
+        choices=MODES,
+        default="auto",
+        help="colours: auto uses them on a terminal, and respects NO_COLOR and FORCE_COLOR",
+    )
+    return common
+
+
 class CommandParser(argparse.ArgumentParser):
     """argparse's, with our errors, and help that is no wider than one reads."""
 

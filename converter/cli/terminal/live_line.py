@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from trtsmith.converter.cli.text import one_line
+from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.progress import Steps
 
 if TYPE_CHECKING:
@@ -99,36 +99,16 @@ class LiveLine(Steps):
     def _show(self) -> None:
         with self._lock:
             if self._live is None and self._step and not self._ended:
-                self._live = self._new_live()
+                colored = self._colored
+                terminal = {"color_system": "standard" if colored else None, "no_color": not colored}
+                terminal |= {"force_terminal": True, "force_jupyter": False}
+                self._live = live_on_stderr(self._line, _PER_SECOND, **terminal)
                 self._live.start(refresh=True)
 
     def _hide(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-    def _new_live(self) -> Live:
-        from rich.console import Console  # here: in a pipe nobody waits for its import
-        from rich.live import Live
-
-        console = Console(
-            file=sys.stderr,
-            force_terminal=True,
-            force_jupyter=False,
-            color_system="standard" if self._colored else None,
-            no_color=not self._colored,
-            markup=False,
-            emoji=False,
-            highlight=False,
-        )
-        return Live(
-            get_renderable=lambda: self._line(console.width),
-            console=console,
-            refresh_per_second=_PER_SECOND,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
 
     def _line(self, width: int) -> Text:
         """What is shown: names are cut, and figures never."""
@@ -146,3 +126,19 @@ class LiveLine(Steps):
         line.append(share, "cyan")
         line.append(seconds, "cyan")
         return line
+
+
+def live_on_stderr(picture: Callable[[int], Text], per_second: float, **terminal: Any) -> Live:
+    """Lines on stderr that are written anew. picture: what they are, by the columns of the terminal."""
+    from rich.console import Console  # here: in a pipe nobody waits for its import
+    from rich.live import Live
+
+    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False, **terminal)
+    return Live(
+        get_renderable=lambda: picture(console.width),
+        console=console,
+        refresh_per_second=per_second,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

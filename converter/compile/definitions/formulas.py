@@ -39,16 +39,7 @@ def simplified(formula: Formula) -> Formula:
     left, right = formula.parts
     a, b = (part.parts[0] if part.operation == "constant" else None for part in (left, right))
     if a is not None and b is not None and not (formula.operation in ("//", "%") and b == 0):
-        done: dict[str, Callable[[], Any]] = {
-            "+": lambda: a + b,
-            "-": lambda: a - b,
-            "*": lambda: a * b,
-            "//": lambda: a // b,
-            "%": lambda: a % b,
-            "smaller": lambda: min(a, b),
-            "gcd": lambda: gcd(a, b),
-        }
-        return Formula("constant", (done[formula.operation](),))
+        return Formula("constant", (_OPERATIONS[formula.operation](a, b),))
     if (formula.operation in ("+", "-") and b == 0) or (formula.operation in ("*", "//") and b == 1):
         return left
     if (formula.operation == "+" and a == 0) or (formula.operation == "*" and a == 1):

@@ -22,14 +22,14 @@ _CHECKED = {
     "gcd": "std::gcd",
 }
 
-_KEYWORDS = frozenset(
+KEYWORDS = frozenset(
     """alignas alignof and asm auto bool break case catch char class compl concept const consteval constexpr constinit
     continue decltype default delete do double else enum explicit export extern false float for friend goto if inline int
     long mutable namespace new noexcept not nullptr operator or private protected public register requires return short
     signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using virtual
     void volatile while xor""".split()  # noqa: SIM905
 )
-"""Of C++, that are also names in Python."""
+"""Of C++."""
 
 
 def shape_body(rules: Rules) -> str:
@@ -207,7 +207,7 @@ def text_literal(text: str) -> str:
 
 def field_member(name: str) -> str:
     """What a field is called in C++."""
-    return f"{name}_" if name in _KEYWORDS else identifier(name)
+    return f"{name}_" if name in KEYWORDS else identifier(name)
 
 
 def identifier(name: str) -> str:

@@ -71,6 +71,17 @@ class Walk:
         return f"{OPEN}{len(self.told) - 1}{CLOSE}"
 
 
+_Operator = Callable[[Any, Any], Any]
+
+
+def _operator(operation: str) -> tuple[_Operator, _Operator]:
+    """The methods of a Symbol on the left of the operator, and of one on the right."""
+    return (
+        lambda self, other: self._make(operation, other),
+        lambda self, other: self._make(operation, other, True),
+    )
+
+
 class Symbol:
     """An integer, or with `real` a float, that has no value yet."""
 
@@ -93,35 +104,11 @@ class Symbol:
         parts = (formula, self.formula) if swapped else (self.formula, formula)
         return Symbol(self.walk, simplified(Formula(operation, parts)))
 
-    def __add__(self, other: Any) -> Any:
-        return self._make("+", other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._make("+", other, True)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._make("-", other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._make("-", other, True)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._make("*", other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._make("*", other, True)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._make("//", other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._make("//", other, True)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._make("%", other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._make("%", other, True)
+    __add__, __radd__ = _operator("+")
+    __sub__, __rsub__ = _operator("-")
+    __mul__, __rmul__ = _operator("*")
+    __floordiv__, __rfloordiv__ = _operator("//")
+    __mod__, __rmod__ = _operator("%")
 
     def smaller(self, other: Any) -> Any:
         return self._make("smaller", other)

@@ -63,12 +63,10 @@ def build(request: str, events: Events, log_path: Path) -> dict[str, Any]:
         rules = trace_rules(op)
     except NotTracedError as error:
         raise UsageError(
-            Problem(
-                f"{op.name}'s rules cannot be written in C++: {error}",
-                f"OpDef {op.name}",
-                "rules that compute with sizes and fields by + - * // and compare them",
-                "write them so, or a binding by hand",
-            )
+            f"{op.name}'s rules cannot be written in C++: {error}",
+            f"OpDef {op.name}",
+            "rules that compute with sizes and fields by + - * // and compare them",
+            "write them so, or a binding by hand",
         ) from error
     from trtsmith.converter.compile.triton_kernels.compiled_images import compile_images
 
@@ -107,12 +105,10 @@ def _require_triton() -> None:
         import triton  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            Problem(
-                f"Triton cannot be imported: {error}",
-                "a kernel written in Triton",
-                "the package `triton`, which compiles it; it is needed for nothing else",
-                "pip install 'trtsmith[triton]', or pip install triton",
-            )
+            f"Triton cannot be imported: {error}",
+            "a kernel written in Triton",
+            "the package `triton`, which compiles it; it is needed for nothing else",
+            "pip install 'trtsmith[triton]', or pip install triton",
         ) from error
 
 
@@ -120,9 +116,7 @@ def run_module(file: Path) -> ModuleType:
     """Run a kernel's module. Raises UsageError for whatever it raises."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise UsageError(
-            Problem("there is no such module", str(file), "a file of Python", "correct the path")
-        )
+        raise UsageError("there is no such module", str(file), "a file of Python", "correct the path")
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module  # Triton finds a kernel's globals by its module
     sys.path.insert(0, str(file.parent))
@@ -130,12 +124,10 @@ def run_module(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:  # SystemExit, too: it is the module that must not end this process
         raise UsageError(
-            Problem(
-                f"the kernel's module raised {type(error).__name__}: {error}",
-                f"{file}{_line_in(file, error)}",
-                "a module that can be imported, on a machine without a GPU, too",
-                "mend it; what needs a GPU belongs into a function",
-            )
+            f"the kernel's module raised {type(error).__name__}: {error}",
+            f"{file}{_line_in(file, error)}",
+            "a module that can be imported, on a machine without a GPU, too",
+            "mend it; what needs a GPU belongs into a function",
         ) from error
     return module
 
@@ -154,21 +146,17 @@ def _declaration(file: Path, module: ModuleType) -> TritonKernel:
     if not isinstance(found, TritonKernel):
         said = "there is no" if found is None else f"a {type(found).__name__} is called"
         raise UsageError(
-            Problem(
-                f"the module does not say how its kernel is launched: {said} {DECLARATION}",
-                str(file),
-                f"{DECLARATION} = TritonKernel(kernel=..., grid=..., arguments=..., constants=...)",
-                "from trtsmith.importers.triton_kernel import TritonKernel, and declare it",
-            )
+            f"the module does not say how its kernel is launched: {said} {DECLARATION}",
+            str(file),
+            f"{DECLARATION} = TritonKernel(kernel=..., grid=..., arguments=..., constants=...)",
+            "from trtsmith.importers.triton_kernel import TritonKernel, and declare it",
         )
     if not isinstance(found.kernel, JITFunction):
         raise UsageError(
-            Problem(
-                f"{DECLARATION}'s kernel is a {type(found.kernel).__name__}, not a function under @triton.jit",
-                str(file),
-                "the function under @triton.jit, without @triton.autotune or @triton.heuristics",
-                "name the function itself; tunings=(Tuning(...), ...) says with which constants it is compiled",
-            )
+            f"{DECLARATION}'s kernel is a {type(found.kernel).__name__}, not a function under @triton.jit",
+            str(file),
+            "the function under @triton.jit, without @triton.autotune or @triton.heuristics",
+            "name the function itself; tunings=(Tuning(...), ...) says with which constants it is compiled",
         )
     return found
 
@@ -180,12 +168,10 @@ def _operator(asked: Mapping[str, Any]) -> OpDef:
     found = next((op for op in operators if op.name == asked["operator"]), None)
     if found is None:
         raise UsageError(
-            Problem(
-                f"no definition describes the operator {asked['operator']}",
-                str(package.list_file),
-                f"one of OPERATORS: {', '.join(op.name for op in operators) or 'none'}",
-                "correct the name, or write its OpDef",
-            )
+            f"no definition describes the operator {asked['operator']}",
+            str(package.list_file),
+            f"one of OPERATORS: {', '.join(op.name for op in operators) or 'none'}",
+            "correct the name, or write its OpDef",
         )
     return found
 

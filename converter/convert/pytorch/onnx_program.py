@@ -11,15 +11,16 @@ import numpy as np
 import onnx
 import torch
 from torch.utils._pytree import tree_leaves, tree_structure
+from torch.utils._sympy.value_ranges import bound_sympy
 
 from trtsmith.converter.convert.pytorch.aten_rules import RULES
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
-from trtsmith.converter.convert.pytorch.dynamic_sizes import profile_of
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import Program, computed
 from trtsmith.converter.convert.pytorch.program_edges import Edges, edges_of, kept_outputs
 from trtsmith.converter.convert.pytorch.torch_problems import no_kernel, translation_problem
 from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers import torch_ops
 
 Progress = Callable[[str], None]
@@ -155,3 +156,49 @@ def array_of(tensor: Any) -> np.ndarray:
         bits, dtype = _NUMPYS_OWN[plain.dtype]
         return np.array(plain.view(bits).numpy()).view(dtype)
     return np.array(plain.numpy())
+
+
+_LARGEST = (
+    2**31 - 1
+)  # a dimension of TensorRT is an int64, and nothing reaches this: PyTorch writes "any" as larger
+
+
+def profile_of(
+    program: Any, inputs: Mapping[str, Sequence[int]], fakes: Mapping[str, Any]
+) -> tuple[dict[str, ShapeRange], dict[str, str]]:
+    """(ranges of dynamic inputs by name, dimensions without a largest size by input).
+
+    inputs: shapes of the example. fakes: the program's symbolic tensors by input. A smallest size of 0 is PyTorch's way to
+    say that nobody named one, and becomes 1.
+    """
+    profile: dict[str, ShapeRange] = {}
+    open_: dict[str, str] = {}
+    for name, shape in inputs.items():
+        bounds = [_bounds(size, program.range_constraints) for size in fakes[name].shape]
+        if all(low == high for low, high in bounds):
+            continue
+        endless = [axis for axis, (_, high) in enumerate(bounds) if high is None]
+        if endless:
+            open_[name] = ", ".join(map(str, endless))
+            continue
+        low = tuple(min(max(least, 1), size) for (least, _), size in zip(bounds, shape, strict=True))
+        high = tuple(max(most or 0, size) for (_, most), size in zip(bounds, shape, strict=True))
+        profile[name] = ShapeRange(low, tuple(shape), high)
+    return profile, open_
+
+
+def _bounds(size: Any, constraints: Mapping[Any, Any]) -> tuple[int, int | None]:
+    """(smallest, largest; None where there is no end) of one dimension."""
+    if isinstance(size, int):
+        return size, size
+    expression = size.node.expr
+    if expression.is_Integer:
+        return int(expression), int(expression)
+    found = bound_sympy(expression, dict(constraints))
+    high = _whole(found.upper)
+    return _whole(found.lower) or 0, high if high is not None and high <= _LARGEST else None
+
+
+def _whole(value: Any) -> int | None:
+    """The number; None for one that is infinite."""
+    return int(value) if value.is_Integer else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,7 +12,6 @@ from typing import Any
 import torch
 from torch.export.pt2_archive._package import load_pt2
 
-from trtsmith.converter.convert.pytorch import onnx_warm_up
 from trtsmith.converter.convert.pytorch.callable_operators import (
     own_namespaces,
     refused_operators,
@@ -44,7 +44,7 @@ def load_program(path: Path, work: Path, name: str, translations: Iterable[Any] 
     problems += [_unregistered(name, operator.removesuffix(".default")) for operator in unregistered]
     if problems:
         raise InvalidModelError(problems)
-    onnx_warm_up.warm_up()
+    _warm_up()
     lock_down()
     try:
         with quiet():
@@ -89,3 +89,19 @@ def _problem(name: str, why: str) -> Problem:
         f"a program that PyTorch {torch.__version__} loads, with the operators of PyTorch, of trtsmith and of --ops",
         "name the operators' package with --ops, save the program with this PyTorch, or convert the module in Python",
     )
+
+
+class _Nothing(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+
+def _warm_up() -> None:
+    """Import what PyTorch's exporter loads late, before the process is locked down, by exporting a module of one node."""
+    with quiet(), torch.no_grad():
+        stream = io.BytesIO()
+        torch.export.save(torch.export.export(_Nothing(), (torch.zeros(2),)), stream)
+        stream.seek(0)
+        program = torch.export.load(stream)
+        program.module()(torch.zeros(2))
+        torch.onnx.export(program.run_decompositions({}), dynamo=True, verbose=False)

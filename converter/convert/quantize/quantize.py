@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 
-from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
+from trtsmith.converter.convert.quantize.quantize_worker import QuantizeRequest
 from trtsmith.converter.engine.child.process import ChildDied, run_child
-from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
@@ -25,6 +25,8 @@ from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import QDQ_OPSET, at_least
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
+from trtsmith.converter.rewrite.rewrite import cannot_expand
+from trtsmith.importers.expansion import EXPANDED_DOMAIN, ExpansionError, plugin_nodes, with_functions
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.problem import Problem
 
@@ -153,3 +155,45 @@ def _failed(model: Model, mode: str, why: str) -> Problem:
         "a model that it calibrates on the CPU",
         f"quantize it where it is exported, or leave --precision {mode} out",
     )
+
+
+def with_bodies(model: Model) -> tuple[Model, dict[str, onnx.NodeProto]]:
+    """The model with a local function for each plugin node, and the nodes themselves by name. Names of nodes are unique.
+
+    ConversionError: the body of one cannot be written.
+    """
+    nodes = {node.name: node for node in plugin_nodes(model.proto.graph)}
+    if not nodes:
+        return model, {}
+    try:
+        called, _ = with_functions(model.proto, value_dtypes(model.proto))
+    except ExpansionError as error:
+        raise cannot_expand(model, error) from error
+    return model.with_proto(called), nodes
+
+
+def without_bodies(model: Model, nodes: Mapping[str, onnx.NodeProto]) -> Model:
+    """The calibrated model with plugin nodes where the calls were; their inputs may be others now.
+
+    nvidia-modelopt moves what it does not know into the domain trt.plugins: nodes are found by name.
+    """
+    if not nodes:
+        return model
+    proto = model.copied()
+    for node in proto.graph.node:
+        plugin = nodes.get(node.name)
+        if plugin is None:
+            continue
+        inputs = iter(list(node.input))
+        connected = [next(inputs) if name else "" for name in plugin.input]
+        outputs = list(node.output)
+        node.CopyFrom(plugin)
+        node.input[:] = connected
+        node.output[:] = outputs
+    kept = [o for o in proto.opset_import if o.domain not in (EXPANDED_DOMAIN, "trt.plugins")]
+    domain = next(iter(nodes.values())).domain
+    if all(o.domain != domain for o in kept):
+        kept.append(onnx.helper.make_opsetid(domain, 1))
+    del proto.opset_import[:], proto.functions[:]
+    proto.opset_import.extend(kept)
+    return model.with_proto(proto)

@@ -5,14 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.model.process.plain_data import PlainData
+
+
+@dataclass(frozen=True)
+class QuantizeRequest(PlainData):
+    """One calibration.
+
+    mode:     "int8" or "fp8".
+    samples:  .npz files, each with one set of inputs in the types of the graph.
+    exclude:  names of nodes that keep their precision; exclude_types: operators.
+    """
+
+    model: Path
+    output: Path
+    mode: str
+    samples: tuple[Path, ...]
+    exclude: tuple[str, ...] = ()
+    exclude_types: tuple[str, ...] = ()
 
 
 class Samples:

@@ -8,8 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
-from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
-from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, Profiles, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import (
+    Mended,
+    Mitigation,
+    Profiles,
+    Refusals,
+    RefusedGraph,
+)
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
 from trtsmith.converter.engine.build.flavour import choose_flavour

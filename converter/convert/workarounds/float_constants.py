@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.outer_values import read_by
@@ -35,7 +35,7 @@ _MOVES = frozenset(
 
 def with_float_constants(graph: RefusedGraph) -> Model | None:
     """None unless all that becomes of the constants is written in float32 with the same numbers."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in proto.graph.node:
         for name in read_by(node):

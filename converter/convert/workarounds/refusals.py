@@ -1,11 +1,15 @@
-"""Says what is to be done where TensorRT refuses a graph, and what was done."""
+"""Says what is to be done where TensorRT refuses a graph, and holds such a graph, a way to mend it, and what was done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import onnx
+
+from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.option_values import check_values, is_seconds
 
 REDUCE_S = 90.0
@@ -66,3 +70,37 @@ def refusals(
     """From what a user says. output: the engine's file, beside which the nodes are saved if `file` names no place."""
     beside = None if output is None else output.with_name(output.name + SUFFIX)
     return Refusals(reduce_timeout if reduce else None, file or beside, mend, tuple(mend_with))
+
+
+Profiles = tuple[Mapping[str, Profile], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RefusedGraph:
+    """model: the graph that TensorRT gets, or nodes of it alone. made: values that the nodes make which it fails on.
+
+    profiles: of the inputs of this model.
+    """
+
+    model: Model
+    made: frozenset[str]
+    profiles: Profiles = ()
+
+    def concerns(self, node: onnx.NodeProto) -> bool:
+        """Whether the node of the main graph is one of those that it fails on."""
+        return not self.made.isdisjoint(node.output)
+
+
+@dataclass(frozen=True)
+class Mitigation:
+    """One way to write nodes on which TensorRT fails.
+
+    does:  what becomes of them, as one says it to a user.
+    exact: why it means the same; "" where it may not: then the user has to ask for it.
+    apply: the whole model with these nodes written so; None where there is nothing to write.
+    """
+
+    name: str
+    does: str
+    exact: str
+    apply: Callable[[RefusedGraph], Model | None]

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from trtsmith.converter.convert.workarounds.refused_graph import Profiles, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import Profiles, RefusedGraph
 from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import value_sizes
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
@@ -23,7 +23,7 @@ _AXES_INPUT_OPSET = 13
 
 def with_static_axes(graph: RefusedGraph) -> Model | None:
     """The whole graph for its profile only; None where the profile leaves every size open, or the graph knows all."""
-    proto = graph.copy()
+    proto = graph.model.copied()
     if not _fix_inputs(proto, graph.profiles):
         return None
     for part in all_graphs(proto.graph):

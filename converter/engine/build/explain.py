@@ -76,17 +76,14 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "the library, and all that it is linked with, where the loader looks",
         "'ldd LIBRARY' shows which one is missing; put its folder on LD_LIBRARY_PATH",
     ),
-    Explanation(
-        ("could not find any supported formats",),
-        "The plugin accepts none of the types and formats that the network offers it.",
-        "a plugin that accepts linear tensors of the network's types",
-        "convert the node's inputs to a type of the plugin ('trtsmith plugin inspect LIBRARY' lists them)",
-    ),
-    Explanation(
-        ("failed to find any supported plugin",),
-        "The plugin accepts none of the types and formats that the network offers it.",
-        "a plugin that accepts linear tensors of the network's types",
-        "convert the node's inputs to a type of the plugin ('trtsmith plugin inspect LIBRARY' lists them)",
+    *(
+        Explanation(
+            (fragment,),
+            "The plugin accepts none of the types and formats that the network offers it.",
+            "a plugin that accepts linear tensors of the network's types",
+            "convert the node's inputs to a type of the plugin ('trtsmith plugin inspect LIBRARY' lists them)",
+        )
+        for fragment in ("could not find any supported formats", "failed to find any supported plugin")
     ),
     Explanation(
         ("combination", "limit"),
@@ -173,17 +170,14 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "one name for dimensions that are always equal",
         "rename the dimensions (dim_param) that may differ",
     ),
-    Explanation(
-        ("insufficient memory",),
-        "There is not enough memory for the build.",
-        "memory for weights and workspace",
-        "close what else uses the GPU, or lower --workspace",
-    ),
-    Explanation(
-        ("out of memory",),
-        "There is not enough memory for the build.",
-        "memory for weights and workspace",
-        "close what else uses the GPU, or lower --workspace",
+    *(
+        Explanation(
+            (fragment,),
+            "There is not enough memory for the build.",
+            "memory for weights and workspace",
+            "close what else uses the GPU, or lower --workspace",
+        )
+        for fragment in ("insufficient memory", "out of memory")
     ),
     Explanation(
         ("failed to parse", "onnx"),

@@ -1,4 +1,4 @@
-"""Reads the requirements of an engine from its manifest, and checks them against this machine."""
+"""Reads what an engine needs and is from its manifest, and checks it against this machine, without loading the engine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
 from trtsmith.converter.engine.bundle.manifest import (
     file_digests,
@@ -15,10 +16,13 @@ from trtsmith.converter.engine.bundle.manifest import (
     io_types,
     items,
     mapping,
+    profiles,
     read_manifest,
+    tensors,
     text,
 )
-from trtsmith.converter.engine.runtime.run_request import EAGER, RunRequest
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.problem import Problem
@@ -45,42 +49,31 @@ def request_for(
     plugins: Sequence[Path] = (),
     flavour: str = "auto",
     *,
-    runtime_cache: Path | None = None,
-    cuda_graph: bool = False,
-    specialization: str = EAGER,
-    profile: int = 0,
     embedded_plugins: bool = False,
-    verbose: bool = False,
-    timeout_s: float | None = None,
+    **settings: Any,
 ) -> RunRequest:
     """How to run ENGINE, by the manifest beside it: which TensorRT, which plugin libraries, which casts at the edges.
 
     plugins: libraries of the user's, in addition. One that has the name of a library of the manifest stands for it.
-    embedded_plugins: load the libraries inside the engine even if no manifest lists them.
+    embedded_plugins: load the libraries inside the engine even if no manifest lists them. settings: the other fields of
+    RunRequest, as they are.
     A library runs code of its own, so one is loaded only if it is named in the manifest, with its hash, or here.
     Without a manifest only `plugins` and `flavour` hold.
 
     Raises UsageError where the engine or a library is missing, or is not the one that the manifest is about.
     """
     manifest = checked_manifest(engine, flavour)
-    libraries: tuple[Path, ...] = tuple(plugins)
-    if manifest is not None:
-        flavour = manifest.flavour
-        libraries = _libraries(manifest, engine, libraries)
+    if manifest is None:
+        return RunRequest(engine, tuple(plugins), flavour, embedded_plugins=embedded_plugins, **settings)
     return RunRequest(
-        engine_path=engine,
-        plugin_libraries=libraries,
-        flavour=flavour,
-        io_types=manifest.io_types if manifest else (),
-        runtime_cache=runtime_cache,
-        cuda_graph=cuda_graph,
-        specialization=specialization,
-        verbose=verbose,
-        timeout_s=timeout_s,
-        profile=profile,
-        embedded_plugins=embedded_plugins or (manifest is not None and manifest.embedded),
-        built_version=manifest.version if manifest else "",
-        targets=manifest.targets if manifest else (),
+        engine,
+        _libraries(manifest, engine, tuple(plugins)),
+        manifest.flavour,
+        manifest.io_types,
+        embedded_plugins=embedded_plugins or manifest.embedded,
+        built_version=manifest.version,
+        targets=manifest.targets,
+        **settings,
     )
 
 
@@ -94,7 +87,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     if engine.suffix == ".onnx":
         fix = f"name its engine; without one: trtsmith convert {shlex.quote(str(engine))}"
         raise UsageError("The file is a model, by its name.", str(engine), "an engine", fix)
-    manifest = read_manifest(engine, _manifest)
+    manifest = read_manifest(engine, manifest_of)
     if manifest is None:
         return None
     manifest = replace(manifest, digest=file_digest(engine))
@@ -102,7 +95,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
     return manifest
 
 
-def _manifest(document: Mapping[str, Any]) -> Manifest:
+def manifest_of(document: Mapping[str, Any]) -> Manifest:
     built_by = mapping(document["tensorrt"])
     return Manifest(
         flavour=text(built_by["flavour"]),
@@ -163,3 +156,43 @@ def _libraries(manifest: Manifest, engine: Path, given: tuple[Path, ...]) -> tup
     if problems:
         raise UsageError(problems)
     return (*found, *by_name.values())
+
+
+@dataclass(frozen=True)
+class EngineDescription:
+    """What a manifest says of its engine. profiles: how many there are."""
+
+    made: Manifest
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    profiles: int
+
+
+def describe_bundle(engine: Path, flavour: str = "auto") -> EngineDescription | None:
+    """By the manifest; None where there is none.
+
+    UsageError where the engine is missing, or is not the one that the manifest is about, or that is not to be read.
+    """
+    made = checked_manifest(engine, flavour)
+    if made is None:
+        return None
+    return read_manifest(engine, lambda document: _description(document, made))
+
+
+def _description(document: Mapping[str, Any], made: Manifest) -> EngineDescription:
+    sizes = profiles(document.get("profiles", []))
+    return EngineDescription(
+        made,
+        tuple(_spec(tensor, sizes, is_input=True) for tensor in tensors(document["inputs"])),
+        tuple(_spec(tensor, (), is_input=False) for tensor in tensors(document["outputs"])),
+        len(sizes),
+    )
+
+
+def _spec(tensor: EngineTensor, sizes: tuple[dict[str, Profile], ...], *, is_input: bool) -> TensorSpec:
+    """An input that is in no profile has one size, which its shape says."""
+    allowed = tuple(one[tensor.name] for one in sizes if tensor.name in one)
+    whole = len(allowed) == len(sizes)
+    return TensorSpec(
+        tensor.name, tensor.dtype, tensor.shape, is_input, tensor.is_shape_tensor, allowed if whole else ()
+    )

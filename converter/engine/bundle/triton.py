@@ -79,16 +79,16 @@ def _check_engine(engine: Path, facts: Facts) -> None:
         raise UsageError(
             f"the engine cannot be read: {error.strerror}", str(engine), "an engine", "correct the path"
         ) from error
-    if digest not in facts.files.values():  # by any name: a bundle may be renamed
+    if digest not in facts.made.files.values():  # by any name: a bundle may be renamed
         problems.append(
             Problem(
                 "the engine is not the one that its manifest describes",
                 f"{engine}, {manifest_path(engine).name}",
-                f"a file with one of the hashes {', '.join(facts.files.values())}",
+                f"a file with one of the hashes {', '.join(facts.made.files.values())}",
                 "convert the model again, or copy engine and manifest together",
             )
         )
-    if facts.flavour != "tensorrt":
+    if facts.made.flavour != "tensorrt":
         problems.append(
             Problem(
                 "Triton's TensorRT backend does not run engines of TensorRT-RTX",
@@ -97,7 +97,7 @@ def _check_engine(engine: Path, facts: Facts) -> None:
                 "build on a machine with that TensorRT: trtsmith convert --flavour tensorrt",
             )
         )
-    if facts.plugins and not facts.embedded:
+    if facts.plugins and not facts.made.embedded:
         problems.append(
             Problem(
                 f"the engine needs plugins that it does not hold: {', '.join(facts.plugins)}",
@@ -166,7 +166,7 @@ def _command(repository: Path, facts: Facts) -> str:
 
 
 def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
-    notes = [f"the server needs TensorRT {facts.version}, which built the engine"]
+    notes = [f"the server needs TensorRT {facts.made.version}, which built the engine"]
     if batch and options.batching is None:
         notes.append(
             f"requests are joined along the first dimension of every input, up to {batch}: "
@@ -176,6 +176,6 @@ def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
         notes.append(
             "the engine holds plugin libraries, and the server runs them: deploy only engines that you trust"
         )
-    for io in facts.io_types:
+    for io in facts.made.io_types:
         notes.append(f"{io.name!r} is {io.after} in the engine, {io.before} in the model: clients cast")
     return tuple(notes)

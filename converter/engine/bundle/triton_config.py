@@ -13,18 +13,14 @@ from typing import Any
 from trtsmith.converter.engine.build.build_request import EngineTensor, Profile
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.manifest import (
-    file_digests,
-    flag,
-    io_types,
     items,
-    mapping,
     profiles,
     read_manifest,
     tensors,
     text,
 )
+from trtsmith.converter.engine.bundle.run_from_bundle import Manifest, manifest_of
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.rewrite.types import IoType
 
 TYPES = {
     "float32": "TYPE_FP32",
@@ -43,17 +39,13 @@ ENGINE_NAME = "model.plan"
 
 @dataclass(frozen=True)
 class Facts:
-    """The parts of a manifest that a server's configuration needs. files: "sha256:..." by file name."""
+    """The parts of a manifest that a server's configuration needs. made: what running the engine needs."""
 
-    flavour: str
-    version: str
+    made: Manifest
     inputs: tuple[EngineTensor, ...]
     outputs: tuple[EngineTensor, ...]
     profiles: tuple[Mapping[str, Profile], ...]
     plugins: tuple[str, ...]
-    embedded: bool
-    files: Mapping[str, str]
-    io_types: tuple[IoType, ...]
 
 
 @dataclass(frozen=True)
@@ -71,17 +63,12 @@ class TritonOptions:
 
 
 def _facts(document: Mapping[str, Any]) -> Facts:
-    built_by = mapping(document["tensorrt"])
     return Facts(
-        flavour=text(built_by["flavour"]),
-        version=text(built_by["version"]),
+        made=manifest_of(document),
         inputs=tensors(document["inputs"]),
         outputs=tensors(document["outputs"]),
         profiles=profiles(document["profiles"]),
         plugins=tuple(map(text, items(document["plugins"]))),
-        embedded=flag(document.get("plugins_embedded", False)),
-        files=file_digests(document["files"]),
-        io_types=io_types(document.get("io_types", [])),
     )
 
 

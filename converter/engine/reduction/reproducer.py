@@ -35,8 +35,7 @@ def save_refused(reduced: Reduced, path: Path) -> None:
 
     UsageError where it cannot be written.
     """
-    proto = onnx.ModelProto()
-    proto.CopyFrom(reduced.model.proto)
+    proto = reduced.model.copied()
     facts = {
         "trtsmith.refusal": str(reduced.error),
         "trtsmith.profiles": json.dumps(

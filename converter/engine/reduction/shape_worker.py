@@ -39,8 +39,7 @@ def main(request_json: str, events: Events, log_path: Path) -> dict[str, Any]:
 
 def with_shapes(model: Model, names: Iterable[str]) -> tuple[Model, dict[str, str]]:
     """The model with the shapes of these values for its outputs, and by value the name of its shape."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     fresh = FreshNames.of(proto)
     have = {name for node in proto.graph.node for name in node.output}
     have |= {one.name for one in (*proto.graph.input, *proto.graph.initializer)}

@@ -115,8 +115,7 @@ def _run(
 
 def _at(table: NodeTable, corner: Mapping[str, Shape], values: set[str]) -> Known:
     """(shapes, values that these decide) where inputs have the sizes of the corner."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(table.model.proto)
+    proto = table.model.copied()
     for graph in all_graphs(proto.graph):
         del graph.value_info[:]
         for value in graph.output:

@@ -26,23 +26,18 @@ class EngineIdentity:
 _REBUILD = "convert the model again with this TensorRT, on or for this GPU"
 # The first row whose fragments all occur in the message wins.
 _LOADING = (
-    Explanation(
-        ("not compatible with this version of tensorrt",),
-        "The engine was built by another version of TensorRT.",
-        "the version that built it",
-        _REBUILD,
-    ),
-    Explanation(
-        ("version tag does not match",),
-        "The engine was built by another version of TensorRT.",
-        "the version that built it",
-        _REBUILD,
-    ),
-    Explanation(
-        ("version_mismatch",),
-        "The engine was built by another version of TensorRT.",
-        "the version that built it",
-        _REBUILD,
+    *(
+        Explanation(
+            (fragment,),
+            "The engine was built by another version of TensorRT.",
+            "the version that built it",
+            _REBUILD,
+        )
+        for fragment in (
+            "not compatible with this version of tensorrt",
+            "version tag does not match",
+            "version_mismatch",
+        )
     ),
     Explanation(
         ("magic",),
@@ -68,17 +63,14 @@ _LOADING = (
         "an engine without libraries inside, or the permission to load them",
         "if you trust the engine: trtsmith run --embedded-plugins",
     ),
-    Explanation(
-        ("creator", "not found"),
-        "The engine needs a plugin that no library here has.",
-        "the plugin library with which it was built",
-        "put the library beside the engine with the engine's manifest, or name it with --plugins",
-    ),
-    Explanation(
-        ("getplugincreator",),
-        "The engine needs a plugin that no library here has.",
-        "the plugin library with which it was built",
-        "put the library beside the engine with the engine's manifest, or name it with --plugins",
+    *(
+        Explanation(
+            fragments,
+            "The engine needs a plugin that no library here has.",
+            "the plugin library with which it was built",
+            "put the library beside the engine with the engine's manifest, or name it with --plugins",
+        )
+        for fragments in (("creator", "not found"), ("getplugincreator",))
     ),
 )
 _MEMORY = Explanation(

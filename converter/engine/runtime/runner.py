@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -60,45 +59,32 @@ class Runner:
 
     def __init__(
         self,
-        engine: Path | bytes,
-        origin: EngineIdentity,
+        request: RunRequest,
         device: Device,
         flavour: Flavour,
         log: TensorrtLog,
-        *,
-        io_types: Iterable[IoType] = (),
-        runtime_cache: Path | None = None,
-        cuda_graph: bool = False,
-        specialization: str = EAGER,
-        embedded_plugins: bool = False,
-        profile: int = 0,
+        engine: bytes | None = None,
     ) -> None:
-        """See `open` and `load`, which choose device, flavour and log."""
-        if specialization not in SPECIALIZATIONS:
-            what = f"There is no specialization {specialization!r}."
+        """See `open` and `load`, which choose device, flavour and log. engine: its bytes; None: they are in its file."""
+        if request.specialization not in SPECIALIZATIONS:
+            what = f"There is no specialization {request.specialization!r}."
             raise UsageError(what, "specialization", ", ".join(SPECIALIZATIONS), "give one of these")
         self.warnings: list[str] = []
-        data = engine if isinstance(engine, bytes) else read_engine(engine)
+        data = read_engine(request.engine_path) if engine is None else engine
+        libraries = request.plugin_libraries
+        where = str(request.engine_path)
+        origin = EngineIdentity(where, libraries, request.built_version, request.targets)
         major, minor = map(int, device.compute_capability.split("."))
         gpu = Gpu(device.name, (major, minor))
-        self._loaded = load_engine(
-            flavour,
-            data,
-            origin.plugin_libraries,
-            gpu,
-            origin,
-            log,
-            embedded_plugins=embedded_plugins,
-        )
+        embedded = request.embedded_plugins
+        self._loaded = load_engine(flavour, data, libraries, gpu, origin, log, embedded_plugins=embedded)
         self.info = self._loaded.info
         self._device = device
-        self._io_types = tuple(io_types)
-        self._cuda_graph = cuda_graph
-        self._specialization = specialization
-        self._profile = profile
+        self._request = request
+        cache = request.runtime_cache
         self._cache = (
-            open_cache(self._loaded, runtime_cache, data, self.info.version, self.warnings.append)
-            if runtime_cache is not None
+            open_cache(self._loaded, cache, data, self.info.version, self.warnings.append)
+            if cache is not None
             else None
         )
         self._own: Session | None = None
@@ -129,21 +115,18 @@ class Runner:
         Raises UsageError: no GPU, no TensorRT, no cuda-core, not an engine, an engine of another TensorRT or GPU, a
         plugin library that is missing, too little memory.
         """
-        libraries = tuple(Path(path) for path in plugins)
-        where = "the engine" if isinstance(engine, bytes) else str(engine)
-        loaded = load_flavour(flavour)
-        return cls(
-            engine if isinstance(engine, bytes) else Path(engine),
-            EngineIdentity(where, libraries),
-            Device(device),
-            loaded,
-            process_log(loaded),
-            io_types=io_types,
+        data = engine if isinstance(engine, bytes) else None
+        request = RunRequest(
+            Path("the engine") if isinstance(engine, bytes) else Path(engine),
+            tuple(map(Path, plugins)),
+            io_types=tuple(io_types),
             runtime_cache=None if runtime_cache is None else Path(runtime_cache),
             cuda_graph=cuda_graph,
             specialization=specialization,
             embedded_plugins=embedded_plugins,
         )
+        loaded = load_flavour(flavour)
+        return cls(request, Device(device), loaded, process_log(loaded), data)
 
     @classmethod
     def load(
@@ -181,25 +164,12 @@ class Runner:
     @classmethod
     def of_request(cls, request: RunRequest, device: Device, flavour: Flavour, log: TensorrtLog) -> Runner:
         """What a RunRequest names, with a device, a TensorRT and a listener of the caller's."""
-        where = str(request.engine_path)
-        return cls(
-            request.engine_path,
-            EngineIdentity(where, request.plugin_libraries, request.built_version, request.targets),
-            device,
-            flavour,
-            log,
-            io_types=request.io_types,
-            runtime_cache=request.runtime_cache,
-            cuda_graph=request.cuda_graph,
-            specialization=request.specialization,
-            embedded_plugins=request.embedded_plugins,
-            profile=request.profile,
-        )
+        return cls(request, device, flavour, log)
 
     @property
     def cuda_graph(self) -> bool:
         """Whether sessions use CUDA graphs, unless they are told otherwise."""
-        return self._cuda_graph
+        return self._request.cuda_graph
 
     def session(self, *, profile: int = 0, stream: object = None, cuda_graph: bool | None = None) -> Session:
         """An execution context with its own output buffers; several run at once on their streams.
@@ -220,23 +190,23 @@ class Runner:
             self._device,
             mine,
             profile=profile,
-            io_types=self._io_types,
+            io_types=self._request.io_types,
             cache=self._cache,
-            cuda_graph=self._cuda_graph if cuda_graph is None else cuda_graph,
-            specialization=self._specialization,
+            cuda_graph=self.cuda_graph if cuda_graph is None else cuda_graph,
+            specialization=self._request.specialization,
             warn=self.warnings.append,
         )
 
     def __call__(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Run the engine once on arrays in the model's types; its outputs as host arrays in the model's types."""
         if self._own is None:
-            self._own = self.session(profile=self._profile)
+            self._own = self.session(profile=self._request.profile)
         outputs = self._own.infer(feeds, synchronise=False)
         try:
             arrays = {name: tensor.numpy() for name, tensor in outputs.items()}
         except DeviceError as error:
             raise UsageError(kernel_problem(error, self._loaded.origin)) from error
-        return to_model(arrays, self._io_types)
+        return to_model(arrays, self._request.io_types)
 
     def inspect(self) -> str:
         """What TensorRT's engine inspector tells of the layers, as its JSON; "" where it tells nothing."""
@@ -252,7 +222,5 @@ class Runner:
     def __enter__(self) -> Runner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.engine.runtime.cache import RuntimeCache
-from trtsmith.converter.engine.runtime.context import create_context
-from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
+from trtsmith.converter.engine.runtime.context import GraphReplay, create_context
 from trtsmith.converter.engine.runtime.device import Device, DeviceError, Stream
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.explain_failure import kernel_problem, memory_problem, run_problem

@@ -106,8 +106,7 @@ def plain_edges(model: Model) -> PlainEdges:
     """The model with Casts to and from float32 where an input or output is of an odd type; itself where none is."""
     if not any(_is_odd(value) for value in (*model.proto.graph.input, *model.proto.graph.output)):
         return PlainEdges(model, {})
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     graph, fresh = proto.graph, FreshNames.of(proto)
     names: dict[str, tuple[str, str]] = {}
     casts_in: list[onnx.NodeProto] = []
@@ -196,8 +195,7 @@ def probe(model: Model, names: Iterable[str], feeds: Arrays) -> dict[str, Value]
 
 def with_outputs(model: Model, outputs: Iterable[onnx.ValueInfoProto], *, only: bool = False) -> Model:
     """The model with more values as graph outputs; only: with no others."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     if only:
         del proto.graph.output[:]
     have = {value.name for value in proto.graph.output}

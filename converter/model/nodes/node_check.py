@@ -6,16 +6,14 @@ that the schema does not have is let through: TensorRT ignores it, and plugins a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import onnx
 
-from trtsmith.converter.model.nodes.dtype_check import check_dtypes
-from trtsmith.converter.model.nodes.subgraph_check import check_subgraphs
-from trtsmith.converter.model.nodes.window_check import check_windows
+from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
@@ -37,6 +35,19 @@ _FIELDS: Mapping[int, str] = {**_SINGLE, **_LISTS}
 _VALUES = frozenset(_FIELDS.values())
 _FEWEST = {"Constant": 1}
 """Attributes of which a node must have one, where its schema says of each that it may be absent."""
+
+_POSITIVE = ("kernel_shape", "strides", "dilations", "group")
+_PER_AXIS = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 2, "output_padding": 1}
+"""Numbers of each attribute for an axis."""
+
+_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
+_OPTIONAL_TYPE = "output_dtype"
+"""Where 0 stands for a type that other inputs decide."""
+
+_ELEMENT_TYPES = frozenset(NUMBERS.values())
+
+Counts = tuple[int, int]
+"""How many values a body takes and gives."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +118,8 @@ def _check_node(
         return
     problems = [*_check_signature(node, where, signature)]
     if not domain and function is None and not problems:
-        problems += check_subgraphs(node, opsets.get("", 1), where)
-        problems += [*check_windows(node, where), *check_dtypes(node, where)]
+        problems += _check_subgraphs(node, opsets.get("", 1), where)
+        problems += [*_check_windows(node, where), *_check_dtypes(node, where)]
         problems += _check_values(node, where)
         if len(node.attribute) < _FEWEST.get(node.op_type, 0):
             what = f"The {node.op_type} has no attribute."
@@ -231,3 +242,82 @@ def _of_onnxruntime() -> Mapping[tuple[str, str], Any]:
 
 def _type_name(number: int) -> str:
     return str(A.AttributeType.Name(number))
+
+
+def _check_subgraphs(node: onnx.NodeProto, opset: int, where: str) -> Iterator[Problem]:
+    """Problems of a node whose attributes are those of its schema; none of a node without bodies."""
+    counts = _COUNTS.get(node.op_type)
+    if counts is None:
+        return
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield from _check_body(attribute, where, counts(node, opset))
+
+
+def _check_body(attribute: onnx.AttributeProto, where: str, wanted: Counts) -> Iterator[Problem]:
+    body = attribute.g
+    given = len(body.input), len(body.output)
+    for what, count, right in zip(("inputs", "outputs"), given, wanted, strict=True):
+        if count != right:
+            said = f"The graph {attribute.name!r} of the node has {count} {what}."
+            yield Problem(said, where, f"{right}, as the node's inputs and outputs have it", _FIX)
+
+
+def _if(node: onnx.NodeProto, opset: int) -> Counts:
+    return 0, len(node.output)
+
+
+def _loop(node: onnx.NodeProto, opset: int) -> Counts:
+    """Trip count and condition come first: the body takes the counter in the place of the one, and gives only the other."""
+    return max(2, len(node.input)), len(node.output) + 1
+
+
+def _scan(node: onnx.NodeProto, opset: int) -> Counts:
+    """Opset 8 had lengths of sequences before all other inputs."""
+    return len(node.input) - (opset == 8), len(node.output)
+
+
+def _map(node: onnx.NodeProto, opset: int) -> Counts:
+    return len(node.input), len(node.output)
+
+
+_COUNTS: Mapping[str, Callable[[onnx.NodeProto, int], Counts]] = {
+    "If": _if,
+    "Loop": _loop,
+    "Scan": _scan,
+    "SequenceMap": _map,
+}
+
+
+def _check_windows(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
+    """Problems of convolutions and poolings: of nodes with a kernel, strides or dilations."""
+    given = {a.name: a for a in node.attribute if not a.ref_attr_name}
+    lists = {name: list(given[name].ints) for name in _PER_AXIS if name in given}
+    if not {"kernel_shape", "strides", "dilations"} & lists.keys():
+        return
+    axes = {name: len(values) / _PER_AXIS[name] for name, values in lists.items() if values}
+    first = next(iter(axes), "")
+    for name, count in axes.items():
+        if count != axes[first]:
+            what = f"The attribute {name!r} is {lists[name][:16]}."
+            expected = f"numbers for as many axes as {first!r} has, {lists[first][:16]}"
+            yield Problem(what, where, expected, _FIX)
+    for name in _POSITIVE:
+        values = lists.get(name) or ([given[name].i] if name == "group" and name in given else [])
+        if any(not 0 < value < 1 << 31 for value in values):
+            yield Problem(
+                f"The attribute {name!r} is {values[:16]}.", where, "positive numbers of 32 bits", _FIX
+            )
+
+
+def _check_dtypes(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
+    """Problems of an operator of ONNX's that is told a type in an attribute."""
+    for attribute in node.attribute:
+        names_type = attribute.name in _TYPE_ATTRIBUTES and attribute.type == onnx.AttributeProto.INT
+        if not names_type or attribute.ref_attr_name or attribute.i in _ELEMENT_TYPES:
+            continue
+        if attribute.name == _OPTIONAL_TYPE and attribute.i == 0:
+            continue
+        what = f"The attribute {attribute.name!r} is {attribute.i}."
+        expected = f"the number of a type of onnx.TensorProto, 1 to {max(_ELEMENT_TYPES)}"
+        yield Problem(what, where, expected, _FIX)

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import is_target
-from trtsmith.importers.problem import Problem
 
 GPUS: dict[str, tuple[str, ...]] = {
     "sm121": ("GB10", "DGX Spark"),
@@ -99,12 +98,10 @@ def parse_targets(text: str) -> tuple[str, ...]:
         return found
     near = " or ".join(f"{one} ({target_of_gpu(one)})" for one in nearest_gpus(unknown))
     raise UsageError(
-        Problem(
-            f"{text!r} is not a list of GPU targets",
-            f"--target {text}",
-            "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
-            f"did you mean {near}?" if near else "correct it, or leave it out",
-        )
+        f"{text!r} is not a list of GPU targets",
+        f"--target {text}",
+        "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
+        f"did you mean {near}?" if near else "correct it, or leave it out",
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.importers.problem import Problem
 
 _SHAPE = r"\d+(?:[xX]\d+)*"
 _ITEM = rf"[^,:=]+[=:]{_SHAPE}(?::{_SHAPE})*"
@@ -32,7 +31,7 @@ def check_form(text: str) -> None:
     if meant:
         what = f"{text!r} mixes two ways of writing shapes"
         expected = "NAME=MIN:OPT:MAX, a flag for each input; or NAME:SHAPE,NAME:SHAPE, one shape for each"
-        raise UsageError(Problem(what, f"--shapes {text}", expected, meant))
+        raise UsageError(what, f"--shapes {text}", expected, meant)
 
 
 def _unmixed(text: str) -> str:

@@ -1,6 +1,6 @@
 "use strict";
 
-// The packed network (converter/pages/network/packed.py) as arrays that are drawn, searched and asked.
+// The packed network (converter/pages/network/node_values.py) as arrays that are drawn, searched and asked.
 function readNetwork(packed, errors, times) {
   if (!packed) return null;
   const count = packed.names.length;

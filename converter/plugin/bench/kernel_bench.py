@@ -1,15 +1,14 @@
 """Times trtsmith's kernels against other implementations: `trtsmith plugin bench`.
 
-The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in bench_torch.py,
-behind the Bench protocol; the arithmetic is in bench_figures.py.
+The loop over operators, cases and dtypes, and the document that it makes. What touches the GPU is in kernel_torch.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,10 +18,7 @@ from trtsmith.converter.plugin.cases import SEED
 from trtsmith.converter.plugin.host.plugin_values import array_dtype
 from trtsmith.importers.opdef import TYPE_VARIABLES, Arrays, Case, OpDef, Shapes, Work
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import by_name, operators
-
-if TYPE_CHECKING:
-    from trtsmith.converter.plugin.bench.kernel_torch import TorchBench
+from trtsmith.importers.registry import operators
 
 FLUSHES = 3
 """How many times the L2 cache is overwritten between two runs on the same memory."""
@@ -230,6 +226,22 @@ class TimingPlan:
     warm: bool = False
 
 
+class KernelMachine(Protocol):
+    """A machine to measure on (kernel_torch.py). memory: bytes that may be used for tensors."""
+
+    l2_bytes: int
+    memory: int
+
+    def ceilings(self) -> Ceilings: ...
+
+    def subject(self, op: OpDef, case: Case, generated: Arrays, dtype: str, sets: int) -> Any: ...
+
+    def baselines(
+        self, subject: Any, names: Sequence[str], count: int
+    ) -> Mapping[str, Measured | Unavailable]:
+        """What others take for the same, by name."""
+
+
 def select(
     ops: Sequence[str],
     cases: Sequence[str],
@@ -243,25 +255,20 @@ def select(
 
     Raises UsageError for unknown names and for too few runs.
     """
-    known = by_name()
-    problems = [
-        _unknown("operator", name, "OP", [op.name for op in operators() if op.benchmarks])
-        for name in ops
-        if name not in known or not known[name].benchmarks
-    ]
-    chosen = [known[name] for name in dict.fromkeys(ops) if name in known]
+    timed = {op.name: op for op in operators() if op.benchmarks}
+    chosen = [timed[name] for name in dict.fromkeys(ops) if name in timed]
     have = list(dict.fromkeys(case.name for op in chosen for case in op.benchmarks))
-    if not problems:
-        problems += [_unknown("case", name, "--case", have) for name in cases if name not in have]
-    problems += [
-        _unknown("dtype", name, "--dtype", TYPE_VARIABLES["T"])
-        for name in dtypes
-        if name not in TYPE_VARIABLES["T"]
-    ]
-    problems += [
-        _unknown("baseline", name, "--against", BASELINES)
-        for name in baselines or ()
-        if name not in BASELINES
+    judged = cases if timed.keys() >= set(ops) else ()
+    types = TYPE_VARIABLES["T"]
+    problems = [
+        *(_unknown("operator", name, "OP", timed) for name in ops if name not in timed),
+        *(_unknown("case", name, "--case", have) for name in judged if name not in have),
+        *(_unknown("dtype", name, "--dtype", types) for name in dtypes if name not in types),
+        *(
+            _unknown("baseline", name, "--against", BASELINES)
+            for name in baselines or ()
+            if name not in BASELINES
+        ),
     ]
     if count < LEAST_COUNT:
         what = f"{count} runs are too few for a median that can be repeated"
@@ -281,7 +288,7 @@ def select(
     )
 
 
-def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
+def _unknown(kind: str, name: str, where: str, known: Collection[str]) -> Problem:
     return Problem(
         f"there is no {kind} {name!r} to time", where, ", ".join(known), f"name one of the {kind}s"
     )
@@ -289,7 +296,7 @@ def _unknown(kind: str, name: str, where: str, known: Any) -> Problem:
 
 def measure(
     plan: TimingPlan,
-    bench: TorchBench,
+    bench: KernelMachine,
     head: Mapping[str, Any],
     save: Callable[[dict[str, Any]], None],
     progress: Callable[[str], None],
@@ -322,7 +329,7 @@ def measure(
 
 def _row(
     plan: TimingPlan,
-    bench: TorchBench,
+    bench: KernelMachine,
     ceilings: Ceilings,
     op: OpDef,
     case: Case,

@@ -17,7 +17,7 @@ from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.host import Creator, Plugin
 from trtsmith.converter.plugin.host.host_library import PluginError, PluginRefusedError
-from trtsmith.converter.plugin.host.plugin_values import EncodedField, field_values
+from trtsmith.converter.plugin.host.plugin_values import PLAIN, EncodedField, TensorDesc, field_values
 
 LONGEST_NAME = 1023  # TensorRT takes names up to 1024 bytes with their NUL
 
@@ -107,10 +107,21 @@ def find_fields(creator: Creator) -> tuple[EncodedField, ...]:
 
 
 def _filled(name: str, type_: str, length: int, number: int) -> EncodedField:
-    if type_ in ("float32", "float64", "int8", "int16", "int32", "int64", "float16"):
+    if type_ in PLAIN:
         return EncodedField(name, type_, np.full(length, number, dtype=type_).tobytes(), length)
     size = (abi.FIELD_BITS.get(type_, 8) * length + 7) // 8
     return EncodedField(name, type_, bytes(size), length)
+
+
+def with_batch(
+    descs: Sequence[TensorDesc], case: ContractCase, change: Callable[[int], int]
+) -> tuple[TensorDesc, ...]:
+    """The same tensors with another batch: of all whose first dimension is that of the case's first input."""
+    old = case.inputs[0].shape[:1] if case.inputs else ()
+    return tuple(
+        replace(desc, shape=(change(old[0]), *desc.shape[1:])) if old and desc.shape[:1] == old else desc
+        for desc in descs
+    )
 
 
 def creator_names(session: CreatorUnderTest, case: ContractCase | None) -> str | None:

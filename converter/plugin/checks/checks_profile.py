@@ -15,6 +15,7 @@ from trtsmith.converter.plugin.checks.checks import (
     ContractCheck,
     CreatorUnderTest,
     NotTestableError,
+    with_batch,
 )
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
@@ -38,11 +39,7 @@ class _ProfilePoint:
 
 def at_batch(plugin: Plugin, case: ContractCase, batch: int) -> _ProfilePoint:
     """The case with another batch: of every input whose first dimension is that of the first one."""
-    old = case.inputs[0].shape[:1]
-    inputs = tuple(
-        replace(desc, shape=(batch, *desc.shape[1:])) if old and desc.shape[:1] == old else desc
-        for desc in case.inputs
-    )
+    inputs = with_batch(case.inputs, case, lambda _: batch)
     shapes = plugin.concrete_shapes([desc.shape for desc in inputs], case.shape_values)
     outputs = tuple(replace(desc, shape=shape) for desc, shape in zip(case.outputs, shapes, strict=True))
     return _ProfilePoint(batch, inputs, outputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,13 +14,14 @@ from trtsmith.converter.plugin.checks.checks import (
     ContractCheck,
     CreatorUnderTest,
     NotTestableError,
+    with_batch,
 )
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host import abi
 from trtsmith.converter.plugin.host.contexts import at_once
 from trtsmith.converter.plugin.host.host import Plugin
 from trtsmith.converter.plugin.host.host_library import PluginError, PluginRefusedError
-from trtsmith.converter.plugin.host.plugin_values import EncodedField, State, TensorDesc
+from trtsmith.converter.plugin.host.plugin_values import PLAIN, EncodedField, State
 
 
 def identity(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
@@ -161,10 +162,7 @@ def serialisation_complete(session: CreatorUnderTest, case: ContractCase | None)
 
 def _other_values(field: EncodedField) -> Iterator[EncodedField]:
     """The field with other values, likelier ones first."""
-    if (
-        field.type not in ("int32", "int64", "int8", "int16", "float32", "float64", "float16")
-        or not field.length
-    ):
+    if field.type not in PLAIN or not field.length:
         return
     values = np.frombuffer(field.data, dtype=field.type)
     for changed in (
@@ -331,20 +329,12 @@ def clones(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     return None
 
 
-def _one_more_in_batch(descs: Sequence[TensorDesc], case: ContractCase) -> tuple[TensorDesc, ...]:
-    """The same tensors with another batch, which leaves nearly every operator's shapes consistent."""
-    batch = case.inputs[0].shape[:1] if case.inputs else ()
-    return tuple(
-        replace(desc, shape=(batch[0] + 1, *desc.shape[1:])) if batch and desc.shape[:1] == batch else desc
-        for desc in descs
-    )
-
-
 def clone_independence(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """Changes of a clone do not affect the original."""
     if case is None:
         raise NotTestableError("no case is known: it cannot be configured")
-    inputs, outputs = _one_more_in_batch(case.inputs, case), _one_more_in_batch(case.outputs, case)
+    # another batch leaves nearly every operator's shapes consistent
+    inputs, outputs = (with_batch(descs, case, lambda n: n + 1) for descs in (case.inputs, case.outputs))
     with session.configured(case) as plugin:
         wanted = answers(plugin, case)
         with plugin.clone() as clone:

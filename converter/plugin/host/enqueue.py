@@ -1,4 +1,9 @@
-"""Runs and times a plugin on a GPU with numpy arrays, as an engine and its execution contexts do."""
+"""Runs and times a plugin on a GPU with numpy arrays, as an engine and its execution contexts do.
+
+Outputs and workspace hold 0xFF bytes before the kernel runs (NaN in every floating type), so that what it forgets to
+write and what it reads too early shows; behind each lies a guard zone that it must not touch. `prepared` and `run_raw` take
+memory of the caller's instead.
+"""
 
 from __future__ import annotations
 

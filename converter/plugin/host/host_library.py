@@ -54,37 +54,28 @@ class Native:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else libraries.library("trtsmith_host")
+        again = "build it again (make, or pip install .)"
         if not self.path.is_file():
-            raise UsageError(
-                Problem(
-                    "the plugin host library is missing",
-                    str(self.path),
-                    f"{HOST_NAME}, which is built with the package",
-                    "build it: make setup, or pip install .",
-                )
+            expected, fix = (
+                f"{HOST_NAME}, which is built with the package",
+                "build it: make setup, or pip install .",
             )
+            raise self._unusable("the plugin host library is missing", expected, fix)
         try:
             self._library = ctypes.CDLL(str(self.path.resolve()))
             abi.declare(self._library)
             found = int(self._library.tsh_abi())
         except (OSError, AttributeError) as error:
-            raise UsageError(
-                Problem(
-                    f"the plugin host library cannot be used: {error}",
-                    str(self.path),
-                    f"{HOST_NAME} of this package",
-                    "build it again (make, or pip install .)",
-                )
+            raise self._unusable(
+                f"the plugin host library cannot be used: {error}", f"{HOST_NAME} of this package", again
             ) from error
         if found != abi.ABI:
-            raise UsageError(
-                Problem(
-                    f"the plugin host library has ABI {found}",
-                    str(self.path),
-                    f"ABI {abi.ABI}, as this package calls it",
-                    "build it again (make, or pip install .)",
-                )
+            raise self._unusable(
+                f"the plugin host library has ABI {found}", f"ABI {abi.ABI}, as this package calls it", again
             )
+
+    def _unusable(self, what: str, expected: str, fix: str) -> UsageError:
+        return UsageError(Problem(what, str(self.path), expected, fix))
 
     def call(self, name: str, *arguments: object, where: str) -> None:
         """Call tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""

@@ -28,7 +28,7 @@ class FieldSpec:
             return None
         if self.type == "char":
             return self.data.split(b"\0")[0].decode("utf-8", "replace")
-        if self.type not in _PLAIN:
+        if self.type not in PLAIN:
             return None
         values: list[int | float] = np.frombuffer(self.data, dtype=self.type).tolist()
         return values
@@ -82,7 +82,7 @@ class Dim:
     text: str
 
 
-_PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64"})
+PLAIN = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64"})
 """Types of fields that have plain values."""
 
 
@@ -100,7 +100,7 @@ def field_value(name: str, value: Value, type_: str | None = None) -> EncodedFie
     items = value if isinstance(value, tuple) else (value,)
     if type_ is None:
         type_ = "float32" if any(isinstance(item, float) for item in items) else "int32"
-    if type_ not in _PLAIN:
+    if type_ not in PLAIN:
         raise ValueError(f"field {name}: no plain value can be written as {type_}")
     dtype = np.dtype(type_)
     if dtype.kind == "i" and any(not np.iinfo(dtype).min <= item <= np.iinfo(dtype).max for item in items):
@@ -114,7 +114,7 @@ def field_values(values: Mapping[str, Value], specs: Iterable[FieldSpec]) -> tup
     result = []
     for name, value in values.items():
         type_ = types.get(name)
-        result.append(field_value(name, value, type_ if type_ in _PLAIN else None))
+        result.append(field_value(name, value, type_ if type_ in PLAIN else None))
     return tuple(result)
 
 

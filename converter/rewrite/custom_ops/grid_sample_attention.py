@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from trtsmith.converter.rewrite.custom_ops.grid_sample_chain import Chain, find_chain
 from trtsmith.converter.rewrite.custom_ops.grid_sample_proof import Match, prove
+from trtsmith.converter.rewrite.custom_ops.grid_sample_roles import Chain, find_chain
 from trtsmith.converter.rewrite.custom_ops.layout import UnprovedError
 from trtsmith.converter.rewrite.custom_ops.surgery import all_graphs, domain_of, ensure_domain
 from trtsmith.converter.rewrite.custom_ops.traces import place

@@ -11,8 +11,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of
-from trtsmith.converter.rewrite.custom_ops.grid_sample_chain import Chain
 from trtsmith.converter.rewrite.custom_ops.grid_sample_roles import (
+    Chain,
     levels_of,
     location_roles,
     value_roles,

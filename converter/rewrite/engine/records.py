@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trtsmith.importers.opdef import Refusal
@@ -91,3 +91,35 @@ def said_once(nodes: Mapping[str, Sequence[str]]) -> list[str]:
     """One line for each sentence, with its first node and the number of the others."""
     more = {sentence: f" and {len(names) - 1} more" if names[1:] else "" for sentence, names in nodes.items()}
     return [f"{names[0]}{more[sentence]}: {sentence}" for sentence, names in nodes.items()]
+
+
+def merged(records: tuple[Rewrite, ...]) -> tuple[Rewrite, ...]:
+    """One record for each original node: what a later pass did to the nodes that an earlier one made is told with it."""
+    told: list[Rewrite] = []
+    maker: dict[str, int] = {}  # name of a made node: index of its record
+    for record in records:
+        index = maker.get(record.node)
+        if index is None:
+            index = len(told)
+            told.append(record)
+        else:
+            first = told[index]
+            made = (*(name for name in first.made if name != record.node), *record.made)
+            told[index] = replace(
+                first,
+                pass_name=_joined(", ", first.pass_name, record.pass_name),
+                what=_joined("; then ", first.what, record.what),
+                notes=tuple(dict.fromkeys((*first.notes, *record.notes))),
+                numerics=tuple(dict.fromkeys((*first.numerics, *record.numerics))),
+                made=made,
+                # A rule may have put standard nodes in the place of a plugin node.
+                plugin_node=record.plugin_node if record.node == first.plugin_node else first.plugin_node,
+            )
+        maker |= dict.fromkeys(record.made, index)
+        if record.plugin_node:
+            maker[record.plugin_node] = index
+    return tuple(told)
+
+
+def _joined(separator: str, *texts: str) -> str:
+    return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator)))

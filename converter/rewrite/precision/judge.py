@@ -2,31 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
+from importlib import resources
+from typing import Any
 
 import numpy as np
+import onnx
+from onnx import TensorProto as T
 
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
-from trtsmith.converter.rewrite.precision.chains import chains, reads_positions, sums_few
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import Format
-from trtsmith.converter.rewrite.precision.measured import refusal
 from trtsmith.converter.rewrite.precision.policy import (
+    ANGLE,
+    CHAINS_GO_THROUGH,
     FIXED,
+    GEOMETRY,
     HEAVY,
     INTERFACES,
     POSITION_DIGITS,
+    POSITIONS,
     QUOTIENT,
     SENSITIVE,
 )
 from trtsmith.converter.rewrite.precision.ports import Ports, described
-from trtsmith.converter.rewrite.precision.sums import LONG_SUM, sums_more_than
-from trtsmith.converter.rewrite.precision.whole_sums import WHOLE_SUM, sums_whole_numbers
+from trtsmith.converter.rewrite.precision.sums import LONG_SUM, products, sums_more_than
+from trtsmith.converter.rewrite.types.legal_types import INTEGERS
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import by_name
+
+INDEX = "its result becomes an index"
+POSITION = "its result becomes a position to read at"
+
+_INTEGERS = frozenset(
+    {T.INT8, T.INT16, T.INT32, T.INT64, T.UINT8, T.UINT16, T.UINT32, T.UINT64, T.INT4, T.UINT4}
+)
+
+
+def sums_few(node: Node) -> bool:
+    """Whether the node multiplies small matrices, as those of cameras and rotations are."""
+    if node.op_type not in ("MatMul", "Gemm") or node.domain:
+        return False
+    count = products(node)
+    return count is not None and count <= GEOMETRY
+
+
+def chains(order: Iterable[Node], nodes: Mapping[Node, Ports]) -> dict[Node, str]:
+    """Nodes that compute indices, positions or angles, and which: each node is looked at once for all chains.
+
+    order: all nodes. nodes: those that have ports of a changeable type.
+    """
+    marked: dict[Node, str] = {}
+    for start, reason in _ends(order):
+        queue = [start]
+        while queue:
+            scope, name = queue.pop()
+            holder = scope.holder(name)
+            node = holder.producers.get(name) if holder is not None else None
+            if node is None or node in marked or node not in nodes or not _goes_through(node):
+                continue
+            marked[node] = reason
+            queue.extend((node.scope, node.inputs[i]) for i in nodes[node].inputs)
+    return marked
+
+
+def _goes_through(node: Node) -> bool:
+    return (
+        not node.domain
+        and node.op_type in CHAINS_GO_THROUGH
+        and (node.op_type not in HEAVY or sums_few(node))
+    )
+
+
+def _ends(nodes: Iterable[Node]) -> Iterator[tuple[tuple[Scope, str], str]]:
+    """The values at which chains end."""
+    for node in nodes:
+        for index, reason in _sensitive_inputs(node):
+            if index < len(node.inputs) and node.inputs[index]:
+                yield (node.scope, node.inputs[index]), reason
+
+
+def _sensitive_inputs(node: Node) -> Iterator[tuple[int, str]]:
+    if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
+        for index, port in enumerate(by_name()[node.op_type].inputs):
+            if port.positions:
+                yield index, POSITION
+    elif node.domain:
+        return
+    elif node.op_type == "Cast" and _target(node.proto) in _INTEGERS:
+        yield 0, INDEX
+    elif node.op_type in ("Sin", "Cos"):
+        yield 0, ANGLE
+    elif node.op_type == "Range":
+        yield from ((index, INDEX) for index in range(3))
+    else:
+        yield from ((index, POSITION) for index in POSITIONS.get(node.op_type, ()))
+
+
+def reads_positions(node: Node) -> bool:
+    """Whether the node reads at positions that it is given in the dtype that it computes in."""
+    if node.domain == PLUGIN_NAMESPACE and node.op_type in by_name():
+        op = by_name()[node.op_type]
+        return any(port.positions and port.type == op.key for port in op.inputs)
+    return any(reason == POSITION for _, reason in _sensitive_inputs(node))
+
+
+def _target(proto: onnx.NodeProto) -> int:
+    return next((int(a.i) for a in proto.attribute if a.name == "to"), 0)
+
+
+WHOLE_SUM = "it adds up products of whole numbers, exactly in float32"
+
+_PRODUCTS = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm"})
+
+_STAY_WHOLE = frozenset(
+    {
+        *(
+            "Add",
+            "Cast",
+            "Clip",
+            "Concat",
+            "Expand",
+            "Flatten",
+            "Gather",
+            "Identity",
+            "Max",
+            "Min",
+            "Mul",
+            "Neg",
+            "Pad",
+        ),
+        *("Reshape", "ReverseSequence", "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
+    }
+)
+"""Operators that make whole numbers of whole numbers."""
+
+_LONGEST = 12
+"""Nodes between the rounding and the product: rules write no more than eight."""
+
+
+def sums_whole_numbers(node: Node) -> bool:
+    """Whether the first operand is of whole numbers, by a rounding or by its type, and the second a constant of them."""
+    if node.domain or node.op_type not in _PRODUCTS or len(node.inputs) < 2:
+        return False
+    if not node.scope.is_constant(node.inputs[1]):
+        return False
+    return _is_whole(node.scope, node.inputs[0], _LONGEST) and _constant_whole(node.scope, node.inputs[1])
+
+
+def _is_whole(scope: Scope, name: str, left: int) -> bool:
+    if scope.is_constant(name):
+        return _constant_whole(scope, name)
+    holder = scope.holder(name)
+    maker = holder.producers.get(name) if holder is not None else None
+    if holder is None or maker is None or maker.domain or not left:
+        return False
+    if maker.op_type == "Round" or (
+        maker.op_type == "Cast" and holder.elem_type(maker.inputs[0]) in INTEGERS
+    ):
+        return True
+    if maker.op_type not in _STAY_WHOLE:
+        return False
+    read = maker.inputs if maker.op_type in _OF_ALL else maker.inputs[:1]
+    return all(_is_whole(holder, one, left - 1) for one in read if one)
+
+
+_OF_ALL = frozenset({"Add", "Concat", "Max", "Min", "Mul", "Sub"})
+"""Those whose result is of the numbers of every input."""
+
+
+def _constant_whole(scope: Scope, name: str) -> bool:
+    array = scope.constant(name)
+    return array is not None and array.dtype.kind == "f" and bool((array == array.round()).all())
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    text = resources.files(__package__).joinpath("measured_types.json").read_text(encoding="utf-8")
+    table: Mapping[str, Any] = json.loads(text)
+    return table
+
+
+def refusal(op_type: str, fmt: Format) -> str:
+    """ "" if TensorRT builds the operator in the type, else why it is left in float32."""
+    entry = _table()["operators"].get(op_type)
+    if entry is None:
+        return f"no {fmt.name} of it was measured in TensorRT"
+    return f"TensorRT does not build it in {fmt.name}" if entry[fmt.name] else ""
 
 
 class Wish(Enum):

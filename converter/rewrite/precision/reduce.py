@@ -19,7 +19,7 @@ from trtsmith.converter.rewrite.local_functions import inline
 from trtsmith.converter.rewrite.precision.affine import fold_affine
 from trtsmith.converter.rewrite.precision.constants import Converted
 from trtsmith.converter.rewrite.precision.formats import BF16, Format
-from trtsmith.converter.rewrite.precision.judge import Judge, Judgement, Wish, foreign
+from trtsmith.converter.rewrite.precision.judge import WHOLE_SUM, Judge, Judgement, Wish, foreign
 from trtsmith.converter.rewrite.precision.keep import Kept, kept_by_user
 from trtsmith.converter.rewrite.precision.opset import BF16_OPSET, QDQ_OPSET, at_least
 from trtsmith.converter.rewrite.precision.policy import INTERFACES
@@ -27,7 +27,6 @@ from trtsmith.converter.rewrite.precision.ports import Ports, reducible_ports
 from trtsmith.converter.rewrite.precision.regions import assign, flow_of, is_cast
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import reduced_share
-from trtsmith.converter.rewrite.precision.whole_sums import WHOLE_SUM
 from trtsmith.converter.rewrite.precision.writer import PrecisionWriter
 from trtsmith.converter.rewrite.types import IoType
 
@@ -68,7 +67,7 @@ def reduce_precision(
     graph:      what TensorRT gets, types inferred, before and afterwards. It is changed in place.
     keep:       --keep-fp32: names of nodes, patterns, operators.
     rewrites:   what nodes of the original became, whose names `keep` may use.
-    seen:       largest magnitude of values in a float32 run, by name (converter/rewrite/precision/observe.py).
+    seen:       largest magnitude of values in a float32 run, by name (converter/rewrite/precision/widen.py).
     reduced_io: whether float32 inputs and outputs of the model get the type too.
     decided:    by node, why it stays in float32, from the report of an earlier reduction, which is done again: no other
         node stays for reasons of its own, and `keep` and `seen` are not asked.

@@ -27,9 +27,8 @@ from trtsmith.converter.rewrite.types.legal_types import (
     legal_type,
     retyped,
 )
-from trtsmith.converter.rewrite.types.legal_values import Values
+from trtsmith.converter.rewrite.types.legal_values import INSIDE, Values, candidate
 from trtsmith.converter.rewrite.types.nodes import NodeLegaliser
-from trtsmith.converter.rewrite.types.reading import INSIDE, candidate
 from trtsmith.importers.dtypes import dtype_name
 
 

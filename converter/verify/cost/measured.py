@@ -146,8 +146,7 @@ class QuantizedLayers:
 
     def alone(self, name: str) -> Model:
         """The graph with all layers but this one in float32; unread Q/DQ nodes stay. "": all layers."""
-        proto = onnx.ModelProto()
-        proto.CopyFrom(self._model.proto)
+        proto = self._model.copied()
         held = {tensor.name for tensor in proto.graph.initializer}
         for node in proto.graph.node:
             if node.name == name:

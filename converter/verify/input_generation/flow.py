@@ -60,8 +60,7 @@ def input_meanings(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> dict[
 
 def _with_shapes(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Model:
     """The model with inputs of these shapes, and what follows for its values."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     del proto.graph.value_info[:]
     for value in proto.graph.input:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False):

@@ -83,8 +83,7 @@ def watched(model: Model) -> Model:
     names = [name for one in find_selections(model).values() for name in one.watched() if name not in have]
     if not names:
         return model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     typed = infer_shapes(model).proto.graph
     types = {value.name: value for value in (*typed.value_info, *typed.input)}
     proto.graph.output.extend(types[name] for name in dict.fromkeys(names) if name in types)

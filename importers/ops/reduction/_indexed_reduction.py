@@ -1,4 +1,9 @@
-"""Computes the reduction of rows by index in numpy, in PyTorch and in standard ONNX, for any number of segments."""
+"""Computes the reduction of rows by index in numpy, in PyTorch and in standard ONNX, for any number of segments.
+
+Lists the forms in which other tools write the reduction of rows by index.
+
+torch_scatter has no nodes of its own: these are of exporters that were written for it, each with what it passes on.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from trtsmith.importers.opdef import (
     AliasedNode,
     Attr,
     Case,
-    Expansion,
     Field,
     Fields,
     Kind,
@@ -22,6 +21,8 @@ from trtsmith.importers.opdef import (
     Shapes,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._pooling import LEVELS
+from trtsmith.importers.ops.regions._pooling import MAPS as MAP_NAMES
 from trtsmith.importers.ops.regions._region_cases import corners, proposals, rotated
 from trtsmith.importers.ops.regions._region_geometry import MAXIMUM
 
@@ -124,12 +125,9 @@ def benchmarks(turned: bool) -> tuple[Case, ...]:
     return (case("boxes_7x7", 1000, 7), case("masks_14x14", 100, 14), case("boxes_7x7_batch_4", 4000, 7, 4))
 
 
-LEVELS = 8
-"""Levels at most: as many inputs have names."""
-
-_MAPS = tuple(f"x{i}" for i in range(LEVELS))
-
-MAPS = tuple(Port(name, "T", 4, f"[N, C, H, W] of level {i}", optional=i > 0) for i, name in enumerate(_MAPS))
+MAPS = tuple(
+    Port(name, "T", 4, f"[N, C, H, W] of level {i}", optional=i > 0) for i, name in enumerate(MAP_NAMES)
+)
 
 FIELDS = (
     replace(common.OUTPUT_HEIGHT, default=7),
@@ -160,15 +158,6 @@ def scales(fields: Fields) -> tuple[float, ...]:
     return tuple(1 / stride for stride in fields["strides"] if stride > 0)
 
 
-def maps(tensors: Mapping[str, Any]) -> list[Any]:
-    """The levels' features, in order."""
-    return [tensors[name] for name in _MAPS if name in tensors]
-
-
-def map_names(expansion: Expansion) -> list[str]:
-    return [name for name in _MAPS if name in expansion.present]
-
-
 def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     bins = fields["output_height"], fields["output_width"]
     return {"output": (shapes["rois"][0], shapes["x0"][1], *bins)}
@@ -176,7 +165,7 @@ def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def check(numbers: int, fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Levels must agree in batch and channels, and have a stride each."""
-    present = [name for name in _MAPS if name in shapes]
+    present = [name for name in MAP_NAMES if name in shapes]
     faults = [*common.sampling_faults(fields["sampling_ratio"]), *common.box_faults(shapes, numbers)]
     for name in present:
         faults += common.map_faults(name, shapes)
@@ -197,7 +186,7 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
 
     def guard(node: AliasedNode) -> Refusal | None:
         strides = node.attrs["featmap_strides"]
-        wanted = set(_MAPS[: len(strides)])
+        wanted = set(MAP_NAMES[: len(strides)])
         if len(strides) > LEVELS or node.present - {"rois"} != wanted or min(strides, default=0) <= 0:
             return Refusal(
                 f"attribute 'featmap_strides' is {list(strides)} for {len(node.present) - 1} feature maps",
@@ -223,7 +212,7 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
     return Alias(
         op_type=op_type,
         domains=("mmdeploy",),
-        inputs=("rois", "x0", *(f"{name}?" for name in _MAPS[1:])),
+        inputs=("rois", "x0", *(f"{name}?" for name in MAP_NAMES[1:])),
         attributes=(
             Attr("output_height", Kind.INT, 7),
             Attr("output_width", Kind.INT, 7),

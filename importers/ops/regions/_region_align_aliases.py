@@ -39,16 +39,13 @@ def _mmcv_fields(node: AliasedNode) -> Fields:
     return fields | {"pooling": _MODES[node.attrs["mode"]]}
 
 
-def _torchvision_fields(node: AliasedNode) -> Fields:
-    a = node.attrs
-    return {
-        "output_height": a["pooled_height"],
-        "output_width": a["pooled_width"],
-        "spatial_scale": a["spatial_scale"],
-        "sampling_ratio": a["sampling_ratio"],
-        "aligned": a["aligned"],
-        "pooling": AVERAGE,
-    }
+def renamed(
+    node: AliasedNode, *names: str, bins: tuple[str, str] = ("pooled_height", "pooled_width")
+) -> Fields:
+    """The node's numbers of bins, which it has under the names `bins`, and what it calls as the plugin does."""
+    height, width = (node.attrs[name] for name in bins)
+    same = {name: node.attrs[name] for name in ("spatial_scale", "sampling_ratio", *names)}
+    return {"output_height": height, "output_width": width, **same}
 
 
 def _plugin_guard(node: AliasedNode) -> Refusal | None:
@@ -64,14 +61,10 @@ def _plugin_guard(node: AliasedNode) -> Refusal | None:
 
 def _plugin_fields(node: AliasedNode) -> Fields:
     """Its maximum is that of corners times weights, and not of samples (roiAlignKernel.cu)."""
-    a = node.attrs
     return {
-        "output_height": a["output_height"],
-        "output_width": a["output_width"],
-        "spatial_scale": a["spatial_scale"],
-        "sampling_ratio": a["sampling_ratio"],
-        "aligned": a["coordinate_transformation_mode"],
-        "pooling": AVERAGE if a["mode"] == 1 else MAXIMUM_CORNER,
+        **renamed(node, bins=("output_height", "output_width")),
+        "aligned": node.attrs["coordinate_transformation_mode"],
+        "pooling": AVERAGE if node.attrs["mode"] == 1 else MAXIMUM_CORNER,
     }
 
 
@@ -131,14 +124,7 @@ CAFFE2_ATTRIBUTES = (
 
 def caffe2_fields(node: AliasedNode) -> Fields:
     """Without what corners and rotated boxes do not share."""
-    a = node.attrs
-    return {
-        "output_height": a["pooled_h"],
-        "output_width": a["pooled_w"],
-        "spatial_scale": a["spatial_scale"],
-        "sampling_ratio": a["sampling_ratio"],
-        "aligned": a["aligned"],
-    }
+    return renamed(node, "aligned", bins=("pooled_h", "pooled_w"))
 
 
 ALIASES = (
@@ -170,7 +156,7 @@ ALIASES = (
             Attr("aligned", Kind.INT),
         ),
         guard=sampling_refusal,
-        fields=_torchvision_fields,
+        fields=lambda node: {**renamed(node, "aligned"), "pooling": AVERAGE},
         source="torchvision ops/roi_align",
     ),
     _plugin("ROIAlign_TRT", "NVIDIA TensorRT OSS, roiAlignPlugin"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtsmith.importers.opdef import Field, Fields, Kind, Shapes, Work
+from trtsmith.importers.opdef import Dim, Field, Fields, Kind, Shapes, Work
 
 AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
 """What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
@@ -87,6 +87,12 @@ POOLING = Field(
     default=AVERAGE,
     allowed=(AVERAGE, MAXIMUM, MAXIMUM_CORNER),
 )
+
+
+def shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Dim, ...]]:
+    """The shape rule of an operator on one map."""
+    bins = fields["output_height"], fields["output_width"]
+    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
 
 
 def sampling_faults(sampling_ratio: int) -> list[str]:

@@ -11,26 +11,20 @@ import numpy as np
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
-    Arrays,
     Attr,
-    Body,
     Case,
-    Expansion,
     Field,
     Fields,
     Kind,
     OpDef,
     Port,
     Refusal,
-    Shapes,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._region_align_aliases import sampling_refusal
+from trtsmith.importers.ops.regions._pooling import Pooling
+from trtsmith.importers.ops.regions._region_align_aliases import renamed, sampling_refusal
 from trtsmith.importers.ops.regions._region_cases import corners, proposals
 from trtsmith.importers.ops.regions._region_geometry import Geometry
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
-from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
 
 _GAMMA = float(np.float32(0.1))
 """mmcv's default, as an ONNX file has it."""
@@ -47,9 +41,7 @@ def _geometry(fields: Fields) -> Geometry:
     )
 
 
-def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    bins = fields["output_height"], fields["output_width"]
-    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
+_POOLING = Pooling(_geometry)
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
@@ -67,35 +59,11 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
     return faults
 
 
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields), inputs.get("offset"))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields), inputs.get("offset")),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    offset = "offset" if "offset" in expansion.present else ""
-    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset, offset)
-
-
 def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     ratio = node.attrs["sampling_ratio"]
     if ratio != int(ratio):
         return Refusal(f"sampling_ratio = {ratio}", "a whole number", "correct 'sampling_ratio'")
     return sampling_refusal(node)
-
-
-def _mmcv_fields(node: AliasedNode) -> Fields:
-    a = node.attrs
-    return {
-        "output_height": a["pooled_height"],
-        "output_width": a["pooled_width"],
-        "spatial_scale": a["spatial_scale"],
-        "sampling_ratio": int(a["sampling_ratio"]),
-        "gamma": a["gamma"],
-    }
 
 
 _ALIASES = (
@@ -111,7 +79,7 @@ _ALIASES = (
             Attr("gamma", Kind.FLOAT, _GAMMA),
         ),
         guard=_mmcv_guard,
-        fields=_mmcv_fields,
+        fields=lambda node: {**renamed(node, "gamma"), "sampling_ratio": int(node.attrs["sampling_ratio"])},
         source="mmcv, deform_roi_pool",
     ),
 )
@@ -208,11 +176,11 @@ DEFORMABLE_REGION_POOL = OpDef(
         common.SAMPLING_RATIO,
         Field("gamma", Kind.FLOAT, "factor of the offsets", default=_GAMMA),
     ),
-    shape=_shape,
+    shape=common.shape,
     check=_check,
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=_ALIASES,
     cases=_CASES,
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

@@ -11,11 +11,8 @@ from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
-    Arrays,
     Attr,
-    Body,
     Case,
-    Expansion,
     Fields,
     Kind,
     OpDef,
@@ -23,12 +20,10 @@ from trtsmith.importers.opdef import (
     Shapes,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._region_align_aliases import sampling_refusal
+from trtsmith.importers.ops.regions._pooling import Pooling
+from trtsmith.importers.ops.regions._region_align_aliases import renamed, sampling_refusal
 from trtsmith.importers.ops.regions._region_cases import corners, proposals
 from trtsmith.importers.ops.regions._region_geometry import Geometry
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
-from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
 
 
 def _geometry(fields: Fields) -> Geometry:
@@ -40,6 +35,9 @@ def _geometry(fields: Fields) -> Geometry:
         pixel_offset=0.5,
         by_position=True,
     )
+
+
+_POOLING = Pooling(_geometry)
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -60,18 +58,6 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
     return faults
 
 
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
-
-
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
     from torchvision.ops import ps_roi_align
 
@@ -79,16 +65,6 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
     return (
         ps_roi_align(tensors["x"], tensors["rois"], size, fields["spatial_scale"], fields["sampling_ratio"]),
     )
-
-
-def _torchvision_fields(node: AliasedNode) -> Fields:
-    a = node.attrs
-    return {
-        "output_height": a["pooled_height"],
-        "output_width": a["pooled_width"],
-        "spatial_scale": a["spatial_scale"],
-        "sampling_ratio": a["sampling_ratio"],
-    }
 
 
 def _channels_read(node: AliasedNode) -> dict[str, Value]:
@@ -113,7 +89,7 @@ _ALIASES = (
             Attr("sampling_ratio", Kind.INT),
         ),
         guard=sampling_refusal,
-        fields=_torchvision_fields,
+        fields=renamed,
         epilogue=_channels_read,
         source="torchvision ops/ps_roi_align",
     ),
@@ -178,9 +154,9 @@ POSITION_SENSITIVE_REGION_ALIGN = OpDef(
     fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE, common.SAMPLING_RATIO),
     shape=_shape,
     check=_check,
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=_ALIASES,
     cases=_CASES,
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

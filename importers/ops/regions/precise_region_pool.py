@@ -214,11 +214,6 @@ _REGIONS_AT_ONCE = 64
 """A limit of the PyTorch formulation, whose rows are as large as this many maps."""
 
 
-def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    bins = fields["output_height"], fields["output_width"]
-    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
-
-
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     return [*common.box_faults(shapes, 5), *common.map_faults("x", shapes)]
 
@@ -279,7 +274,7 @@ PRECISE_REGION_POOL = OpDef(
     ),
     outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE),
-    shape=_shape,
+    shape=common.shape,
     check=_check,
     reference=pool_precisely,
     torch_reference=_torch_reference,

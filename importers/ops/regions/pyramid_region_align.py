@@ -6,15 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from trtsmith.importers.opdef import AliasedNode, Arrays, Attr, Body, Expansion, Fields, Kind, OpDef, Port
+from trtsmith.importers.opdef import AliasedNode, Attr, Fields, Kind, OpDef, Port
 from trtsmith.importers.ops.regions import _pyramid as pyramid
+from trtsmith.importers.ops.regions._pooling import Pooling, maps
 from trtsmith.importers.ops.regions._pyramid import benchmarks, cases
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, POOLING, Geometry, sampling_work
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
-from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
 
 
 def _geometry(fields: Fields) -> Geometry:
@@ -34,16 +30,7 @@ def _geometry(fields: Fields) -> Geometry:
     )
 
 
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions(pyramid.maps(inputs), inputs["rois"], _geometry(fields))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch(pyramid.maps(inputs), inputs["rois"], _geometry(fields)),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    return expand_regions(_geometry(expansion.fields), pyramid.map_names(expansion), "rois", expansion.opset)
+_POOLING = Pooling(_geometry)
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -53,12 +40,12 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
 
     if fields["pooling"] != AVERAGE or fields["roi_scale_factor"] > 0:
         raise ValueError("torchvision's roi_align has averages of regions that do not grow only")
-    rois, maps = tensors["rois"], pyramid.maps(tensors)
+    rois, features = tensors["rois"], maps(tensors)
     size = (fields["output_height"], fields["output_width"])
     area = ((rois[:, 3] - rois[:, 1]) * (rois[:, 4] - rois[:, 2])).clamp_min(0)
-    level = (area.sqrt() / fields["finest_scale"] + 1e-6).log2().floor().clamp(0, len(maps) - 1)
-    output = maps[0].new_empty(rois.shape[0], maps[0].shape[1], *size)
-    for i, (feature, scale) in enumerate(zip(maps, pyramid.scales(fields), strict=True)):
+    level = (area.sqrt() / fields["finest_scale"] + 1e-6).log2().floor().clamp(0, len(features) - 1)
+    output = features[0].new_empty(rois.shape[0], features[0].shape[1], *size)
+    for i, (feature, scale) in enumerate(zip(features, pyramid.scales(fields), strict=True)):
         members = torch.nonzero(level == i)[:, 0]
         output[members] = roi_align(
             feature, rois[members], size, scale, fields["sampling_ratio"], bool(fields["aligned"])
@@ -85,9 +72,9 @@ PYRAMID_REGION_ALIGN = OpDef(
     fields=(*pyramid.FIELDS, POOLING),
     shape=pyramid.shape,
     check=partial(pyramid.check, 5),
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=(pyramid.alias("MMCVMultiLevelRoiAlign", Attr("pool_mode", Kind.INT, 0), _choice),),
     cases=cases(turned=False),
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

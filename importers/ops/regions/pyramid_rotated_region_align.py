@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
-import numpy as np
-
-from trtsmith.importers.opdef import AliasedNode, Arrays, Attr, Body, Expansion, Fields, Kind, OpDef, Port
+from trtsmith.importers.opdef import AliasedNode, Attr, Fields, Kind, OpDef, Port
 from trtsmith.importers.ops.regions import _pyramid as pyramid
+from trtsmith.importers.ops.regions._pooling import Pooling
 from trtsmith.importers.ops.regions._pyramid import benchmarks, cases
 from trtsmith.importers.ops.regions._region_geometry import CLOCKWISE, Geometry, sampling_work
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
-from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
 
 
 def _geometry(fields: Fields) -> Geometry:
@@ -32,16 +26,7 @@ def _geometry(fields: Fields) -> Geometry:
     )
 
 
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions(pyramid.maps(inputs), inputs["rois"], _geometry(fields))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch(pyramid.maps(inputs), inputs["rois"], _geometry(fields)),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    return expand_regions(_geometry(expansion.fields), pyramid.map_names(expansion), "rois", expansion.opset)
+_POOLING = Pooling(_geometry)
 
 
 def _choice(node: AliasedNode) -> Fields:
@@ -63,9 +48,9 @@ PYRAMID_ROTATED_REGION_ALIGN = OpDef(
     fields=(*pyramid.FIELDS, CLOCKWISE),
     shape=pyramid.shape,
     check=partial(pyramid.check, 6),
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=(pyramid.alias("MMCVMultiLevelRotatedRoiAlign", Attr("clockwise", Kind.INT, 0), _choice),),
     cases=cases(turned=True),
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

@@ -8,25 +8,20 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import (
-    Arrays,
-    Body,
     Case,
-    Expansion,
     Fields,
     Huge,
     HugeCase,
     OpDef,
     Port,
-    Shapes,
 )
 from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._pooling import Pooling
 from trtsmith.importers.ops.regions._region_align_aliases import ALIASES
 from trtsmith.importers.ops.regions._region_cases import corners, proposals
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, Geometry
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
 from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
 
 _DEFAULTS = {
     "output_height": 7,
@@ -146,9 +141,7 @@ def _geometry(fields: Fields) -> Geometry:
     )
 
 
-def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    bins = fields["output_height"], fields["output_width"]
-    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
+_POOLING = Pooling(_geometry)
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
@@ -157,18 +150,6 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         *common.box_faults(shapes, 5),
         *common.map_faults("x", shapes),
     ]
-
-
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -209,11 +190,11 @@ REGION_ALIGN = OpDef(
         common.ALIGNED,
         common.POOLING,
     ),
-    shape=_shape,
+    shape=common.shape,
     check=_check,
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

@@ -10,31 +10,25 @@ import numpy as np
 
 from trtsmith.importers.opdef import (
     Alias,
-    AliasedNode,
-    Arrays,
     Attr,
-    Body,
     Case,
-    Expansion,
     Field,
     Fields,
     Kind,
     OpDef,
     Port,
-    Shapes,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
+from trtsmith.importers.ops.regions._pooling import Pooling
 from trtsmith.importers.ops.regions._region_align_aliases import (
     CAFFE2_ATTRIBUTES,
     caffe2_fields,
     caffe2_guard,
+    renamed,
     sampling_refusal,
 )
 from trtsmith.importers.ops.regions._region_cases import proposals, rotated
 from trtsmith.importers.ops.regions._region_geometry import Geometry
-from trtsmith.importers.ops.regions._region_onnx import expand_regions
-from trtsmith.importers.ops.regions._region_reference import pool_regions
-from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
 
 _DEFAULTS = {
     "output_height": 7,
@@ -115,9 +109,7 @@ def _geometry(fields: Fields) -> Geometry:
     )
 
 
-def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    bins = fields["output_height"], fields["output_width"]
-    return {"output": (shapes["rois"][0], shapes["x"][1], *bins)}
+_POOLING = Pooling(_geometry)
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
@@ -126,31 +118,6 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         *common.box_faults(shapes, 6),
         *common.map_faults("x", shapes),
     ]
-
-
-def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    return {"output": pool_regions([inputs["x"]], inputs["rois"], _geometry(fields))}
-
-
-def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
-    return (pool_regions_torch([inputs["x"]], inputs["rois"], _geometry(fields)),)
-
-
-def _expand(expansion: Expansion) -> Body:
-    return expand_regions(_geometry(expansion.fields), ["x"], "rois", expansion.opset)
-
-
-def _detectron2_fields(node: AliasedNode) -> Fields:
-    a = node.attrs
-    return {
-        "output_height": a["pooled_height"],
-        "output_width": a["pooled_width"],
-        "spatial_scale": a["spatial_scale"],
-        "sampling_ratio": a["sampling_ratio"],
-        "aligned": 1,
-        "clockwise": 0,
-        "degrees": 1,
-    }
 
 
 _ALIASES = (
@@ -182,7 +149,7 @@ _ALIASES = (
             Attr("sampling_ratio", Kind.INT),
         ),
         guard=sampling_refusal,
-        fields=_detectron2_fields,
+        fields=lambda node: {**renamed(node), "aligned": 1, "clockwise": 0, "degrees": 1},
         source="detectron2, ROIAlignRotated",
     ),
     Alias(
@@ -217,11 +184,11 @@ ROTATED_REGION_ALIGN = OpDef(
         common.CLOCKWISE,
         Field("degrees", Kind.INT, "unit of the angle: 1 degrees, 0 radians", default=0, allowed=(0, 1)),
     ),
-    shape=_shape,
+    shape=common.shape,
     check=_check,
-    reference=_reference,
-    torch_reference=_torch_reference,
-    expand=_expand,
+    reference=_POOLING.reference,
+    torch_reference=_POOLING.torch_reference,
+    expand=_POOLING.expand,
     aliases=_ALIASES,
     cases=CASES,
     tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},

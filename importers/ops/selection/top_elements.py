@@ -1,4 +1,9 @@
-"""Finds the largest or smallest elements along an axis, in order: TopK of ONNX, for any number of them."""
+"""Finds the largest or smallest elements along an axis, in order: TopK of ONNX, for any number of them.
+
+TopK in other operators of ONNX: a Loop takes the best element that is left of every row, and notes its rank.
+
+A NaN has no place among numbers: it is taken before them where the largest are wanted, and after them otherwise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Convolves the rows of a sparse tensor along a rulebook (Graham et al., arXiv 1711.10275; Yan et al., SECOND)."""
+"""Convolves the rows of a sparse tensor along a rulebook (Graham et al., arXiv 1711.10275; Yan et al., SECOND).
+
+Lists the forms in which Autoware's exporter writes the convolution along a rulebook of spconv.
+
+What its inputs hold, `_autoware_rulebooks.py` says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Makes the rulebook of a sparse convolution with strides: cells of the output, and which row each tap multiplies."""
+"""Makes the rulebook of a sparse convolution with strides: cells of the output, and which row each tap multiplies.
+
+Expands the rulebook of a sparse convolution with strides into standard ONNX operators.
+
+There may be no cells although there are rows, which Reshape cannot be told before opset 14: hence -1 for what is left.
+Unique sorts the cells of the output, and gives the first position of every value: of the pairs (tap, cell) that rows reach
+and those that are wanted in one list, the first position of a wanted one is that of the first row that reaches it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Makes the rulebook of a submanifold convolution (Graham et al., arXiv 1711.10275): which row each tap multiplies."""
+"""Makes the rulebook of a submanifold convolution (Graham et al., arXiv 1711.10275): which row each tap multiplies.
+
+Expands the rulebook of a submanifold convolution into standard ONNX operators.
+
+Unique gives the first position of every value, so that of rows and wanted cells in one list, the first position of a
+wanted cell is that of the row that has it.
+"""
 
 from __future__ import annotations
 

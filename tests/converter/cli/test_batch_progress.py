@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from trtsmith.batch_function import ProgressLines, seconds_text
 from trtsmith.converter.batch.driver import BatchResult
 from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
-from trtsmith.converter.cli.batch_progress import BatchProgress, LiveBatch, ProgressLines, batch_progress
+from trtsmith.converter.cli.batch_progress import BatchProgress, LiveBatch, batch_progress
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.reports.batch_lines import problems_of, seconds_text, summary
+from trtsmith.converter.cli.reports.batch_lines import problems_of, summary
 from trtsmith.importers.problem import Problem
 
 HOSTILE = "[red]net[/]\n[2/2] other: agree\x1b[2J"

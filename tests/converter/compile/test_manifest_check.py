@@ -28,10 +28,6 @@ def differences(operators: list[OpDef]) -> list[str]:
     return [problem.what for problem in caught.value.problems]
 
 
-def test_our_own_library_is_what_our_definitions_say() -> None:
-    check_manifest(plugin_library(), OPS)
-
-
 def test_an_operator_without_a_definition() -> None:
     (what,) = differences([op for op in OPS if op is not WITH_FIELDS])
     assert WITH_FIELDS.name in what
@@ -39,16 +35,9 @@ def test_an_operator_without_a_definition() -> None:
 
 def test_both_sides_are_told() -> None:
     first, *others = WITH_FIELDS.inputs
-    renamed = (replace(first, name="other"), *others)
     assert differences(changed(version="7")) == ["version: the library has '1', the definition '7'"]
-    (what,) = differences(changed(inputs=renamed))
-    assert what.startswith(f"inputs: the library has {first.name},") and "the definition other" in what
     (what,) = differences(changed(inputs=(replace(first, rank=7), *others)))
     assert what == f"rank of input {first.name!r}: the library has {first.rank}, the definition 7"
-    number, field = next((i, f) for i, f in enumerate(WITH_FIELDS.fields) if f.minimum is not None)
-    fields = (*WITH_FIELDS.fields[:number], replace(field, minimum=-9), *WITH_FIELDS.fields[number + 1 :])
-    (what,) = differences(changed(fields=fields))
-    assert what == f"minimum of field {field.name!r}: the library has {field.minimum}, the definition -9"
 
 
 def test_a_file_that_is_no_library(tmp_path: Path) -> None:

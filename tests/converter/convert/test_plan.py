@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import helper
 from onnx import helper as oh
 
 from tests.converter.models import convolution, inverse, load, parsed, relu, value
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import ForeignPlugins
 from trtsmith.converter.convert.node_problems import unknown_operator
 from trtsmith.converter.convert.plan import Plan, Route, native_operators, plan
+from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.plugin import creators
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.importers.declared.declared_creators import DeclaredCreator
 from trtsmith.importers.fields import FieldValue
@@ -146,3 +152,57 @@ def test_convertible_models(tmp_path: Path) -> None:
     empty = load(tmp_path / "e.onnx", [], [value("x", (1,))], [value("x", (1,))])
     assert plan(rewrite(empty)) == Plan((), (), ())
     assert {"Relu", "Conv", "If"} <= native_operators() and "DeformConv" not in native_operators()
+
+
+def fix(op_type: str, domain: str = "mycompany", name: str = "n", model: str = "m.onnx") -> str:
+    node = helper.make_node(op_type, ["x"], ["y"], name=name, domain=domain)
+    return unknown_operator(node, op_type, Path(model)).fix
+
+
+@pytest.mark.parametrize(
+    ("op_type", "name"),
+    [
+        ("VoxelMaxPool", "VoxelMaxPool"),
+        ("my_voxel_pool2d", "MyVoxelPool2d"),
+        ("aten::gather_nd", "AtenGatherNd"),
+        ("2dPool", "Operator2dPool"),
+        ("vøx", "VX"),
+        ("ØØ", "Operator"),
+    ],
+)
+def test_the_command_names_an_operator_that_can_be_one(op_type: str, name: str) -> None:
+    assert f"`trtsmith new {name} --domain mycompany --from-model m.onnx --node n`" in fix(op_type)
+
+
+def test_no_name_that_is_taken() -> None:
+    for taken in ("grid_sample", "matrix_inverse", "instance_normalization"):
+        plain = "".join(word.title() for word in taken.split("_"))
+        assert f"trtsmith new {plain}Plugin " in fix(taken)
+    assert onnx.defs.has("GridSample")
+
+
+def test_the_node_is_named_so_that_it_is_found_and_a_shell_reads_it() -> None:
+    assert "--node y`" in fix("VoxelMaxPool", name="")
+    said = fix("VoxelMaxPool", name="a b", model="my models/m.onnx", domain="my company")
+    assert "--domain 'my company' --from-model 'my models/m.onnx' --node 'a b'`" in said
+    assert "--domain" not in fix("VoxelMaxPool", domain="") and "export the model without it" in fix(
+        "Zorp", ""
+    )
+    assert "--plugins" in fix("VoxelMaxPool") and "did you mean 'MatrixInverse'" in fix("matrix_inverse")
+
+
+def test_plugin_libraries_are_asked_once_what_they_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[Path]] = []
+
+    def asked_for(paths: Iterable[Path]) -> tuple[creators.HeldPlugins, ...]:
+        asked.append(list(paths))
+        return (creators.HeldPlugins(theirs, (), False, ()),)
+
+    monkeypatch.setattr(creators, "held_plugins", asked_for)
+    theirs = tmp_path / "theirs.so"
+    options = AnalysisOptions(plugins=(theirs,), precision=PrecisionRequest(precision="fp16"))
+    done = analyse(load_model(relu(tmp_path / "m.onnx")), options)
+    assert asked == [[theirs]]
+    assert done.plan.convertible and done.rewritten.precision is not None  # it was planned twice

@@ -20,7 +20,6 @@ from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import LeftOut, Verdict
 
 R = Path("r.json")
-AGREE = Verdict("agree", "", True, "").to_json()
 
 
 @pytest.fixture(autouse=True)

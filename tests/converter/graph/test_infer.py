@@ -1,4 +1,4 @@
-"""Shapes and types through custom nodes."""
+"""Shapes and types through custom nodes; new nodes are inferred in groups."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from onnx import parser
 
 from tests.converter.models import parsed
-from trtsmith.converter.graph import onnx_inference
+from trtsmith.converter.graph import infer_new, onnx_inference
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
 from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.model import Model
 
 
 def test_types_behind_a_plugin_node(tmp_path: Path) -> None:
@@ -78,3 +80,23 @@ def test_onnx_learns_no_operator_for_its_inference() -> None:
             output.type.tensor_type.ClearField("shape")
     assert inferred == model
     assert not {s.domain for s in onnx.defs.get_all_schemas_with_history()} & {"com.microsoft", "trtsmith"}
+
+
+BODY = """<ir_version: 10, opset_import: ["" : 17]> g (float[batch, 4] x) => (float[m, n] y) <int64[1] last = {-1}> {
+    a = Relu (x)  shape = Shape (a)  wanted = Concat <axis = 0> (shape, last)  b = Reshape (a, wanted)
+    c = ReduceSum <keepdims = 0> (b)  kept = NonZero (b)  d = Cast <to = 1> (kept)  y = Add (d, c)
+}"""
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_types_do_not_depend_on_the_size_of_groups(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def types() -> dict[str, bytes]:
+        graph = Graph(Model(onnx.parser.parse_model(BODY), Path("m.onnx"), {}))
+        graph.stale.update(dict.fromkeys(graph.root.nodes))
+        graph.infer()
+        return {name: value.type.SerializeToString() for name, value in graph.root.types.items()}
+
+    whole = types()
+    assert {"wanted", "b", "kept", "y"} <= whole.keys()
+    monkeypatch.setattr(infer_new, "_GROUP", size)
+    assert types() == whole

@@ -42,14 +42,8 @@ def test_an_engine_is_run_in_its_own_types(tmp_path: Path) -> None:
         calls.append((request, feeds))
         return RunResult(INFO, ({"y": -feeds[0]["x"]},), 0.0)
 
-    with prepared(
-        LocateOptions(
-            written(tmp_path / "m.onnx", "(double[3] x) => (double[3] y) { y = Neg (x) }"),
-            plan,
-            timeout_s=7.0,
-        ),
-        run,
-    ) as ready:
+    model = written(tmp_path / "m.onnx", "(double[3] x) => (double[3] y) { y = Neg (x) }")
+    with prepared(LocateOptions(model, plan, timeout_s=7.0), run) as ready:
         assert ready.outputs is not None and ready.outputs["y"].dtype == np.float32
         assert ready.feeds["x"].dtype == np.float64
     ((request, (feed,)),) = calls

@@ -7,26 +7,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper as oh
 
-from tests.converter.models import parsed, value
+from tests.converter.models import parsed, written
 from trtsmith.converter.model import fingerprint as module
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 
 
 def weighted(path: Path, seed: int) -> Path:
-    weights = np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)
-    graph = oh.make_graph(
-        [oh.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", (1, 64))], [value("y", (1, 64))],
-        [onnx.numpy_helper.from_array(weights, "w")],
-    )  # fmt: skip
-    path.unlink(missing_ok=True)
-    path.with_suffix(".data").unlink(missing_ok=True)
-    onnx.save(
-        oh.make_model(graph, ir_version=9), path, save_as_external_data=True, location=path.with_suffix(".data").name,
-        size_threshold=0,
-    )  # fmt: skip
+    weights = {"w": np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)}
+    text, data = "(float[1, 64] x) => (float[1, 64] y) { y = MatMul (x, w) }", path.with_suffix(".data")
+    model = onnx.load(written(path, text, weights))
+    data.unlink(missing_ok=True)
+    onnx.save(model, path, save_as_external_data=True, location=data.name, size_threshold=0)
     return path
 
 

@@ -67,10 +67,6 @@ def rich_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 # Round trips
 
 
-def test_loads_every_weight_bit_for_bit(rich_path: Path) -> None:
-    assert_bit_equal(tensors_of(load_model(rich_path)), onnx_tensors(rich_path))
-
-
 def test_skeleton_holds_no_weights(rich_path: Path) -> None:
     model = load_model(rich_path)
     assert len(model.proto.SerializeToString()) < 4000 < 5 * 4 * SIZE

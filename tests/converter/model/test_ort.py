@@ -1,4 +1,4 @@
-"""onnxruntime on models whose weights stay in their files."""
+"""onnxruntime on models whose weights stay in their files, and what it computes on the CPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+import onnxruntime.capi.onnxruntime_pybind11_state as ort_state
 import pytest
 from onnx import helper as oh
 from onnx import numpy_helper as onh
@@ -19,7 +20,9 @@ from tests.converter.models import parsed, written
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model, save_model
 from trtsmith.converter.model.ort import open_session, run
+from trtsmith.converter.model.ort_kernels import operators_that_run, without_kernel
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import from_gs, to_gs
+from trtsmith.converter.rewrite.rewrite import onnxruntime_runs
 
 
 def oracle(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
@@ -222,3 +225,22 @@ def test_indices_out_of_range_name_the_inputs_that_they_are_computed_from(tmp_pa
     (problem,) = raised.value.problems
     assert problem.where.endswith("(ScatterND), computed from input 'i', 'w'")
     assert problem.fix == "give values for which they are: --inputs FILE.npz with 'i', 'w'"
+
+
+def test_a_schema_alone_computes_nothing() -> None:
+    for name in ("GroupNorm", "SkipGroupNorm", "BiasSplitGelu", "ComplexMul"):
+        assert without_kernel("com.microsoft", name) and not onnxruntime_runs("com.microsoft", name)
+    for name in ("Inverse", "MatMulNBits", "SkipLayerNormalization", "Attention", "FastGelu"):
+        assert onnxruntime_runs("com.microsoft", name) and not without_kernel("com.microsoft", name)
+    for name in ("Conv", "HardSwish", "CenterCropPad", "GroupNormalization", "Constant", "Loop"):
+        assert onnxruntime_runs("", name)
+    assert not without_kernel("", "EfficientNMS_TRT") and not without_kernel("acme", "Twice")
+
+
+def test_a_build_that_does_not_tell_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    operators_that_run.cache_clear()
+    monkeypatch.delattr(ort_state, "get_all_opkernel_def")
+    try:
+        assert ("com.microsoft", "GroupNorm") in operators_that_run()
+    finally:
+        operators_that_run.cache_clear()

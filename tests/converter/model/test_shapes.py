@@ -1,4 +1,4 @@
-"""Optimisation profiles from the command line."""
+"""Optimisation profiles from the command line, and dynamic dimensions that exporters name badly."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 from onnx import helper as oh
 
-from tests.converter.models import load, parsed, value
+from tests.converter.models import load, parsed, save, value
 from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.shapes import (
     InputSpec,
     ShapeRange,
@@ -195,3 +196,29 @@ def test_inputs_that_tensorrt_cannot_have_are_named_at_once(tmp_path: Path) -> N
         "input 't' has strings",
         "input 'r' has no shape, not even a number of dimensions",
     ]
+
+
+def saved(folder: Path, dims: list[int | str]) -> Path:
+    ends = [value("x", dims)], [value("y", dims)]
+    return save(folder / "model.onnx", [helper.make_node("Relu", ["x"], ["y"])], *ends)
+
+
+@pytest.mark.parametrize("name", ["?", "-1", "None", "*", -1])
+def test_a_name_that_says_nothing_makes_no_sizes_equal(name: int | str, tmp_path: Path) -> None:
+    proto = load_model(saved(tmp_path, [1, 3, name, name])).proto
+    for edge in (*proto.graph.input, *proto.graph.output):
+        dims = edge.type.tensor_type.shape.dim
+        assert [d.dim_value for d in dims[:2]] == [1, 3]
+        assert [d.WhichOneof("value") for d in dims] == ["dim_value", "dim_value", None, None]
+    wide = ShapeRange(*[(1, 3, 32, 64)] * 3)
+    assert profile_for(graph_inputs(proto), {"x": wide}) == {"x": wide}
+
+
+def test_a_name_that_says_something_stays(tmp_path: Path) -> None:
+    dims = load_model(saved(tmp_path, ["batch", "unk__12"])).proto.graph.input[0].type.tensor_type.shape.dim
+    assert [d.dim_param for d in dims] == ["batch", "unk__12"]
+
+
+def test_other_negative_sizes_are_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match="sizes that a machine can hold"):
+        load_model(saved(tmp_path, [1, -2]))

@@ -15,8 +15,12 @@ from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.pages.conversion_document import PageContent, conversion_document, rewrites_in_groups
-from trtsmith.converter.pages.explanations import explanations
+from trtsmith.converter.pages.conversion_document import (
+    PageContent,
+    conversion_document,
+    explanations,
+    rewrites_in_groups,
+)
 from trtsmith.converter.pages.model_explorer import overlays
 from trtsmith.converter.pages.network.node_values import PicturedNetwork, pictured
 from trtsmith.converter.rewrite.phases import PHASES

@@ -17,8 +17,8 @@ from pagecheck.large_network import large_network
 from pagecheck.sample_page import sample_document
 from tests.converter.models import parsed, save, value, written
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
-from trtsmith.converter.pages.conversion_page import conversion_page
 from trtsmith.converter.pages.network.node_values import pictured
+from trtsmith.converter.pages.writing import conversion_page
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
 

@@ -24,7 +24,7 @@ from tests.converter.polygraphy_extension.polygraphy_runs import (
 )
 from tests.converter.verify.fake_engine import FakeEngine
 from tests.polygraphy_registration import metadata_folder
-from trtsmith.converter.engine.child.environment import child_environment
+from trtsmith.converter.engine.child.pool import child_environment
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.polygraphy_extension import engine_runner
 

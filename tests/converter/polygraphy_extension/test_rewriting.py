@@ -146,7 +146,7 @@ def test_the_model_runs_in_bfloat16_inputs_that_numpy_has_not() -> None:
     import ml_dtypes
     from polygraphy.datatype import DataType
 
-    from trtsmith.converter.polygraphy_extension.array_types import metadata_of, to_polygraphy, to_types
+    from trtsmith.converter.polygraphy_extension.whole_models import metadata_of, to_polygraphy, to_types
 
     inputs = {"x": ("bfloat16", (None, 2)), "i": ("int64", (1,)), "b": ("bool", ())}
     assert [kind for kind, _ in metadata_of(inputs).values()] == [

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 from tests.builds import FLAVOUR, build_in_pool
 from trtsmith.converter.convert.plan import plan
@@ -27,26 +25,6 @@ def loaded(source: str | onnx.ModelProto, folder: Path) -> Model:
     proto = onnx.parser.parse_model(source) if isinstance(source, str) else source
     onnx.save(proto, folder / "model.onnx")
     return load_model(folder / "model.onnx")
-
-
-def one_node(
-    op_type: str,
-    arrays: Mapping[str, np.ndarray],
-    fed: Collection[str],
-    to: int,
-    opset: int,
-    **attributes: Any,
-) -> onnx.ModelProto:
-    """A node with these inputs, whose output `y` has the type `to`; arrays that are not fed are initializers."""
-    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in arrays.items()}
-    graph = helper.make_graph(
-        [helper.make_node(op_type, list(arrays), ["y"], **attributes)],
-        "g",
-        [helper.make_tensor_value_info(name, kinds[name], arrays[name].shape) for name in fed],
-        [helper.make_tensor_value_info("y", to, None)],
-        [numpy_helper.from_array(array, name) for name, array in arrays.items() if name not in fed],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def problems_of(text: str, folder: Path) -> tuple[Problem, ...]:

@@ -1,4 +1,4 @@
-"""The order of phases: what comes out of the last one is no rule's business any more, in every precision."""
+"""What comes out of the last phase is no rule's business any more, in every precision."""
 
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.rule_engine import apply_rules
-from trtsmith.converter.rewrite.phases import PHASES
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
@@ -36,24 +35,6 @@ def left_over(model: Model, target: Target) -> list[tuple[str, str]]:
     return [(record.node, record.pass_name) for record in apply_rules(Graph(model), rules, target).rewrites]
 
 
-def test_the_order_is_the_declared_one() -> None:
-    assert [phase.name for phase in PHASES] == [
-        "freeze",
-        "profile",
-        "fold",
-        "custom_ops",
-        "moves",
-        "opset",
-        "legalise",
-        "types",
-        "precision",
-        "target_faults",
-        "byte_constants",
-        "outputs",
-    ]
-    assert all(phase.does for phase in PHASES)
-
-
 @pytest.mark.parametrize("flag", ["fp16", "bf16"])
 def test_a_mean_that_the_precision_made_is_seen_by_the_rules(flag: str, tmp_path: Path) -> None:
     model = network(tmp_path, TWO_MEANS, {"k": normal(4, 4, 3, 3)})
@@ -71,11 +52,14 @@ def test_a_mean_that_the_precision_made_is_seen_by_the_rules(flag: str, tmp_path
 @pytest.mark.parametrize(("rule", "example"), EXAMPLES)
 def test_no_rule_fires_on_the_final_graph(rule: NodeRule, example: Example, tmp_path: Path) -> None:
     model = example_model(example, tmp_path)
+    flags = (
+        ("fp16", "bf16", "fp32") if "float16" in example.text else ("fp16", "bf16")
+    )  # or fp32 changes nothing
     for target in (RTX, TENSORRT):
         plain = rewrite(model, target)
         assert left_over(plain.model, target) == []
         if plain.declined:
             continue
-        for flag in ("fp16", "bf16", "fp32"):
+        for flag in flags:
             result = in_precision(plain, PrecisionRequest(flag))
             assert left_over(result.model, target) == [], flag

@@ -41,11 +41,12 @@ def test_a_function_with_others_inside() -> None:
     np.testing.assert_allclose(found["sums"], wanted)
 
 
+def graph(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18, "com.other" : 1]> g {text}')
+
+
 def test_a_graph_whose_output_is_its_input_and_which_has_weights() -> None:
-    model = onnx.parser.parse_model(
-        '<ir_version: 9, opset_import: ["" : 18]> g (float[2] x) => (float[2] y, float[2] x) <float[2] w = {3, 4}> '
-        "{ y = Mul (x, w) }"
-    )
+    model = graph("(float[2] x) => (float[2] y, float[2] x) <float[2] w = {3, 4}> { y = Mul (x, w) }")
     body, opset = body_of_graph(model, ["x"], ["first", "second"])
     found = run_body(body, opset, {"x": np.array([1.0, 2.0])}, ["first", "second"])
     np.testing.assert_array_equal(found["first"], [3, 8])
@@ -61,9 +62,7 @@ def test_a_graph_whose_output_is_its_input_and_which_has_weights() -> None:
     ids=["foreign", "large"],
 )
 def test_what_cannot_be_written(node: str, words: str) -> None:
-    model = onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 18, "com.other" : 1]> g (float[n] x) => (float[n] y) {{ {node} }}'
-    )
+    model = graph(f"(float[n] x) => (float[n] y) {{ {node} }}")
     with pytest.raises(UsageError, match=words):
         body_of_graph(model, ["x"], ["y"])
 

@@ -19,7 +19,6 @@ from onnx import TensorProto, helper
 from tests.processes import checkout_environment
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
-from trtsmith.converter.scaffold.body_file import body_file
 from trtsmith.converter.scaffold.body_rules import Body, rules_of_body
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.draft_files import draft_files
@@ -28,11 +27,12 @@ from trtsmith.converter.scaffold.function_text import body_of_function
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.port_types import port_names
 from trtsmith.converter.scaffold.quoting import CPP_WORDS, code_span
+from trtsmith.converter.scaffold.reference_source import body_file
 from trtsmith.importers.function_bodies import filled, run_body
 from trtsmith.importers.opdef import Attr, Field, Kind
 
 SEED = 3
-COUNT = 500
+COUNT = 250
 CODE = '__import__("pathlib").Path("pwned").touch()'
 PARTS = (
     *('"', "'", '"""', "'''", "\\", "\\\\", "\n", "\r", "\t", "\0", "\x1b[2J", "\x7f", "\u2028", "\u202e", "é", "名"),

@@ -11,7 +11,7 @@ from tests.converter.models import parsed
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.converter.verify.interface import check_interface
+from trtsmith.converter.verify.verify_bundle import check_interface
 from trtsmith.importers.problem import Problem
 
 TEXT = """(float[N, 3] x, int64[2] unused, double[4] d) => (float[N, 3] y, double[4] e) { y = Neg (x) e = Neg (d) }"""

@@ -133,19 +133,17 @@ def test_paths_without_iterations(there: str, tmp_path: Path) -> None:
 
 
 def test_outputs_are_no_inputs_and_inputs_no_outputs(tmp_path: Path) -> None:
-    results("a").save(str(tmp_path / "out.json"))
-    save_json(TWO, str(tmp_path / "in.json"))
+    outputs, inputs = tmp_path / "out.json", tmp_path / "in.json"
+    results("a").save(str(outputs))
+    save_json(TWO, str(inputs))
     with pytest.raises(UsageError, match="it holds the outputs of runners, not inputs"):
-        list(files.load_inputs_json([tmp_path / "out.json"], "f"))
+        list(files.load_inputs_json([outputs], "f"))
     with pytest.raises(UsageError, match="the file cannot be read"):
-        files.load_outputs_json(tmp_path / "in.json", "f")
-
-
-def test_outputs_of_several_runners_are_ambiguous(tmp_path: Path) -> None:
+        files.load_outputs_json(inputs, "f")
     for names in (("a", "b"), ("a", "a")):
-        results(*names, iterations=1).save(str(tmp_path / "out.json"))
+        results(*names, iterations=1).save(str(outputs))
         with pytest.raises(UsageError, match="the outputs of several runners: 'a'"):
-            files.load_outputs_json(tmp_path / "out.json", "f")
+            files.load_outputs_json(outputs, "f")
 
 
 def test_targets_that_cannot_be_written(tmp_path: Path) -> None:

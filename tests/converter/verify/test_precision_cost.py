@@ -49,27 +49,17 @@ def judged(
 ) -> Verdict:
     """The verdict without a GPU. model: the calibrated graph; built: what TensorRT gets of it."""
     original = graph(folder / "original", FLOAT)
-    check = ConversionCheck(
-        original,
-        {"x": X},
-        "given",
-        (),
-        parse_tolerances(**told),
-        None,
-        "graph",
-        None,
-        samples=[{"x": X[::-1]}],
-    )
+    options: dict[str, Any] = {
+        "tolerances": parse_tolerances(**told),
+        "expected": None,
+        "mode": "graph",
+        "gpu": None,
+    }
+    check = ConversionCheck(original, {"x": X}, "given", (), **options, samples=[{"x": X[::-1]}])
     result = BuildResult(folder / "e.plan", 1, 0.0, "tensorrt_rtx", "1.7.1", ("sm86",), (), (), 1, ())
-    return check.run(
-        Rewritten(built or model, (), ()),
-        result,
-        RunRequest(folder / "e.plan"),
-        "int8",
-        lambda text: None,
-        Rewritten(plain or original, (), ()),
-        model,
-    )
+    calibrated, before = (Rewritten(one, (), ()) for one in (built or model, plain or original))
+    request = RunRequest(folder / "e.plan")
+    return check.run(calibrated, result, request, "int8", lambda text: None, before, model)
 
 
 def test_a_costly_network_agrees_with_its_own_graph(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.locate.test_kernels import X as MATRICES
-from tests.converter.locate.test_kernels import twice
+from tests.converter.locate.test_executors import X as MATRICES
+from tests.converter.locate.test_executors import twice
 from tests.converter.plugin.saved import X, Y, folder
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.locate.executors.kernels import OnKernels

@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 from trtsmith.converter.engine.build.flavour import load_flavour, network_flags
-from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
+from trtsmith.converter.engine.runtime.context import GraphReplay
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine, run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner

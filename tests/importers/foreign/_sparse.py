@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,13 @@ from tests.importers.foreign.model import Arrays
 
 GRID = (2, 5, 6, 7)
 ROWS = 40
+
+
+def autoware(kernel: Sequence[int], dilation: Sequence[int], **other: Any) -> dict[str, Any]:
+    """Attributes of Autoware's nodes; without more, those of a submanifold convolution."""
+    attributes = {"batch_size": GRID[0], "spatial_shape": list(GRID[1:]), "algo": 1, "ksize": list(kernel)}
+    attributes |= {"stride": [1, 1, 1], "padding": [0, 0, 0], "dilation": list(dilation)}
+    return attributes | {"out_padding": [0, 0, 0], "subm": 1, "transpose": 0, "is_train": 0} | other
 
 
 def cells() -> dict[str, np.ndarray | None]:

@@ -90,15 +90,18 @@ def _example(note: str, op_type: str = "EfficientNMS_TRT", **changed: Any) -> Ex
 ROTATED = EFFICIENT | {"iou_threshold": 0.527, "class_agnostic": 1, "box_coding": 1}
 
 
-def _rotated_inputs() -> dict[str, np.ndarray | None]:
-    """Centre, size and angle, in pixels: in smaller units that ProbIoU is near 0."""
-    boxes, scores = made()
-    low, high = 32 * boxes[:, :, 0, :2], 32 * boxes[:, :, 0, 2:]
-    angle = np.random.default_rng(6).integers(-12, 12, (2, 20, 1)) / 8
-    return {
-        "boxes": np.concatenate([(low + high) / 2, high - low, angle], -1).astype(np.float32),
-        "scores": scores,
-    }
+def _turned(groups: int = 0, unit: int = 1) -> Any:
+    """Centre, size and angle."""
+
+    def make() -> dict[str, np.ndarray | None]:
+        boxes, scores = made(groups or 1)
+        boxes = unit * (boxes if groups else boxes[:, :, 0])
+        low, high = boxes[..., :2], boxes[..., 2:]
+        angle = np.random.default_rng(6).integers(-12, 12, (*boxes.shape[:-1], 1)) / 8
+        turned = np.concatenate([(low + high) / 2, high - low, angle], -1).astype(np.float32)
+        return {"boxes": turned, "scores": scores}
+
+    return make
 
 
 def _rotated(inputs: Arrays) -> tuple[np.ndarray, ...]:
@@ -215,19 +218,6 @@ def _batched_of_mmdeploy(note: str, groups: int = 1, **changed: Any) -> Example:
     return Example(SELECTION, "TRTBatchedNMS", "mmdeploy", attributes, inputs, oracle, note=note, types=types)
 
 
-def _turned(groups: int = 1) -> Any:
-    """Centre, size and angle."""
-
-    def make() -> dict[str, np.ndarray | None]:
-        boxes, scores = made(groups)
-        low, high = boxes[..., :2], boxes[..., 2:]
-        angle = np.random.default_rng(6).integers(-12, 12, (*boxes.shape[:3], 1)) / 8
-        turned = np.concatenate([(low + high) / 2, high - low, angle], -1).astype(np.float32)
-        return {"boxes": turned, "scores": scores}
-
-    return make
-
-
 def _batched_rotated(note: str, groups: int = 1, **changed: Any) -> Example:
     attributes, oracle = MMDEPLOY | {"iou_threshold": 0.3125} | changed, _mmdeploy(extra=POLYGONS, **changed)
     op_type, types = "TRTBatchedRotatedNMS", ("T", "S", "S")
@@ -254,11 +244,6 @@ FIELDS = {
 }
 
 
-def _own_inputs() -> dict[str, np.ndarray | None]:
-    boxes, scores = made(3)
-    return {"boxes": boxes, "scores": scores}
-
-
 def _own(inputs: Arrays) -> tuple[np.ndarray, ...]:
     options = {"topk": 4, "background": 1, "apart": False}
     kept = selected(
@@ -266,6 +251,9 @@ def _own(inputs: Arrays) -> tuple[np.ndarray, ...]:
     )
     return rows(kept, inputs["boxes"], inputs["scores"], 30, -1)
 
+
+IN_PIXELS = _turned(unit=32)
+"""In smaller units ProbIoU is near 0."""
 
 EXAMPLES = (
     _example(""),
@@ -276,7 +264,7 @@ EXAMPLES = (
     _example("anchors_of_centres", anchors=True, box_coding=1, groups=3),
     _example("", "EfficientIdxNMS_TRT"),
     _example("activation", "EfficientIdxNMS_TRT", score_activation=1, max_output_boxes=5),
-    Example(SELECTION, "EfficientRotatedNMS_TRT", "TRT", ROTATED, _rotated_inputs, _rotated),
+    Example(SELECTION, "EfficientRotatedNMS_TRT", "TRT", ROTATED, IN_PIXELS, _rotated),
     _example_like_onnx(""),
     _example_like_onnx("full", max_output_boxes_per_class=4),
     _example_like_onnx("nothing", score_threshold=1.5),
@@ -289,7 +277,7 @@ EXAMPLES = (
     _batched_of_mmdeploy("box_for_each_class", groups=3, topk=5),
     _batched_rotated(""),
     _batched_rotated("box_for_each_class", groups=3, topk=5, return_index=0),
-    Example(SELECTION, SELECTION, "trtsmith", FIELDS, _own_inputs, _own),
+    Example(SELECTION, SELECTION, "trtsmith", FIELDS, _corners(3), _own),
 )
 
 SHAPES = {"boxes": (2, 7, 4), "scores": (2, 7, 3)}

@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.importers.foreign._sparse import GRID, cells, masks, strided
+from tests.importers.foreign._sparse import GRID, autoware, cells, masks, strided
 from tests.importers.foreign.model import Arrays, Example, Inconsistent, Largest
 
 RULEBOOK = "StridedRulebook"
 KERNEL, STRIDE, PADDING, DILATION = (3, 3, 2), (2, 2, 1), (1, 0, 1), (1, 2, 1)
 OUT = (3, 1, 8)
 
-AUTOWARE = {
-    "batch_size": GRID[0],
-    "spatial_shape": list(GRID[1:]),
-    "algo": 1,
-    "ksize": list(KERNEL),
-    "stride": list(STRIDE),
-    "padding": list(PADDING),
-    "dilation": list(DILATION),
-    "out_padding": [0, 0, 0],
-    "subm": 0,
-    "transpose": 0,
-    "is_train": 0,
-}
+AUTOWARE = autoware(KERNEL, DILATION, stride=list(STRIDE), padding=list(PADDING), subm=0)
 
 
 def _ours(arrays: Arrays) -> tuple[np.ndarray, ...]:
@@ -48,15 +36,7 @@ FIELDS = {
 }
 
 EXAMPLES = (
-    Example(
-        RULEBOOK,
-        "GetIndicePairsImplicitGemm",
-        "autoware",
-        AUTOWARE,
-        cells,
-        _autoware,
-        types=("S",) * 5,
-    ),
+    Example(RULEBOOK, "GetIndicePairsImplicitGemm", "autoware", AUTOWARE, cells, _autoware, types=("S",) * 5),
     Example(RULEBOOK, RULEBOOK, "trtsmith", FIELDS, cells, _ours),
 )
 

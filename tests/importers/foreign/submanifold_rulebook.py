@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.importers.foreign._sparse import GRID, ROWS, cells, masks, submanifold
+from tests.importers.foreign._sparse import GRID, ROWS, autoware, cells, masks, submanifold
 from tests.importers.foreign.model import Arrays, Example, Inconsistent
 
 RULEBOOK = "SubmanifoldRulebook"
 KERNEL, DILATION = (3, 1, 5), (1, 1, 2)
 
-AUTOWARE = {
-    "batch_size": GRID[0],
-    "spatial_shape": list(GRID[1:]),
-    "algo": 1,
-    "ksize": list(KERNEL),
-    "stride": [1, 1, 1],
-    "padding": [0, 0, 0],
-    "dilation": list(DILATION),
-    "out_padding": [0, 0, 0],
-    "subm": 1,
-    "transpose": 0,
-    "is_train": 0,
-}
+AUTOWARE = autoware(KERNEL, DILATION)
 
 
 def _autoware(arrays: Arrays) -> tuple[np.ndarray, ...]:
@@ -47,15 +35,7 @@ FIELDS = {
 }
 
 EXAMPLES = (
-    Example(
-        RULEBOOK,
-        "GetIndicePairsImplicitGemm",
-        "autoware",
-        AUTOWARE,
-        cells,
-        _autoware,
-        types=("S",) * 5,
-    ),
+    Example(RULEBOOK, "GetIndicePairsImplicitGemm", "autoware", AUTOWARE, cells, _autoware, types=("S",) * 5),
     Example(RULEBOOK, "GetIndicePairs", "autoware", NATIVE, cells, _native, types=("S",) * 4),
     Example(RULEBOOK, RULEBOOK, "trtsmith", FIELDS, cells, lambda a: submanifold(a, KERNEL, DILATION)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.rule_examples.example import Example
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import OLDEST
+from trtsmith.converter.rewrite.rules.contrib.attention import OLDEST
 
 
 def _example(

@@ -1,4 +1,4 @@
-"""Models that the rule stock-fused-attention takes, with the formula, query by query in float64, as the oracle."""
+"""Models that the rule stock-fused-attention takes, with the formula in float64 as the oracle."""
 
 from __future__ import annotations
 
@@ -9,36 +9,21 @@ from tests.rule_examples.example import Arrays, Example
 _RNG = np.random.default_rng(2)
 
 
-def _attended(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """q [S, D], k and v [T, D], mask [S, T]: the result and the weights."""
-    result, weights = [], []
-    for row, query in enumerate(q.astype(np.float64)):
-        scores = np.array([float(query @ key) / np.sqrt(q.shape[1]) for key in k.astype(np.float64)])
-        powers = np.exp(scores + (0 if mask is None else mask[row]))
-        weights.append(powers / powers.sum())
-        result.append(weights[-1] @ v.astype(np.float64))
-    return np.stack(result), np.stack(weights)
+def _attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | float = 0) -> Arrays:
+    """q [..., S, D], k and v [..., T, D], mask [..., S, T]: the result and the weights."""
+    wide = [array.astype(np.float64) for array in (q, k, v)]
+    powers = np.exp(wide[0] @ wide[1].swapaxes(-1, -2) / np.sqrt(q.shape[-1]) + mask)
+    weights = powers / powers.sum(-1, keepdims=True)
+    return {"y": (weights @ wide[2]).astype(q.dtype), "w": weights.astype(q.dtype)}
 
 
 def _batches(inputs: Arrays) -> Arrays:
-    q, k, v = (inputs[name] for name in "qkv")
-    mask = inputs.get("m")
-    rows = [
-        _attended(q[b], k[b], v[b], mask if mask is None or mask.ndim == 2 else mask[b])
-        for b in range(q.shape[0])
-    ]
-    result, weights = (np.stack(part).astype(q.dtype) for part in zip(*rows, strict=True))
-    return {"y": result, "w": weights}
+    return _attended(inputs["q"], inputs["k"], inputs["v"], inputs["m"])
 
 
-def _heads(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> Arrays:
+def _heads(*parts: np.ndarray) -> Arrays:
     """All [B, S, H, D]."""
-    result = np.empty(q.shape, q.dtype)
-    for b, h in np.ndindex(q.shape[0], q.shape[2]):
-        result[b, :, h] = _attended(q[b, :, h], k[b, :, h], v[b, :, h])[0]
-    return {"y": result}
+    return {"y": _attended(*(part.swapaxes(1, 2) for part in parts))["y"].swapaxes(1, 2)}
 
 
 def _random(*shape: int) -> np.ndarray:
@@ -66,6 +51,14 @@ _EXAMPLES = (
         }""",
         rtol=1e-4,
         expected=_batches,
+    ),
+    Example(
+        "BEVFormer_tensorrt's",
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[B, S, 4] q, float[B, T, 4] k, float[B, T, 4] v) => (float[B, S, 4] y) { y = QKVTRT (q, k, v) }""",
+        feeds={"q": _random(2, 3, 4), "k": _random(2, 5, 4), "v": _random(2, 5, 4)},
+        rtol=1e-4,
+        expected=lambda inputs: {"y": _attended(inputs["q"], inputs["k"], inputs["v"])["y"]},
     ),
     Example(
         "Q, K and V in one, float16",

@@ -1,4 +1,4 @@
-"""Models that the rule stock-grid-sampler takes, with samples taken one by one as the oracle."""
+"""Models that the rule stock-grid-sampler takes, with PyTorch's as the oracle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
-from tests.rule_examples.stock.sampling_oracle import sampled, sampled_volumes
+from tests.rule_examples.stock.pytorch_oracle import sampled
 
 _RNG = np.random.default_rng(3)
 _X = _RNG.standard_normal((2, 3, 5, 7)).astype(np.float32)
@@ -120,7 +120,7 @@ _PLACES = _RNG.uniform(-1.5, 1.5, (1, 2, 2, 3, 3)).astype(np.float32)
 
 def _scaled_volumes(inputs: Arrays) -> Arrays:
     grid = inputs["p"].transpose(0, 2, 3, 4, 1).astype(np.float64) / 10
-    return {"y": sampled_volumes(inputs["x"], grid, "bilinear", "border").astype(np.float32)}
+    return {"y": sampled(inputs["x"], grid, "bilinear", "border").astype(np.float32)}
 
 
 _OF_VOLUMES = (
@@ -134,7 +134,7 @@ _OF_VOLUMES = (
         rtol=1e-4,
         atol=1e-5,
         expected=lambda inputs: {
-            "y": sampled_volumes(inputs["x"], inputs["p"], "bilinear", "reflection", True).astype(np.float32)
+            "y": sampled(inputs["x"], inputs["p"], "bilinear", "reflection", True).astype(np.float32)
         },
     ),
     Example(
@@ -154,9 +154,7 @@ _OF_VOLUMES = (
         g (float[1, 2, 3, 4, 5] x, float[1, 2, 2, 3, 3] p) => (float[1, 2, 2, 2, 3] y)
         <int64 one = {1}, int64 zero = {0}, bool no = {0}> { y = aten.grid_sampler_3d (x, p, one, zero, no) }""",
         feeds={"x": _VOLUMES, "p": _PLACES},
-        expected=lambda inputs: {
-            "y": sampled_volumes(inputs["x"], inputs["p"], "nearest").astype(np.float32)
-        },
+        expected=lambda inputs: {"y": sampled(inputs["x"], inputs["p"], "nearest").astype(np.float32)},
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Models that the rule stock-group-norm takes, with the plugins' formula in numpy as the oracle."""
+"""Models that the rule stock-group-norm takes, with PyTorch's as the oracle."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
+from tests.rule_examples.stock.pytorch_oracle import by_torch
 
 
 def _oracle(groups: int, epsilon: float, swish: bool = False) -> Callable[[Arrays], Arrays]:
     def expected(inputs: Arrays) -> Arrays:
-        x = inputs["x"]
-        size = x.shape[1] // groups
-        result = np.empty(x.shape)
-        for n in range(x.shape[0]):
-            for channel in range(x.shape[1]):
-                first = channel // size * size
-                group = x[n, first : first + size].astype(np.float64)
-                unit = (x[n, channel] - group.mean()) / np.sqrt(group.var() + epsilon)
-                result[n, channel] = (
-                    unit * inputs["g"].reshape(-1)[channel] + inputs["b"].reshape(-1)[channel]
-                )
+        x, scale, shift = inputs["x"], inputs["g"].reshape(-1), inputs["b"].reshape(-1)
+        result = by_torch("group_norm", x, weight=scale, bias=shift, num_groups=groups, eps=epsilon)
         active = result / (1 + np.exp(-result)) if swish else result
         return {"y": active.astype(x.dtype)}
 

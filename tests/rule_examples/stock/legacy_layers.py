@@ -174,7 +174,17 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES = {"stock-legacy-layers": _EXAMPLES}
+_CAFFE2 = Example(
+    "Caffe2's alias, whose name is an attribute of that name",
+    """<ir_version: 8, opset_import: ["" : 11, "org.pytorch._caffe2" : 1]>
+    g (float[N, 3] x) => (float[N, 3] y) {
+        a = org.pytorch._caffe2.AliasWithName <name = "data", is_backward = 0> (x)  y = Relu (a)
+    }""",
+    feeds={"x": _RNG.standard_normal((2, 3)).astype(np.float32)},
+    expected=lambda inputs: {"y": np.maximum(inputs["x"], 0)},
+)
+
+EXAMPLES = {"stock-legacy-layers": (*_EXAMPLES, _CAFFE2)}
 
 
 def _refused(call: str, dims: str, results: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
+from tests.rule_examples.stock.pytorch_oracle import by_torch
 
 _RNG = np.random.default_rng(5)
 
@@ -52,14 +53,8 @@ _MASK = np.where(_RNG.random((1, 5, 6)) < 0.5, _RNG.normal(size=(1, 5, 6)), 0).a
 
 
 def _masked(inputs: Arrays) -> Arrays:
-    x, mask, weight, bias = (inputs[name].astype(np.float64) for name in ("x", "m", "w", "b"))
-    result = np.zeros((1, 4, 5, 6))
-    for row, column in np.argwhere(mask[0] > 0):
-        result[0, :, row, column] = bias
-        for i in range(3):
-            if 0 <= row + i - 1 < 5:
-                result[0, :, row, column] += weight[:, :, i, 0] @ x[0, :, row + i - 1, column]
-    return {"y": result.astype(inputs["x"].dtype)}
+    made = by_torch("conv2d", *(inputs[name] for name in "xwb"), padding=(1, 0))
+    return {"y": np.where(inputs["m"] > 0, made, 0).astype(inputs["x"].dtype)}
 
 
 def _convolution(name: str, mask: str, attributes: str, half: bool = False) -> Example:

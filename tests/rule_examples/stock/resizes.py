@@ -1,4 +1,4 @@
-"""Models that the rule stock-resizes takes, with the kernels' index arithmetic in numpy as the oracle."""
+"""Models that the rule stock-resizes takes, with PyTorch, or the kernel's index arithmetic in numpy, as the oracle."""
 
 from __future__ import annotations
 
@@ -7,48 +7,27 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
+from tests.rule_examples.stock.pytorch_oracle import by_torch
 
 _RNG = np.random.default_rng(14)
 
 
-def _nearest(scale: float) -> Callable[[Arrays], Arrays]:
+def _nearest(height: float, width: float = 0) -> Callable[[Arrays], Arrays]:
     def expected(inputs: Arrays) -> Arrays:
         x = inputs["x"]
         rows, columns = (
             [int(np.float32(place) / np.float32(scale)) for place in range(int(size * scale))]
-            for size in x.shape[2:]
+            for size, scale in zip(x.shape[2:], (height, width or height), strict=True)
         )
         return {"y": x[:, :, rows][..., columns]}
 
     return expected
 
 
-def _weight(distance: float) -> float:
-    """Keys 1981 with a = -0.75."""
-    d, a = abs(distance), -0.75
-    if d <= 1:
-        return (a + 2) * d**3 - (a + 3) * d**2 + 1
-    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
-
-
-def _matrix(size: int, factor: int, aligned: bool) -> np.ndarray:
-    """[new, old]: weights of an axis; pixels beyond the edge are those at the edge."""
-    new = size * factor
-    found = np.zeros((new, size))
-    for place in range(new):
-        at = place * (size - 1) / (new - 1) if aligned else (place + 0.5) / factor - 0.5
-        for tap in range(int(np.floor(at)) - 1, int(np.floor(at)) + 3):
-            found[place, min(max(tap, 0), size - 1)] += _weight(at - tap)
-    return found
-
-
 def _bicubic(height: int, width: int, aligned: bool) -> Callable[[Arrays], Arrays]:
     def expected(inputs: Arrays) -> Arrays:
-        x = inputs["x"].astype(np.float64)
-        rows, columns = (
-            _matrix(x.shape[axis], factor, aligned) for axis, factor in ((2, height), (3, width))
-        )
-        return {"y": (rows @ x @ columns.T).astype(inputs["x"].dtype)}
+        options = {"scale_factor": (height, width), "mode": "bicubic", "align_corners": aligned}
+        return {"y": by_torch("interpolate", inputs["x"], **options).astype(inputs["x"].dtype)}
 
     return expected
 
@@ -66,6 +45,15 @@ _EXAMPLES = (
         """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
         g (float16[1, 2, 3, 5] x) => (float16[1, 2, 5, 8] y) { y = TRT.ResizeNearest_TRT <scale = [1.7]> (x) }""",
         expected=_nearest(1.7),
+    ),
+    Example(
+        "Caffe2's, rows and columns unlike",
+        """<ir_version: 8, opset_import: ["" : 12, "org.pytorch._caffe2" : 1]>
+        g (float[N, 2, 3, 5] x) => (float[N, 2, 6, 7] y) {
+            y = org.pytorch._caffe2.ResizeNearest <height_scale = 2.0, width_scale = 1.5> (x)
+        }""",
+        feeds={"x": _RNG.standard_normal((2, 2, 3, 5)).astype(np.float32)},
+        expected=_nearest(2, 1.5),
     ),
     Example(
         "bicubic, aligned",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
-from tests.rule_examples.stock.sampling_oracle import sampled
+from tests.rule_examples.stock.pytorch_oracle import sampled
 
 _RNG = np.random.default_rng(4)
 

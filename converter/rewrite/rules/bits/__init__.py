@@ -2,10 +2,8 @@
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.bits.bit_cast import BIT_CAST
-from trtsmith.converter.rewrite.rules.bits.bit_shift import BIT_SHIFT
-from trtsmith.converter.rewrite.rules.bits.bitwise import BITWISE
-from trtsmith.converter.rewrite.rules.bits.byte_casts import BYTE_CASTS
-from trtsmith.converter.rewrite.rules.bits.narrow_casts import NARROW_CASTS
+from trtsmith.converter.rewrite.rules.bits.bitwise import BIT_SHIFT, BITWISE
+from trtsmith.converter.rewrite.rules.bits.casts import BYTE_CASTS, NARROW_CASTS
 
 RULES: tuple[NodeRule, ...] = (
     NARROW_CASTS,

@@ -2,15 +2,120 @@
 
 Between integers of a width it is a Cast, which wraps. A float's sign, exponent and fraction are found by comparison
 with powers of two and put together as a number, or the other way round.
+
+Writes the bits of IEEE 754 numbers, and the numbers from their bits, by arithmetic in float32.
+
+Every step is exact: multiplications by powers of two that neither overflow nor round, and integers below 2^24.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.writer import Writer
-from trtsmith.converter.rewrite.rules.bits.float_formats import FORMATS, bits_of, number_of
-from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS, LegalInteger
 from trtsmith.importers.dtypes import BITS, NUMBERS
+
+_SINGLE = 23
+"""Bits of float32's fraction."""
+
+_STEPS = (64, 32, 16, 8, 4, 2, 1)
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A float type: the bits of its exponent and of its fraction."""
+
+    exponent: int
+    fraction: int
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def infinite(self) -> int:
+        """The exponent of infinities and NaNs, as stored."""
+        return (1 << self.exponent) - 1
+
+
+FORMATS: Mapping[str, FloatFormat] = {
+    "float16": FloatFormat(5, 10),
+    "bfloat16": FloatFormat(8, 7),
+    "float32": FloatFormat(8, 23),
+    "float64": FloatFormat(11, 52),
+}
+
+
+def bits_of(w: Writer, form: FloatFormat, legal: LegalInteger, value: Value) -> Value:
+    """The bits, an integer of the legal type, of the float32 `value`, which a number of the format became.
+
+    The size is brought into [1, 2) by powers of two, which counts the exponent. Below the format's least normal number
+    it is a multiple of the least one instead.
+    """
+    zero = w.constant(legal.constant(0))
+    size = part = w.Abs(value)
+    exponent = zero
+    for _ in range(2):
+        low = w.Less(part, 1.0)
+        less = w.Where(low, legal.constant(-100), zero)
+        part = w.Where(low, w.Mul(part, 2.0**100), part)
+        exponent = less if exponent is zero else w.Add(exponent, less)
+    for step in _STEPS:
+        big = w.GreaterOrEqual(part, 2.0**step)
+        part = w.Where(big, w.Mul(part, 2.0**-step), part)
+        exponent = w.Add(exponent, w.Where(big, legal.constant(step), zero))
+    whole = w.Cast(w.Mul(part, 2.0**_SINGLE), to=legal.dtype)
+    narrowing = legal.constant(1 << abs(_SINGLE - form.fraction))
+    fraction = w.Sub(whole, legal.constant(1 << _SINGLE))
+    fraction = w.write("Div" if form.fraction <= _SINGLE else "Mul", fraction, narrowing)
+    stored = w.Add(exponent, legal.constant(form.bias))
+    normal = w.Add(w.Mul(stored, legal.constant(1 << form.fraction)), fraction)
+    to_unit = form.bias - 1 + form.fraction  # the least number is 2^-to_unit
+    if form.exponent < 11:
+        below = w.Less(stored, legal.constant(1))
+        factors = 2.0 ** min(to_unit, 100), 2.0 ** (to_unit - min(to_unit, 100))
+    else:  # float32 has no denormals of float64, whose exponents go further: zero is all that is below
+        below, factors = w.Equal(size, 0.0), (1.0, 1.0)
+    multiple = w.Mul(w.Mul(size, factors[0]), factors[1])
+    denormal = w.Cast(w.Where(below, multiple, 0.0), to=legal.dtype)
+    infinity, nan = form.infinite << form.fraction, (2 * form.infinite + 1) << (form.fraction - 1)
+    unsigned = w.Where(below, denormal, normal)
+    unsigned = w.Where(w.Equal(size, np.inf), legal.constant(infinity), unsigned)
+    unsigned = w.Where(w.IsNaN(value), legal.constant(nan), unsigned)
+    less = w.Less(value, 0.0)
+    negative = w.Or(less, w.Less(w.Reciprocal(value), 0.0))
+    return w.Add(unsigned, w.Where(negative, _sign_bit(form, legal), zero))
+
+
+def number_of(w: Writer, form: FloatFormat, legal: LegalInteger, bits: Value) -> Value:
+    """A float32 from its bits, an integer of the legal type: significand in [1, 2), times a power of two."""
+    zero, unit = w.constant(legal.constant(0)), w.constant(legal.constant(1 << form.fraction))
+    sign_bit = w.constant(_sign_bit(form, legal))
+    exponents = np.maximum(np.arange(form.infinite + 1), 1) - float(form.bias)
+    with np.errstate(over="ignore", under="ignore"):
+        powers = np.exp2(exponents).astype(np.float32)
+    powers[-1] = 1  # not used: its product would warn
+    negative = w.Less(bits, zero) if legal.signed else w.GreaterOrEqual(bits, sign_bit)
+    unsigned = w.Sub(bits, w.Where(negative, sign_bit, zero))
+    stored, fraction = w.Div(unsigned, unit), w.Mod(unsigned, unit)
+    whole = w.Add(fraction, w.Where(w.Greater(stored, zero), unit, zero))
+    significand = w.Mul(w.Cast(whole, to="float32"), 2.0**-form.fraction)
+    size = w.Mul(significand, w.Gather(powers, stored, axis=0))
+    nan, infinity = np.nan, np.inf
+    special = w.Where(w.Greater(fraction, zero), nan, infinity)
+    absolute = w.Where(w.Equal(stored, legal.constant(form.infinite)), special, size)
+    return w.Where(negative, w.Neg(absolute), absolute)
+
+
+def _sign_bit(form: FloatFormat, legal: LegalInteger) -> np.ndarray:
+    weight = 1 << (form.exponent + form.fraction)
+    return legal.constant(-weight if legal.signed else weight)
+
 
 _NAN = "a NaN becomes the quiet NaN without sign: arithmetic sees neither its payload nor its sign"
 _DOUBLE = "the bits of a float64 are those of the float32 that TensorRT computes with, widened"

@@ -2,17 +2,13 @@
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.contrib.activations import CONTRIB_ACTIVATIONS
-from trtsmith.converter.rewrite.rules.contrib.arrays import CONTRIB_ARRAYS
+from trtsmith.converter.rewrite.rules.contrib.arrays import CONTRIB_ARRAYS, CONTRIB_CROP, CONTRIB_FOURIER
 from trtsmith.converter.rewrite.rules.contrib.attention import CONTRIB_ATTENTION
-from trtsmith.converter.rewrite.rules.contrib.crop_and_resize import CONTRIB_CROP
-from trtsmith.converter.rewrite.rules.contrib.embedding import CONTRIB_EMBEDDING
-from trtsmith.converter.rewrite.rules.contrib.fourier import CONTRIB_FOURIER
-from trtsmith.converter.rewrite.rules.contrib.fused_conv import CONTRIB_CONV
-from trtsmith.converter.rewrite.rules.contrib.fused_matmul import CONTRIB_MATMUL
+from trtsmith.converter.rewrite.rules.contrib.embedding import CONTRIB_EMBEDDING, QEMBEDDING
+from trtsmith.converter.rewrite.rules.contrib.fused_products import CONTRIB_CONV, CONTRIB_MATMUL
 from trtsmith.converter.rewrite.rules.contrib.group_query import CONTRIB_GROUP_QUERY
 from trtsmith.converter.rewrite.rules.contrib.multi_head import CONTRIB_MULTI_HEAD
 from trtsmith.converter.rewrite.rules.contrib.norm import CONTRIB_NORM
-from trtsmith.converter.rewrite.rules.contrib.quantized_embedding import QEMBEDDING
 from trtsmith.converter.rewrite.rules.contrib.refused import LAID_OUT
 from trtsmith.converter.rewrite.rules.contrib.rotary import CONTRIB_ROTARY
 

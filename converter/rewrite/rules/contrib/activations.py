@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import halves
+from trtsmith.converter.rewrite.rules.contrib.attention import halves
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     fast_gelu,
     float_type,

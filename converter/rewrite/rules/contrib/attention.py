@@ -1,48 +1,180 @@
-"""Rewrites onnxruntime's Attention as its projection to query, key and value, and their attention.
+"""Writes the attention of onnxruntime's operators: masks in each documented form, the past, the product.
+
+Query, key and value have shape (batch, heads, length, head size) throughout. Masks add to the scores what onnxruntime's
+CPU provider adds: `mask_filter_value` where a key is padding, the type's lowest value where a key lies ahead.
+
+Rewrites onnxruntime's Attention as its projection to query, key and value, and their attention.
 
 TensorRT takes it for ONNX's operator of that name, whose inputs are others, so that it always becomes standard operators.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.writer import Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
-    added_to_scores,
-    attend,
-    behind,
-    heads,
-    stacked,
-    too_old,
-    uneven,
-    unstacked,
-)
+from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
+OLDEST = 11
+"""Range came with opset 11, and Where before it."""
 
+FILTER = -10000.0
+"""What onnxruntime takes for mask_filter_value where the node has none."""
+
+
+def too_old(node: NodeView) -> Refusal | None:
+    if node.opset >= OLDEST:
+        return None
+    fix = f"convert the model with onnx.version_converter to opset {OLDEST} or later"
+    return Refusal(f"the model is of opset {node.opset}", f"opset {OLDEST} or later", fix)
+
+
+def uneven(node: NodeView, count: int, width: int | None, name: str = "num_heads") -> Refusal | None:
+    """A refusal if the width is not a multiple of the heads; None if it is, or is unknown."""
+    if count > 0 and (width is None or (width > 0 and width % count == 0)):
+        return None
+    return Refusal(
+        f"{name} is {count}" + ("" if width is None else f", of a last size of {width}"),
+        "a positive number that divides the last size",
+        "correct the node where the model is exported",
+    )
+
+
+def heads(w: Writer, data: Value, count: int, size: int = -1) -> Value:
+    """(batch, length, heads * size) as (batch, heads, length, size)."""
+    return w.Transpose(w.Reshape(data, shape=[0, 0, count, size]), perm=[0, 2, 1, 3])
+
+
+def length(w: Writer, data: Value, axis: int) -> Value:
+    """One size of a value, as a scalar."""
+    return w.Gather(w.Shape(data), axis)
+
+
+def counted(w: Writer, count: Value) -> Value:
+    """0, 1, ... `count` - 1; `count` is a scalar."""
+    return w.Range(0, count, 1)
+
+
+def unstacked(w: Writer, past: Value) -> tuple[Value, Value]:
+    """Keys and values of (2, batch, heads, length, size)."""
+    key, value = (w.Squeeze(part, axes=[0]) for part in w.split(past, [1, 1], 0))
+    return key, value
+
+
+def stacked(w: Writer, key: Value, value: Value) -> Value:
+    """The inverse of `unstacked`."""
+    return w.Concat(w.Unsqueeze(key, axes=[0]), w.Unsqueeze(value, axes=[0]), axis=0)
+
+
+def behind(
+    w: Writer, past: tuple[Value, Value] | None, key: Value, value: Value
+) -> tuple[Value, Value, Value]:
+    """Keys and values of the past (if there is one) and the new ones; the length of the past."""
+    if past is None:
+        return key, value, w.constant(0)
+    return w.Concat(past[0], key, axis=2), w.Concat(past[1], value, axis=2), length(w, past[0], 2)
+
+
+def _padding(w: Writer, index: int, keys: Value, dtype: str) -> Value | Refusal:
+    """What the padding mask (input `index`) adds to the scores; keys: (batch, heads, length, size)."""
+    node = w.node
+    dims, batch = node.dims(index), (node.dims(0) or (None,))[0]
+    if dims is None:
+        return unknown(node, index, "the rank")
+    if len(dims) in (2, 3):
+        flat = w.Greater(w.Cast(w.x[index], to="int32"), w.number(0, "int32"))
+        kept = w.unsqueeze(flat, [1, 2] if len(dims) == 2 else [1])
+    else:
+        form = _lengths(dims, batch)
+        if form is None:
+            return Refusal(
+                f"the mask {node.input(index)!r} has shape {list(dims)}, the batch {batch!r}",
+                "a mask of shape (batch, keys) or (batch, queries, keys), or lengths of shape (batch) or (2 * batch)",
+                "export the model with a fixed batch, or with a mask of two dimensions",
+            )
+        ends = w.Cast(w.x[index], to="int64")
+        first = None
+        if form == "both":
+            ends, first = w.Split(ends, outputs=2, axis=0, **halves(node))
+        place = counted(w, length(w, keys, 2))
+        kept = w.Less(place, w.Unsqueeze(ends, axes=[1, 2, 3]))
+        if first is not None:
+            kept = w.And(kept, w.Not(w.Less(place, w.Unsqueeze(first, axes=[1, 2, 3]))))
+    filtered = w.number(node.attributes.get("mask_filter_value", FILTER), dtype)
+    return w.Where(kept, w.number(0.0, dtype), filtered)
+
+
+def halves(node: NodeView) -> dict[str, int]:
+    """The attribute that Split into two equal parts needs since opset 18."""
+    return {"num_outputs": 2} if node.opset >= 18 else {}
+
+
+def _lengths(dims: tuple[Dim, ...], batch: Dim) -> str | None:
+    """What a mask of one dimension holds: "ends" of the sequences, or "both" ends and starts."""
+    if len(dims) != 1 or dims[0] is None or batch is None:
+        return None
+    if dims[0] == batch:
+        return "ends"
+    if isinstance(batch, int) and dims[0] == 2 * batch:
+        return "both"
+    return None
+
+
+def _causal(w: Writer, queries: Value, keys: Value, past: Value, dtype: str) -> Value:
+    """The type's lowest value where a key lies ahead of its query; past: the number of keys before the first."""
+    bottom = np.finfo(dtype).min if dtype != "bfloat16" else -((2 - 2**-7) * 2.0**127)
+    rows, columns = (counted(w, length(w, data, 2)) for data in (queries, keys))
+    ahead = w.Greater(columns, w.Reshape(w.Add(rows, past), shape=[-1, 1]))
+    return w.Where(ahead, w.number(float(bottom), dtype), w.number(0.0, dtype))
+
+
+def added_to_scores(
+    w: Writer, mask: int, query: Value, key: Value, past: Value, dtype: str
+) -> list[Value] | Refusal:
+    """What Attention and MultiHeadAttention add to the scores: the padding mask (input `mask`), what lies ahead, the
+    bias (input 5)."""
+    added: list[Value] = []
+    if w.node.input(mask):
+        hidden = unrefused(_padding(w, mask, key, dtype))
+        added.append(hidden)
+    if w.node.attributes.get("unidirectional"):
+        added.append(_causal(w, query, key, past, dtype))
+    return [*added, *([w.x[5]] if w.node.input(5) else [])]
+
+
+def attend(
+    w: Writer, query: Value, key: Value, value: Value, scale: float, added: list[Value], dtype: str
+) -> tuple[Value, Value]:
+    """softmax(query key' scale + added...) value, as (batch, length, heads * size), and the scores before the softmax.
+
+    Vaswani et al., arXiv 1706.03762.
+    """
+    scores = w.Mul(w.MatMul(query, w.Transpose(key, perm=[0, 1, 3, 2])), w.number(scale, dtype))
+    for more in added:
+        scores = w.Add(scores, more)
+    attended = w.MatMul(w.Softmax(scores, axis=3), value)
+    return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, -1]), scores
+
+
+@refusing
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
-    fault = too_old(node) or _unsupported(node)
-    if fault is not None:
-        return fault
+    unrefused(too_old(node) or _unsupported(node))
     count = node.attributes["num_heads"]
-    sizes = _sizes(node)
-    if isinstance(sizes, Refusal):
-        return sizes
-    fault = uneven(node, count, sizes[0]) or uneven(node, count, sizes[2])
-    if fault is not None:
-        return fault
+    sizes = unrefused(_sizes(node))
+    unrefused(uneven(node, count, sizes[0]) or uneven(node, count, sizes[2]))
     scale = node.attributes.get("scale") or (sizes[0] // count) ** -0.5
     w = Writer(node)
     product = w.MatMul(w.x[0], w.x[1])
     projected = w.Add(product, w.x[2]) if node.input(2) else product
     query, new_key, new_value = (heads(w, part, count) for part in w.split(projected, sizes, 2))
     key, value, past = behind(w, unstacked(w, w.x[4]) if node.input(4) else None, new_key, new_value)
-    added = added_to_scores(w, 3, query, key, past, dtype)
-    if isinstance(added, Refusal):
-        return added
+    added = unrefused(added_to_scores(w, 3, query, key, past, dtype))
     result, _ = attend(w, query, key, value, scale, added, dtype)
     return Replacement(
         w.finish(result, stacked(w, key, value)), "a projection and the attention of its parts"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import counted, heads, length, too_old, uneven
+from trtsmith.converter.rewrite.rules.contrib.attention import counted, heads, length, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
-from trtsmith.converter.rewrite.rules.contrib.rotary_forms import rotate
+from trtsmith.converter.rewrite.rules.contrib.rotary import rotate
 
 
 @dataclass(frozen=True)

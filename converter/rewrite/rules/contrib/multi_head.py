@@ -7,8 +7,9 @@ sum to the scores at most, and one output.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.attention_forms import (
+from trtsmith.converter.rewrite.rules.contrib.attention import (
     added_to_scores,
     attend,
     behind,
@@ -30,6 +31,7 @@ def _native(node: NodeView) -> bool:
     return not key or not value or key[-1] == value[-1]
 
 
+@refusing
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if _native(node):
         return None
@@ -39,27 +41,16 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     ranks = node.rank(0), node.rank(1), node.rank(2)
     if ranks[0] is None or (node.input(1) and ranks[1] is None):
         return unknown(node, 0 if ranks[0] is None else 1, "the rank")
-    fault = too_old(node) or _unsupported(node)
-    if fault is not None:
-        return fault
+    unrefused(too_old(node) or _unsupported(node))
     count = node.attributes["num_heads"]
-    fault = uneven(node, count, None)
-    if fault is not None:
-        return fault
-    size = _head_size(node, count)
-    if isinstance(size, Refusal):
-        return size
+    unrefused(uneven(node, count, None))
+    size = unrefused(_head_size(node, count))
     if size <= 0:
         return uneven(node, count, 0)
     w = Writer(node)
-    parts = _parts(w, count)
-    if isinstance(parts, Refusal):
-        return parts
-    query, new_key, new_value = parts
+    query, new_key, new_value = unrefused(_parts(w, count))
     key, value, past = behind(w, (w.x[6], w.x[7]) if node.input(6) else None, new_key, new_value)
-    added = added_to_scores(w, 4, query, key, past, dtype)
-    if isinstance(added, Refusal):
-        return added
+    added = unrefused(added_to_scores(w, 4, query, key, past, dtype))
     scale = node.attributes.get("scale") or size**-0.5
     result, scores = attend(w, query, key, value, scale, added, dtype)
     return Replacement(w.finish(result, key, value, scores), "two products and a Softmax")
@@ -110,9 +101,7 @@ def _parts(w: Writer, count: int) -> list[Value] | Refusal:
         return _bias_refusal(node) or [heads(w, w.x[0], count), *_unpacked(w, w.x[1], 2)]
     names = [w.x[0], w.x[1], w.x[2]]
     if node.input(3):
-        widths = _widths(node)
-        if isinstance(widths, Refusal):
-            return widths
+        widths = unrefused(_widths(node))
         biases = w.split(w.x[3], widths, 0)
         if ranks[1] == 4:  # keys and values of four dimensions are a cache, which has its bias
             biases = biases[:1]

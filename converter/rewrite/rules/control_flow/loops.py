@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from trtsmith.converter.graph.tensor_types import dims_of
+from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeRule,
     NodeView,
@@ -27,15 +28,119 @@ from trtsmith.converter.rewrite.rules.control_flow.loop_states import (
     without_spare_states,
 )
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LONGEST, LoopValues
-from trtsmith.converter.rewrite.rules.control_flow.trip_counts import (
-    LoopCondition,
-    TripCount,
-    read_condition,
+from trtsmith.converter.rewrite.rules.control_flow.trip_counts import LoopCondition, TripCount, read_condition
+
+_MOST_NODES = 20_000
+"""After unrolling. TensorRT's parser and builder take about a millisecond for each."""
+
+
+def unrolled(
+    node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips: TripCount, why: str
+) -> Replacement | Refusal:
+    """The body, written out. why: what TensorRT does not run of it, in words."""
+    runs = _runs(node, body, condition, trips)
+    if isinstance(runs, Refusal):
+        return Refusal(f"{why}, and {runs.reason}", runs.expected, runs.fix)
+    size = runs * sum(len(graph.node) for graph in all_graphs(body))
+    if size > _MOST_NODES:
+        return Refusal(
+            f"{why}, and its {runs:,} runs would make {size:,} nodes",
+            f"at most {_MOST_NODES:,} nodes",
+            "export the model with a smaller body, or without what stands in the way",
+        )
+    return _written_out(node, body, runs, why)
+
+
+def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips: TripCount) -> int | Refusal:
+    """How often the body runs, where that is known now."""
+    known = trips.constant()
+    if known is not None and (condition.exact or known == 0):
+        return known
+    name, start = node.input(0), node.input(1)
+    if name and node.constant(0) is None:
+        what, fix = f"it runs as often as {name!r} says, at run time", f"freeze it: --freeze {name}=N"
+        return Refusal(what, "a constant number of runs", fix)
+    if not trips.limited:
+        fix = "export the model with a number of runs"
+        return Refusal("only its condition ends it", "a constant number of runs", fix)
+    if start and node.constant(1) is None:
+        fix = f"freeze it: --freeze {start}=1"
+        return Refusal(f"its condition {start!r} is computed at run time", "a constant condition", fix)
+    if not condition.exact:
+        return Refusal(
+            f"its body computes the condition {body.output[0].name!r}, so that it may end before {known} runs",
+            "a condition that counts runs, or that the body passes on",
+            "export the model with a fixed number of runs",
+        )
+    fix = "fix these sizes: --shapes with equal minimum and maximum"
+    return Refusal("sizes at run time decide how often it runs", "a constant number of runs", fix)
+
+
+def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Replacement | Refusal:
+    w = Writer(node)
+    states, condition = w.x[2:], w.constant(True)
+    rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(states))]
+    for run in range(runs):
+        results = w.inline(body, [w.constant(run), condition, *states])
+        states = results[1 : 1 + len(states)]
+        for row, name in zip(rows, results[1 + len(states) :], strict=True):
+            row.append(name)
+    for index, row in enumerate(rows, len(states)):
+        if node.used(index) and not row:
+            fix = "remove the loop where the model is exported"
+            return Refusal("it never runs, and what it collects is used", "at least one run", fix)
+        states = [*states, w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in row), axis=0)]
+    return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
+
+
+def _rewrite_scans(node: NodeView) -> Replacement | Refusal | None:
+    body = node.graph("body")
+    why = obstacle(body)
+    if not why:
+        return None
+    count = node.attributes["num_scan_inputs"]
+    first = len(node.inputs) - count
+    if node.version < 9:
+        return Refusal(
+            f"{why}, in a Scan of opset 8", "opset 9 or later", "convert the model to opset 9 or later"
+        )
+    axes = node.attributes.get("scan_input_axes") or [0] * count
+    backwards = node.attributes.get("scan_input_directions") or [0] * count
+    shape = node.shape(first)
+    runs = shape[axes[0]] if shape else None
+    if runs is None:
+        fix = "export the model with that dimension fixed"
+        return Refusal(f"{why}, and the length of {node.input(first)!r} is unknown", "a fixed length", fix)
+    w = Writer(node)
+    columns = []
+    for index in range(count):
+        parts = w.split(w.x[first + index], [1] * runs, axes[index])
+        column = [w.Squeeze(part, axes=[axes[index]]) for part in parts]
+        columns.append(column[:: -1 if backwards[index] else 1])
+    states = [w.x[index] for index in range(first)]
+    rows: list[list[Value]] = [[] for _ in range(len(body.output) - first)]
+    for row in zip(*columns, strict=True):
+        outputs = w.inline(body, [*states, *row])
+        states = outputs[:first]
+        for made, name in zip(rows, outputs[first:], strict=True):
+            made.append(name)
+    out_axes = node.attributes.get("scan_output_axes") or [0] * len(rows)
+    turned = node.attributes.get("scan_output_directions") or [0] * len(rows)
+    for made, axis, turn in zip(rows, out_axes, turned, strict=True):
+        ordered = (w.Unsqueeze(part, axes=[axis]) for part in made[:: -1 if turn else 1])
+        states = [*states, w.Concat(*ordered, axis=axis)]
+    return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
+
+
+SCANS = NodeRule(
+    "scans",
+    "Scans over a fixed length become their body, written out, where TensorRT does not run them",
+    ("Scan",),
+    _rewrite_scans,
 )
-from trtsmith.converter.rewrite.rules.control_flow.unroll import unrolled
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_loops(node: NodeView) -> Replacement | Refusal | None:
     body = node.graph("body")
     unclear = _unclear(node)
     if unclear is not None:
@@ -219,5 +324,5 @@ LOOPS = NodeRule(
     "loops",
     "Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written out",
     ("Loop",),
-    _rewrite,
+    _rewrite_loops,
 )

@@ -1,6 +1,17 @@
 """Replaces operators that TensorRT does not import or refuses by the function bodies with which ONNX defines them.
 
 The body is onnx's own, for the model's opset and, where it depends on them, the types of the node's inputs.
+
+Rewrites Mod of floats with the divisor's sign (fmod = 0, from opset 28 on): TensorRT has the dividend's sign.
+
+From r = fmod(x, y), as Python's % does: r + y where r is not zero and its sign is not y's; zero takes y's sign. An
+infinite y leaves a finite x as it is, which x - trunc(x / y) * y would make NaN. The zero of y's sign is 0 / y: of a
+choice between constants 0.0 and -0.0 TensorRT-RTX 1.6.1 makes 2147483648.0 (seen on an H200).
+
+Folds Or with a constant True and And with a constant False, for TensorRT-RTX.
+
+TensorRT-RTX 1.6.1 knows that the other operand does not matter, and writes the constant's own elements only: one, where
+it stands for all (seen on an H200). The other operand and its opposite give the same, and are computed.
 """
 
 from __future__ import annotations
@@ -18,6 +29,72 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Refusal,
     Replacement,
     constant_node,
+)
+from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.target import Fault
+from trtsmith.importers.dtypes import FLOATS
+
+
+def _rewrite_float_mod(node: NodeView) -> Replacement | Refusal | None:
+    dtype = node.dtype(0)
+    if dtype not in FLOATS or node.attributes.get("fmod"):
+        return None
+    w = Writer(node)
+    x, y = w.x
+    infinity, zero = (w.number(value, dtype) for value in (np.inf, 0.0))
+    kept = w.And(w.Not(w.Equal(w.Abs(x), infinity)), w.Equal(w.Abs(y), infinity))
+    rest = w.Where(kept, x, w.Mod(x, y, fmod=1))
+    is_zero = w.Equal(rest, zero)
+    moves = w.And(w.Xor(w.Less(rest, zero), w.Less(y, zero)), w.Not(is_zero))
+    return Replacement(
+        w.finish(w.Where(is_zero, w.Div(zero, y), w.Where(moves, w.Add(rest, y), rest))),
+        "the remainder with the dividend's sign, brought to the divisor's",
+        numerics="TensorRT computes a remainder as x - trunc(x / y) * y, which loses digits where x / y is large",
+    )
+
+
+FLOAT_MOD = NodeRule(
+    "float-mod",
+    "Mod of floats with the divisor's sign",
+    ("Mod",),
+    _rewrite_float_mod,
+)
+
+
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.6.1",),
+        "leaves all but one element of such a result unwritten",
+        "an engine run on an H200",
+    ),
+)
+
+
+def _rewrite_constant_logic(node: NodeView) -> Replacement | None:
+    deciding = node.op_type == "Or"
+    for index in range(2):
+        constant, rank = node.constant(index), node.rank(1 - index)
+        if constant is None or constant.size != 1 or bool(constant.reshape(-1)[0]) is not deciding:
+            continue
+        if rank is None or rank < constant.ndim:
+            continue
+        w = Writer(node)
+        other = w.x[1 - index]
+        return Replacement(
+            w.finish(w.write(node.op_type, other, w.Not(other))),
+            "the other operand and its opposite",
+            notes=(node.because(_FAULTS, "it is computed"),),
+        )
+    return None
+
+
+CONSTANT_LOGIC = NodeRule(
+    "constant-logic",
+    "Or with a constant True, And with a constant False",
+    ("Or", "And"),
+    _rewrite_constant_logic,
+    faults=_FAULTS,
 )
 
 
@@ -96,7 +173,7 @@ _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
 """By operator, whether TensorRT does not take the node. Its parser takes what has a body and is not here."""
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_functions(node: NodeView) -> Replacement | Refusal | None:
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     if not _TAKEN[kind](node):
         return None
@@ -130,5 +207,5 @@ FUNCTIONS = NodeRule(
     "functions",
     "operators that ONNX defines by a function body become that body",
     tuple(_TAKEN),
-    _rewrite,
+    _rewrite_functions,
 )

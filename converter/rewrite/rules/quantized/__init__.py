@@ -5,15 +5,13 @@ from trtsmith.converter.rewrite.rules.quantized.convolutions import CONV_INTEGER
 from trtsmith.converter.rewrite.rules.quantized.dequantize_linear import DEQUANTIZE_LINEAR
 from trtsmith.converter.rewrite.rules.quantized.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
 from trtsmith.converter.rewrite.rules.quantized.gather_blocks import GATHER_BLOCK_QUANTIZED
-from trtsmith.converter.rewrite.rules.quantized.matmul_integer import MATMUL_INTEGER
-from trtsmith.converter.rewrite.rules.quantized.matmul_nbits import MATMUL_NBITS
-from trtsmith.converter.rewrite.rules.quantized.matmul_to_float import (
+from trtsmith.converter.rewrite.rules.quantized.matmul_integer import (
     DYNAMIC_QUANTIZE_MATMUL,
+    MATMUL_INTEGER,
     MATMUL_TO_FLOAT,
 )
-from trtsmith.converter.rewrite.rules.quantized.qattention import QATTENTION
-from trtsmith.converter.rewrite.rules.quantized.qgemm import QGEMM
-from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QLINEAR_MATMUL
+from trtsmith.converter.rewrite.rules.quantized.matmul_nbits import MATMUL_NBITS
+from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QATTENTION, QGEMM, QLINEAR_MATMUL
 from trtsmith.converter.rewrite.rules.quantized.qlinear_pointwise import QLINEAR_POINTWISE
 from trtsmith.converter.rewrite.rules.quantized.quantize_linear import QUANTIZE_LINEAR
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -19,21 +20,19 @@ from trtsmith.converter.rewrite.rules.quantized.requantize import requantized, w
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
+@refusing
 def conv_integer(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
-    total = _integer_conv(w, 0, 1, 2, 3)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(_integer_conv(w, 0, 1, 2, 3))
     return Replacement(w.finish(total.as_int32(w)), "integer products, exact in float32")
 
 
+@refusing
 def qlinear_conv(node: NodeView) -> Replacement | Refusal | None:
     if node.attributes.get("channels_last"):
         return _channels_first(node)
     w = Writer(node)
-    total = _integer_conv(w, 0, 3, 2, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(_integer_conv(w, 0, 3, 2, 5))
     rank = node.rank(3) or 0
     if node.input(8):
         total = with_bias(w, total, 8, _by_channel(w, 8, rank))
@@ -87,9 +86,7 @@ def _integer_conv(w: Writer, x: int, weights: int, x_zero: int, w_zero: int) -> 
         list(range(1, rank)) if channels else [],
         lambda zeros: zeros.reshape(-1, *[1] * (rank - 1)) if channels else zeros,
     )
-    reduction = _reduction(node, weights, rank)
-    if isinstance(reduction, Refusal):
-        return reduction
+    reduction = unrefused(_reduction(node, weights, rank))
     total = exact_sum(w, left, right, reduction)
     if total is None:
         return Refusal(

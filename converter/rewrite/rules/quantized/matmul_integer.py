@@ -1,10 +1,116 @@
-"""Rewrites MatMulInteger as exact products of 8-bit matrices, in int32."""
+"""Rewrites MatMulInteger as exact products of 8-bit matrices, in int32.
+
+Rewrites onnxruntime's MatMulIntegerToFloat and DynamicQuantizeMatMul: an exact product, scaled, plus a bias.
+
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+"""
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.writer import Writer
-from trtsmith.converter.rewrite.rules.quantized.matrices import integer_matmul
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
+from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
+from trtsmith.converter.rewrite.rules.quantized.requantize import as_float
+
+
+def integer_matmul(w: Writer, a: int, b: int, a_zero: int, b_zero: int) -> Sum | Refusal:
+    """(A - a_zero) @ (B - b_zero), from the node's inputs of these numbers.
+
+    A vector as A's zero point is for its rows, as B's for its columns; others broadcast.
+    """
+    node = w.node
+    rank_a, rank_b = node.rank(a), node.rank(b)
+    zero_a = node.constant(a_zero) if node.input(a_zero) else None
+    vector = (node.rank(a_zero) if zero_a is None else zero_a.ndim) == 1
+    rows = vector and rank_a != 1
+    unknown = untyped(node, (a, a_zero), (b, b_zero))
+    if unknown or not rank_b or (vector and not rank_a):
+        types = f"the type of {', '.join(map(repr, unknown))} is not known to be one of 8 bits"
+        return Refusal(
+            types if unknown else "the rank of an operand is not known",
+            "matrices of int8 or uint8 whose ranks are known",
+            "run onnx.shape_inference on the model",
+        )
+    left = operand(w, a, a_zero, [1] if rows else [], lambda zeros: zeros.reshape(-1, 1) if rows else zeros)
+    right = operand(w, b, b_zero)
+    result = exact_sum(w, left, right, _reduction(node, a, b, rank_b))
+    assert result is not None  # a unit of one term always fits
+    return result
+
+
+def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
+    shape_a, shape_b = node.shape(a) or (None,), node.shape(b) or (None,)
+    axis = -2 if rank_b > 1 else 0
+    length = shape_a[-1] if shape_a[-1] is not None else shape_b[axis]
+
+    def sliced(w: Writer, value: Value, part: Slice, on: int) -> Value:
+        return w.slice(value, [part[0]], [part[1]], [on])
+
+    def magnitudes(array: np.ndarray) -> np.ndarray:
+        return np.moveaxis(array, axis, -1).reshape(-1, array.shape[axis]).astype(np.int64)
+
+    def cut(array: np.ndarray, part: Slice) -> np.ndarray:
+        return array.take(range(*part), axis)
+
+    return ProductSlicing(
+        length,
+        1,
+        magnitudes,
+        partial(sliced, on=-1),
+        partial(sliced, on=axis),
+        lambda w, x, y: w.MatMul(x, y),
+        cut,
+    )
+
+
+def _to_float(node: NodeView) -> Replacement | Refusal | None:
+    w = Writer(node)
+    total = integer_matmul(w, 0, 1, 4, 5)
+    if isinstance(total, Refusal):
+        return total
+    dtype = node.dtype(2) or "float32"
+    scale = w.Mul(w.x[2], w.x[3])
+    if dtype != "float32":
+        scale = w.Cast(scale, to="float32")
+    result = w.Mul(as_float(w, total), scale)
+    if node.input(6):
+        result = w.Add(result, w.x[6] if dtype == "float32" else w.Cast(w.x[6], to="float32"))
+    return Replacement(
+        w.finish(w.Cast(result, to=dtype)),
+        "integer products, exact in float32, scaled",
+        numerics=total.numerics,
+    )
+
+
+def _dynamic(node: NodeView) -> Replacement | Refusal | None:
+    if node.opset < 11:
+        return Refusal(
+            "DynamicQuantizeLinear is of opset 11", "opset 11 or later", "export the model with opset 11"
+        )
+    w = Writer(node)
+    numbers, scale, zero = w.DynamicQuantizeLinear(w.x[0], outputs=3)
+    operands = (numbers, w.x[1], scale, w.x[2], zero, *w.x[3:5])
+    result = w.MatMulIntegerToFloat(*operands, domain="com.microsoft")
+    return Replacement(w.finish(result), "its input quantized, then a product of integers")
+
+
+MATMUL_TO_FLOAT = NodeRule(
+    "matmul-integer-to-float",
+    "MatMulIntegerToFloat becomes an exact product and its scale",
+    ("com.microsoft::MatMulIntegerToFloat",),
+    _to_float,
+)
+DYNAMIC_QUANTIZE_MATMUL = NodeRule(
+    "dynamic-quantize-matmul",
+    "DynamicQuantizeMatMul becomes DynamicQuantizeLinear and MatMulIntegerToFloat",
+    ("com.microsoft::DynamicQuantizeMatMul",),
+    _dynamic,
+)
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

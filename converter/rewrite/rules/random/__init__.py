@@ -1,8 +1,7 @@
 """Rewrites operators that draw random numbers."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.random.random_values import RANDOM_VALUES
-from trtsmith.converter.rewrite.rules.random.training_dropout import TRAINING_DROPOUT
+from trtsmith.converter.rewrite.rules.random.random_values import RANDOM_VALUES, TRAINING_DROPOUT
 
 RULES: tuple[NodeRule, ...] = (
     RANDOM_VALUES,

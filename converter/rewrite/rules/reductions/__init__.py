@@ -1,12 +1,10 @@
 """Rewrites reductions, statistics and running products."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.reductions.axes import AXES
-from trtsmith.converter.rewrite.rules.reductions.batch_statistics import BATCH_STATISTICS
-from trtsmith.converter.rewrite.rules.reductions.bool_reduce import BOOL_REDUCE
 from trtsmith.converter.rewrite.rules.reductions.cumulative_product import CUMULATIVE_PRODUCT
 from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
 from trtsmith.converter.rewrite.rules.reductions.log_sums import LOG_SUMS
+from trtsmith.converter.rewrite.rules.reductions.reduce_forms import AXES, BATCH_STATISTICS, BOOL_REDUCE
 from trtsmith.converter.rewrite.rules.reductions.short_reductions import SHORT_REDUCTIONS
 
 RULES: tuple[NodeRule, ...] = (

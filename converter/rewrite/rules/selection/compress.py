@@ -1,6 +1,6 @@
 """Rewrites Compress of a known number of results as a Gather of the elements that the condition lets through.
 
-Others are left to the plugin (compress_plugin.py), where it takes the type.
+Others are left to the plugin, where it takes the type.
 """
 
 from __future__ import annotations
@@ -8,12 +8,50 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.writer import Writer
-from trtsmith.converter.rewrite.rules.selection.positions import positions
+from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_outputs
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("Compress")
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_compress_plugin(node: NodeView) -> Replacement | None:
+    dtype = node.dtype(0)
+    if not is_element(dtype):
+        return None
+    flat = not node.given("axis")
+    axis = 0 if flat else int(node.attributes["axis"])
+    w = Writer(node)
+    element = as_element(w, w.x[0], dtype)
+    data = w.Reshape(element, shape=[-1]) if flat else element
+    output, _ = plugin_outputs(w, PLUGIN, [data, w.x[1]], {"axis": axis})
+    return Replacement(w.finish(from_element(w, output, dtype)), f"plugin {PLUGIN.name}")
+
+
+COMPRESS_PLUGIN = NodeRule(
+    "compress-plugin",
+    "Compress by a plugin",
+    ("Compress",),
+    _rewrite_compress_plugin,
+)
+
+
+def positions(w: Writer, mask: Value, count: int) -> Value:
+    """The first `count` positions of the bool vector `mask` that are true, in order.
+
+    Each position is written to the place that the number of true ones before it gives; those that are not true, or
+    come too late, to one place behind, which is cut off. Where fewer are true, the rest is 0.
+    """
+    zero, most = w.constant(0), w.constant(count)
+    before = w.CumSum(w.Cast(mask, to="int64"), zero, exclusive=1)
+    place = w.Where(w.And(w.Less(before, most), mask), before, most)
+    every = w.Range(zero, w.Squeeze(w.Shape(mask)), 1)
+    written = w.ScatterND(np.zeros(count + 1, np.int64), w.Unsqueeze(place, axes=[1]), every)
+    return w.slice(written, [0], [count], [0])
+
+
+def _rewrite_compress(node: NodeView) -> Replacement | Refusal | None:
     rank = node.rank(0)
     flat = not node.given("axis")
     axis = 0 if flat or not rank else int(node.attributes["axis"]) % rank
@@ -45,5 +83,5 @@ COMPRESS = NodeRule(
     "compress",
     "Compress as a Gather",
     ("Compress",),
-    _rewrite,
+    _rewrite_compress,
 )

@@ -7,14 +7,57 @@ keep the node, which TensorRT itself takes.
 All images and classes take a step at once: the best score that is left, then out with all boxes that overlap its box by
 more than the threshold. As in onnxruntime, a score has to be above its threshold, of equal ones the first box wins, and
 boxes without an area overlap nothing.
+
+Replaces NonMaxSuppression of a number of boxes that only a run tells with our plugin.
+
+TensorRT-RTX has a layer for it and no kernel for the layer.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("NonMaxSuppression")
+NO_LIMIT: Any = PLUGIN.field("most").default
+
+
+def _rewrite_non_max_suppression_plugin(node: NodeView) -> Replacement | None:
+    if node.opset < 10 or {node.dtype(0), node.dtype(1)} != {"float32"}:
+        return None
+    most = node.constant(2)
+    bound = (
+        0
+        if not node.input(2)
+        else NO_LIMIT
+        if most is None
+        else min(max(int(most.reshape(-1)[0]), 0), NO_LIMIT)
+    )
+    fields = {"center_point_box": int(node.attributes.get("center_point_box", 0)), "most": bound}
+    w = Writer(node)
+    limits = [
+        w.Reshape(w.x[2], shape=[1]) if node.input(2) else [0],
+        w.Reshape(w.x[3], shape=[1]) if node.input(3) else [0.0],
+        *([w.Reshape(w.x[4], shape=[1])] if node.input(4) else []),
+    ]
+    boxes, _ = plugin_outputs(w, PLUGIN, [*w.x[:2], *limits], fields)
+    return Replacement(w.finish(boxes), f"plugin {PLUGIN.name}")
+
+
+NON_MAX_SUPPRESSION_PLUGIN = NodeRule(
+    "non-max-suppression-plugin",
+    "NonMaxSuppression by a plugin",
+    ("NonMaxSuppression",),
+    _rewrite_non_max_suppression_plugin,
+    flavour="tensorrt_rtx",
+)
+
 
 _STEPS = 64
 """Boxes for each class up to which the selection is unrolled, at about twenty nodes each."""
@@ -28,7 +71,7 @@ _PROMISE = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_non_max_suppression(node: NodeView) -> Replacement | Refusal | None:
     declared, scores = node.output_shape(0), node.shape(1)
     rows = declared[0] if declared else None
     if rows is None or scores is None or len(scores) != 3 or None in scores or node.opset < 11:
@@ -136,5 +179,5 @@ NON_MAX_SUPPRESSION = NodeRule(
     "non-max-suppression",
     "NonMaxSuppression of a declared number of boxes becomes an unrolled selection",
     ("NonMaxSuppression",),
-    _rewrite,
+    _rewrite_non_max_suppression,
 )

@@ -1,6 +1,6 @@
 """Rewrites NonZero whose number of results is known: its input is constant, or the model declares the size.
 
-Other nodes stay as they are for TensorRT, which has a layer, and become a plugin for TensorRT-RTX (non_zero_plugin.py).
+Other nodes stay as they are for TensorRT, which has a layer, and become a plugin for TensorRT-RTX.
 """
 
 from __future__ import annotations
@@ -8,11 +8,36 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.selection.positions import positions
+from trtsmith.converter.rewrite.rules.selection.compress import positions
+from trtsmith.importers.opdef import TYPE_VARIABLES
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("NonZero")
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+def _rewrite_non_zero_plugin(node: NodeView) -> Replacement | None:
+    dtype = node.dtype(0)
+    if dtype is None or dtype == "string" or node.rank(0) == 0:
+        return None  # what a scalar gives, ONNX says in two ways
+    taken = dtype in TYPE_VARIABLES[PLUGIN.key]
+    w = Writer(node)
+    data = w.x[0] if taken else w.Cast(w.x[0], to="bool")
+    places, _ = plugin_outputs(w, PLUGIN, [data])
+    return Replacement(w.finish(places), f"plugin {PLUGIN.name}")
+
+
+NON_ZERO_PLUGIN = NodeRule(
+    "non-zero-plugin",
+    "NonZero by a plugin",
+    ("NonZero",),
+    _rewrite_non_zero_plugin,
+    flavour="tensorrt_rtx",
+)
+
+
+def _rewrite_non_zero(node: NodeView) -> Replacement | None:
     value = node.constant(0)
     if value is not None:
         found = np.array(np.nonzero(np.atleast_1d(value)), np.int64)
@@ -41,5 +66,5 @@ NON_ZERO = NodeRule(
     "non-zero",
     "NonZero of a known number of results",
     ("NonZero",),
-    _rewrite,
+    _rewrite_non_zero,
 )

@@ -1,7 +1,7 @@
 """Rewrites Unique over all elements whose number of results is known: declared by the model, or one element.
 
 An element is the first of its kind if no earlier one is equal; all pairs are compared. Other nodes, and those along an
-axis, are left to the plugin (unique_plugin.py), where it takes the type.
+axis, are left to the plugin, where it takes the type.
 """
 
 from __future__ import annotations
@@ -9,14 +9,43 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.selection.positions import positions
+from trtsmith.converter.rewrite.rules.selection.compress import positions
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("Unique")
+
+
+def _rewrite_unique_plugin(node: NodeView) -> Replacement | None:
+    dtype = node.dtype(0)
+    if not is_element(dtype):
+        return None
+    flat = not node.given("axis")
+    fields = {
+        "axis": 0 if flat else int(node.attributes["axis"]),
+        "sorted": int(node.attributes.get("sorted", 1)),
+    }
+    w = Writer(node)
+    element = as_element(w, w.x[0], dtype)
+    data = w.Reshape(element, shape=[-1]) if flat else element
+    output, *indices, _ = plugin_outputs(w, PLUGIN, [data], fields)
+    return Replacement(w.finish(from_element(w, output, dtype), *indices), f"plugin {PLUGIN.name}")
+
+
+UNIQUE_PLUGIN = NodeRule(
+    "unique-plugin",
+    "Unique by a plugin",
+    ("Unique",),
+    _rewrite_unique_plugin,
+)
+
 
 LARGEST = 1 << 14
 """Elements; their pairs are 2^28."""
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_unique(node: NodeView) -> Replacement | Refusal | None:
     shape = node.shape(0)
     size = int(np.prod(np.array(shape, dtype=object))) if shape is not None and None not in shape else None
     declared = [node.output_shape(i) for i in (0, 1, 3)]
@@ -66,5 +95,5 @@ UNIQUE = NodeRule(
     "unique",
     "Unique of a known number of results",
     ("Unique",),
-    _rewrite,
+    _rewrite_unique,
 )

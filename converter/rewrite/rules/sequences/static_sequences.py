@@ -1,4 +1,4 @@
-"""Removes static sequences: nodes that read one read the tensors in it, until nothing reads the sequence."""
+"""Removes static sequences and optionals: nodes that read one read the tensors in it, until nothing reads the sequence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,95 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     Replacement,
     constant_node,
 )
-from trtsmith.converter.rewrite.engine.writer import Writer
+from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
     elements,
+    is_sequence,
     known_size,
     position,
     split_sizes,
 )
+
+
+@refusing
+def _rewrite_sequence_map(node: NodeView) -> Replacement | Refusal | None:
+    """What is no sequence is the same each time."""
+    first = unrefused(elements(node, node.input(0)))
+    columns = [first]
+    for index in range(1, len(node.inputs)):
+        several = is_sequence(node.type_proto(index))
+        name = node.input(index)
+        columns.append(unrefused(elements(node, name)) if several else [name] * len(first))
+    if len({len(column) for column in columns}) > 1:
+        fix = "give sequences of one length"
+        return Refusal(f"sequences of {', '.join(str(len(c)) for c in columns)} tensors", "one length", fix)
+    w = Writer(node)
+    results: list[list[Value]] = [[] for _ in node.outputs]
+    for row in zip(*columns, strict=True):
+        outputs = w.inline(node.graph("body"), [w.value(name) for name in row])
+        for column, name in zip(results, outputs, strict=True):
+            column.append(name)
+    made = [w.write("SequenceConstruct" if c else "SequenceEmpty", *c) for c in results]
+    return Replacement(w.finish(*made), f"its body {len(first)} times")
+
+
+SEQUENCE_MAP = NodeRule(
+    "sequence-map",
+    "SequenceMap over static sequences becomes its body, once for each position",
+    ("SequenceMap",),
+    _rewrite_sequence_map,
+)
+
+
+def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
+    """Whether the input holds something, and the value that it holds."""
+    name = node.input(0)
+    while name:
+        maker = node.producer_of(name)
+        if maker is not None and maker.op_type == "Optional":
+            return (True, maker.input[0]) if maker.input and maker.input[0] else (False, "")
+        if maker is None or maker.op_type != "Identity":
+            break
+        name = maker.input[0]
+    if not name:
+        return False, ""
+    type_ = node.type_of(name)
+    if type_ is not None and not type_.HasField("optional_type"):
+        return True, name
+    return Refusal(
+        f"whether {name!r} holds anything is known at run time only",
+        "an optional that the model itself makes",
+        "export the model for one of the two cases, with a tensor in the place of the optional",
+    )
+
+
+@refusing
+def _rewrite_optionals(node: NodeView) -> Replacement | Refusal | None:
+    if node.op_type == "Optional":
+        return None if node.used(0) else Replacement([], "unrolled: nothing reads the optional any more")
+    if node.op_type == "OptionalGetElement" and not node.used(0):
+        return Replacement([], "unrolled: nothing reads it any more")
+    full, name = unrefused(_holds(node))
+    if node.op_type == "OptionalHasElement":
+        return Replacement([constant_node(node.output(0), np.array(full))], "true" if full else "false")
+    if not full:
+        return Refusal(
+            "the optional holds nothing", "one that holds a tensor", "correct the model: it fails anywhere"
+        )
+    if is_sequence(node.type_of(name)):
+        return None  # who reads the sequence looks through the node
+    return Replacement(Writer(node).finish(name), "the tensor that it holds")
+
+
+OPTIONALS = NodeRule(
+    "optionals",
+    "optionals that are known become their tensors",
+    ("Optional", "OptionalGetElement", "OptionalHasElement"),
+    _rewrite_optionals,
+)
+
 
 _MOST_PARTS = 4096
 """TensorRT builds thousands of slices, slowly; more are a mistake in the model."""
@@ -29,28 +110,20 @@ Result = Replacement | Refusal | None
 
 
 def _at(node: NodeView) -> Result:
-    held = elements(node, node.input(0))
-    if isinstance(held, Refusal):
-        return held
-    place = position(node, node.input(1), len(held), len(held) - 1)
-    if isinstance(place, Refusal):
-        return place
+    held = unrefused(elements(node, node.input(0)))
+    place = unrefused(position(node, node.input(1), len(held), len(held) - 1))
     return Replacement(Writer(node).finish(held[place]), "the tensor at that position")
 
 
 def _length(node: NodeView) -> Result:
-    held = elements(node, node.input(0))
-    if isinstance(held, Refusal):
-        return held
+    held = unrefused(elements(node, node.input(0)))
     return Replacement(
         [constant_node(node.output(0), np.array(len(held), np.int64))], "the number of its tensors"
     )
 
 
 def _concat(node: NodeView) -> Result:
-    held = elements(node, node.input(0))
-    if isinstance(held, Refusal):
-        return held
+    held = unrefused(elements(node, node.input(0)))
     if not held:
         fix = "export the model so that something is joined"
         return Refusal("the sequence is empty", "at least one tensor", fix)
@@ -103,7 +176,8 @@ _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
 }
 
 
-def _rewrite(node: NodeView) -> Result:
+@refusing
+def _rewrite_static_sequences(node: NodeView) -> Result:
     return _BODIES[node.op_type](node)
 
 
@@ -111,5 +185,5 @@ SEQUENCES = NodeRule(
     "sequences",
     "static sequences become the tensors in them",
     tuple(_BODIES),
-    _rewrite,
+    _rewrite_static_sequences,
 )

@@ -1,4 +1,14 @@
-"""Rewrites DFT, for which TensorRT-RTX has no layer, as a product with a matrix of cosines and sines."""
+"""Rewrites DFT, for which TensorRT-RTX has no layer, as a product with a matrix of cosines and sines.
+
+Makes the matrices of discrete Fourier transforms, over values stored as (real, imaginary) pairs.
+
+A transform of n points into k is one product of n * c numbers by an [n * c, k * d] matrix, c and d being 1 for real and
+2 for complex values. Angles are reduced modulo the length as whole numbers, computed in float64 and rounded once.
+
+Rewrites STFT in the forms that TensorRT refuses: a window that the graph computes, a complex signal.
+
+Frames are gathered, weighted and multiplied by the matrix of the Fourier transform.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +16,75 @@ import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.signal.dft_matrix import computed, forward, inverse, inverse_real
+
+
+def forward(used: int, length: int, bins: int, parts: int) -> np.ndarray:
+    """X[k] = sum over n < used of x[n] exp(-2 pi i k n / length), k < bins. float64[used * parts, bins * 2]."""
+    cos, sin = _tables(np.arange(used)[:, None] * np.arange(bins)[None, :], length)
+    rows = [np.stack([cos, -sin], -1), np.stack([sin, cos], -1)][:parts]
+    return np.stack(rows, 1).reshape(used * parts, bins * 2)
+
+
+def inverse(used: int, length: int, parts: int) -> np.ndarray:
+    """x[n] = 1 / length * sum over k < used of X[k] exp(2 pi i k n / length). float64[used * parts, length * 2]."""
+    cos, sin = _tables(np.arange(used)[:, None] * np.arange(length)[None, :], length)
+    rows = [np.stack([cos, sin], -1), np.stack([-sin, cos], -1)][:parts]
+    return np.stack(rows, 1).reshape(used * parts, length * 2) / length
+
+
+def inverse_real(used: int, length: int, parts: int) -> np.ndarray:
+    """The inverse for the first half of a spectrum whose other half is its conjugate: float64[used * parts, length].
+
+    All bins but the first, and the one at half an even length, stand for two.
+    """
+    bins = np.arange(used)
+    cos, sin = _tables(bins[:, None] * np.arange(length)[None, :], length)
+    weight = np.where((bins == 0) | (2 * bins == length), 1.0, 2.0)[:, None]
+    rows = [weight * cos, -weight * sin][:parts]
+    return np.stack(rows, 1).reshape(used * parts, length) / length
+
+
+def _tables(products: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    turns = np.arange(length)
+    angle = 2 * np.pi * turns / length
+    cos, sin = np.cos(angle), np.sin(angle)
+    sin[(2 * turns) % length == 0] = (
+        0.0  # sin(pi) is 1e-16 in float64; the imaginary part there must not count
+    )
+    cos[(4 * turns) % length == 0] = np.round(cos[(4 * turns) % length == 0])
+    sin[(4 * turns) % length == 0] = np.round(sin[(4 * turns) % length == 0])
+    return cos[products % length], sin[products % length]
+
+
+def computed(
+    w: Writer, used: Value, length: Value, bins: Value, parts: int, *, back: bool, real_out: bool
+) -> Value:
+    """The same matrices as float32 in the graph, for sizes (int64[1]) of run time."""
+    rows = w.Unsqueeze(w.arange(used), axes=[1])
+    turns = w.Mod(w.Mul(rows, w.Unsqueeze(w.arange(bins), axes=[0])), length)
+    angle = w.Mul(w.Div(w.Cast(turns, to="float32"), w.Cast(length, to="float32")), 2 * np.pi)
+    cos, sin = w.Cos(angle), w.Sin(angle)
+    minus = w.Neg(sin)
+    if real_out:
+        once = w.Or(w.Equal(rows, 0), w.Equal(w.Mul(rows, 2), length))
+        weight = w.Where(once, 1.0, 2.0)
+        # Their sines are zero but for rounding, and must not count.
+        blocks = [w.Mul(cos, weight), w.Mul(minus, w.Where(once, 0.0, 2.0))][:parts]
+        line = [w.Unsqueeze(block, axes=[1]) for block in blocks]
+        matrix = w.Concat(*line, axis=1) if parts > 1 else line[0]  # [used, parts, bins]
+        out = bins
+    else:
+        signed = [(cos, sin), (minus, cos)] if back else [(cos, minus), (sin, cos)]
+        pairs = [
+            w.Concat(w.Unsqueeze(a, axes=[1, 3]), w.Unsqueeze(b, axes=[1, 3]), axis=3)
+            for a, b in signed[:parts]
+        ]
+        matrix = w.Concat(*pairs, axis=1) if parts > 1 else pairs[0]  # [used, parts, bins, 2]
+        out = w.Mul(bins, [2])
+    if back:
+        matrix = w.Div(matrix, w.Cast(length, to="float32"))
+    return w.Reshape(matrix, shape=[w.Mul(used, [parts]), out])
+
 
 _LARGEST = 4096
 """Points up to which the matrix is worth its memory: 4096 in and out, complex, are 256 MiB of float32."""
@@ -17,7 +95,7 @@ PRODUCT = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+def _rewrite_dft(node: NodeView) -> Replacement | Refusal | None:
     shape, dtype = node.shape(0), node.dtype(0)
     if shape is None or dtype is None or shape[-1] not in (1, 2):
         return Refusal(
@@ -113,5 +191,65 @@ DFT = NodeRule(
     "dft",
     "DFT becomes a product with its matrix",
     ("DFT",),
-    _rewrite,
+    _rewrite_dft,
+)
+
+
+def _rewrite_stft(node: NodeView) -> Replacement | Refusal | None:
+    shape, dtype = node.shape(0), node.dtype(0)
+    complex_signal = shape is not None and len(shape) == 3 and shape[2] == 2
+    window_as_given = not node.input(2) or (node.is_constant(2) and not node.folded(2))
+    if window_as_given and not complex_signal:
+        return None
+    step, length = _number(node, 1), _number(node, 3)
+    if length is None and node.input(2):
+        sizes = node.shape(2)
+        length = sizes[0] if sizes else None
+    if step is None or length is None or dtype is None or shape is None:
+        missing = "frame_step" if step is None else "frame_length" if length is None else "the signal's type"
+        culprit = node.input(1 if step is None else 3 if length is None else 0)
+        return Refusal(
+            f"{missing} ({culprit!r}) is not known before run time",
+            "a constant, and a window of fixed length",
+            f"freeze it: --freeze {culprit}=N" if culprit else "give the window a fixed length",
+        )
+    parts = 2 if complex_signal else 1
+    bins = length // 2 + 1 if node.attributes.get("onesided", 1) else length
+    w = Writer(node)
+    narrow = dtype in ("float16", "bfloat16")
+    signal = w.Cast(w.x[0], to="float32") if narrow else w.x[0]
+    if len(shape) == 2:
+        signal = w.Unsqueeze(signal, axes=[2])
+    frames = _frames(w, signal, step, length)  # [batch, frames, length, parts]
+    if node.input(2):
+        window = w.Cast(w.x[2], to="float32") if narrow else w.x[2]
+        frames = w.Mul(frames, w.Unsqueeze(window, axes=[1]))
+    matrix = forward(length, length, bins, parts)
+    flat = w.Reshape(frames, [0, 0, length * parts])
+    product = w.MatMul(flat, matrix.astype("float64" if dtype == "float64" else "float32"))
+    result = w.Reshape(product, [0, 0, bins, 2])
+    return Replacement(
+        w.finish(w.Cast(result, to=dtype) if narrow else result),
+        "STFT by frames and the matrix of its transform",
+        numerics=PRODUCT,
+    )
+
+
+def _number(node: NodeView, index: int) -> int | None:
+    value = node.constant(index)
+    return None if value is None else int(value.reshape(-1)[0])
+
+
+def _frames(w: Writer, signal: Value, step: int, length: int) -> Value:
+    """1 + (size - length) / step pieces of the signal's second axis."""
+    count = w.Add(w.Div(w.Sub(w.size(signal, 1), [length]), [step]), [1])
+    places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), np.arange(length)[None])
+    return w.Gather(signal, places, axis=1)
+
+
+STFT = NodeRule(
+    "stft",
+    "STFT with a computed window becomes frames and a product",
+    ("STFT",),
+    _rewrite_stft,
 )

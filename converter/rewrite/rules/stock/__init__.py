@@ -1,18 +1,15 @@
 """Rewrites plugins of TensorRT, mmdeploy and others that standard operators express."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.stock.detection_heads import STOCK_DETECTION_HEADS
-from trtsmith.converter.rewrite.rules.stock.diffusion import STOCK_DIFFUSION
-from trtsmith.converter.rewrite.rules.stock.disentangled_attention import STOCK_DISENTANGLED_ATTENTION
-from trtsmith.converter.rewrite.rules.stock.fused_attention import STOCK_FUSED_ATTENTION
-from trtsmith.converter.rewrite.rules.stock.grid_samplers import STOCK_GRID_SAMPLER
-from trtsmith.converter.rewrite.rules.stock.group_norm import STOCK_GROUP_NORM
-from trtsmith.converter.rewrite.rules.stock.instance_norm import STOCK_INSTANCE_NORM
-from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_LEGACY_LAYERS
-from trtsmith.converter.rewrite.rules.stock.masks import STOCK_MASKS
+from trtsmith.converter.rewrite.rules.stock.attention import (
+    STOCK_DISENTANGLED_ATTENTION,
+    STOCK_FUSED_ATTENTION,
+)
+from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_DIFFUSION, STOCK_LEGACY_LAYERS
+from trtsmith.converter.rewrite.rules.stock.mmcv_layers import STOCK_DETECTION_HEADS, STOCK_MASKS
+from trtsmith.converter.rewrite.rules.stock.normalisation import STOCK_GROUP_NORM, STOCK_INSTANCE_NORM
 from trtsmith.converter.rewrite.rules.stock.quantizers import MICROSCALED, STOCK_QUANTIZERS
-from trtsmith.converter.rewrite.rules.stock.resizes import STOCK_RESIZES
-from trtsmith.converter.rewrite.rules.stock.rotate import STOCK_ROTATE
+from trtsmith.converter.rewrite.rules.stock.sampling import STOCK_GRID_SAMPLER, STOCK_RESIZES, STOCK_ROTATE
 from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
 
 RULES: tuple[NodeRule, ...] = (

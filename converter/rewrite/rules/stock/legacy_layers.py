@@ -1,4 +1,4 @@
-"""Rewrites plugins of old releases of TensorRT that its own layers compute.
+"""Rewrites plugins of old releases of TensorRT, and of its demo/Diffusion, in standard operators.
 
 Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - normalizePlugin and common/kernels/normalizeLayer.cu: x / sqrt(sum of x^2 + eps) * scale, the sum over the channels of a
@@ -7,36 +7,94 @@ Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - coordConvACPlugin/coordConvACPluginKernels.cu: two channels behind the input, each row's and each column's place from -1
   to 1; the kernel mixes up rows and columns of images that are not square.
 - batchTilePlugin: the second operand, of batch 1, as often as the first one has images.
+- AliasWithName is Caffe2's (caffe2/operators/alias_with_name.h): its operand under another name.
 - leakyReluPlugin, clipPlugin, geluPlugin (GELU by tanh, behind an optional bias).
+
+Pointwise plugins that demo/Diffusion inserted: NVIDIA/TensorRT, release 8.5, demo/Diffusion/models.py, and under plugin/:
+- layerNormPlugin/layerNormPlugin.cpp: `epsilon` and the first `axis` of those that are normalised, -1 where it is absent;
+- splitGeLUPlugin/splitGeLUPlugin.cpp and splitGeLUKernel.cu: the left half of the last axis times the GELU of the right one,
+  with 1.4140625 for the root of 2;
+- seqLen2SpatialPlugin/seqLen2SpatialPlugin.cpp: [B, H * W, C] plus a bias and a residual, as [B, C, H, W]; the sizes are
+  those of the fourth operand. Hidden sizes other than those of that network are right here, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, unknown
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, layer_norm, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
-    PluginPorts,
-    checked,
+    CAFFE2,
+    Plugin,
     kinds,
     narrow,
+    rewriter,
     settings,
     wide,
 )
 
-Body = Callable[[Writer, str], Value | Refusal]
+_ROOT_OF_TWO = 1.4140625
+
+
+def _layer_norm(w: Writer, dtype: str) -> Value | Refusal:
+    node = w.node
+    axis, rank = settings(node, epsilon=1e-5, axis=-1)["axis"], node.rank(0)
+    if axis != -1 and (rank is None or axis != rank - 1):
+        return Refusal(
+            f"it normalises from axis {axis} of {rank or 'an unknown number of'} dimensions on",
+            "the last axis alone",
+            "flatten the axes that are normalised ahead of the node",
+        )
+    data, scale, shift = (wide(w, i) for i in range(3))
+    return narrow(w, layer_norm(w, data, scale, shift, "float32", default=1e-5), dtype)
+
+
+def _split_gelu(w: Writer, dtype: str) -> Value | Refusal:
+    settings(w.node)
+    dims = w.node.shape(0)
+    size = dims[-1] if dims else None
+    if not size:
+        return unknown(w.node, 0, "the last size")
+    if size % 2:
+        return Refusal(
+            f"the last size is {size}", "an even size", "correct the number of channels ahead of the node"
+        )
+    rank = len(dims or ())
+    left, right = w.split(wide(w, 0), [size // 2] * 2, rank - 1)
+    bent = w.Erf(w.Mul(right, 1 / _ROOT_OF_TWO))
+    gelu = w.Mul(w.Mul(w.Add(bent, 1.0), right), 0.5)
+    return narrow(w, w.Mul(gelu, left), dtype)
+
+
+def _to_spatial(w: Writer, dtype: str) -> Value:
+    settings(w.node)
+    total = w.Add(w.Add(w.x[0], w.Reshape(w.x[1], shape=[-1])), w.x[2])
+    height, width = (w.size(w.x[3], axis) for axis in (2, 3))
+    image = w.Reshape(total, shape=[w.size(w.x[0], 0), height, width, w.size(w.x[0], 2)])
+    return w.Transpose(image, perm=[0, 3, 1, 2])
+
+
+_DIFFUSION = {
+    "LayerNorm": Plugin(_layer_norm, "LayerNormalization", 3, floats=(0, 1, 2)),
+    "SplitGeLU": Plugin(_split_gelu, "Split, Erf and products"),
+    "SeqLen2Spatial": Plugin(_to_spatial, "sums and Transpose", 4, floats=(0, 1, 2), alike=True),
+}
+
+STOCK_DIFFUSION = NodeRule(
+    "stock-diffusion",
+    "pointwise plugins of TensorRT's demo/Diffusion become standard operators",
+    kinds(*_DIFFUSION),
+    rewriter(_DIFFUSION),
+)
+
 
 _NONE = np.zeros(0, np.float32)
 
 
 def _normalize(w: Writer, dtype: str) -> Value | Refusal:
     given = settings(w.node, weights=_NONE, acrossSpatial=int, channelShared=int, eps=float, nbWeights=1)
-    if isinstance(given, Refusal):
-        return given
     weights, shared, across = given["weights"], bool(given["channelShared"]), bool(given["acrossSpatial"])
     dims = w.node.shape(0)
     channels = dims[1] if dims and len(dims) == 4 else None
@@ -52,7 +110,7 @@ def _normalize(w: Writer, dtype: str) -> Value | Refusal:
             "one weight, or channels normalised pixel by pixel",
             "write the normalisation in standard operators where the model is made",
         )
-    data = wide(w, w.x[0], dtype)
+    data = wide(w, 0)
     total = w.reduce("ReduceSum", w.Mul(data, data), [1, 2, 3] if across else [1])
     length = w.Sqrt(w.Add(total, float(given["eps"])))
     scale = weights[:1] if shared else weights.reshape(-1, 1, 1)
@@ -60,12 +118,10 @@ def _normalize(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _reorg(w: Writer, dtype: str) -> Value | Refusal:
-    given, dims = settings(w.node, stride=int), w.node.shape(0)
-    if isinstance(given, Refusal):
-        return given
+    stride, dims = settings(w.node, stride=int)["stride"], w.node.shape(0)
     if dims is None or len(dims) != 4:
         return unknown(w.node, 0, "the rank")
-    stride, (_, channels, height, width) = given["stride"], dims
+    _, channels, height, width = dims
     if channels is None or height is None or width is None:
         return unknown(w.node, 0, "a size")
     square = stride * stride
@@ -81,9 +137,8 @@ def _reorg(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
-    given, dims = settings(w.node), w.node.shape(0)
-    if isinstance(given, Refusal):
-        return given
+    settings(w.node)
+    dims = w.node.shape(0)
     height, width = dims[2:] if dims is not None and len(dims) == 4 else (None, None)
     if height is None or width is None:
         return unknown(w.node, 0, "a spatial size")
@@ -100,9 +155,8 @@ def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
 
 
 def _tile(w: Writer, dtype: str) -> Value | Refusal:
-    given, dims = settings(w.node), w.node.shape(1)
-    if isinstance(given, Refusal):
-        return given
+    settings(w.node)
+    dims = w.node.shape(1)
     if dims is None:
         return unknown(w.node, 1, "the rank")
     if dims[:1] != (1,):
@@ -114,52 +168,41 @@ def _tile(w: Writer, dtype: str) -> Value | Refusal:
     return w.Expand(w.x[1], [w.size(w.x[0], 0), *[1] * (len(dims) - 1)])
 
 
-def _leaky_relu(w: Writer, dtype: str) -> Value | Refusal:
-    given = settings(w.node, negSlope=float)
-    if isinstance(given, Refusal):
-        return given
-    return w.LeakyRelu(w.x[0], alpha=float(given["negSlope"]))
+def _leaky_relu(w: Writer, dtype: str) -> Value:
+    return w.LeakyRelu(w.x[0], alpha=float(settings(w.node, negSlope=float)["negSlope"]))
 
 
-def _clip(w: Writer, dtype: str) -> Value | Refusal:
+def _clip(w: Writer, dtype: str) -> Value:
     given = settings(w.node, clipMin=float, clipMax=float)
-    if isinstance(given, Refusal):
-        return given
     return w.clip(w.x[0], float(given["clipMin"]), float(given["clipMax"]), dtype)
 
 
-def _gelu(w: Writer, dtype: str) -> Value | Refusal:
+def _gelu(w: Writer, dtype: str) -> Value:
     given = settings(w.node, type_id=0, bias=_NONE)
-    if isinstance(given, Refusal):
-        return given
-    data = wide(w, w.x[0], dtype)
+    data = wide(w, 0)
     shifted = w.Add(data, given["bias"]) if given["bias"].size else data
     return narrow(w, fast_gelu(w, shifted, "float32"), dtype)
 
 
-_BODIES: Mapping[str, tuple[Body, str]] = {
-    "Normalize_TRT": (_normalize, "a sum of squares and a quotient"),
-    "Reorg_TRT": (_reorg, "SpaceToDepth in Darknet's order"),
-    "CoordConvAC": (_coordinates, "Concat with constant coordinates"),
-    "BatchTilePlugin_TRT": (_tile, "Expand"),
-    "LReLU_TRT": (_leaky_relu, "LeakyRelu"),
-    "Clip_TRT": (_clip, "Clip"),
-    "CustomGeluPluginDynamic": (_gelu, "GELU by tanh"),
+def _alias(w: Writer, dtype: str) -> Value:
+    settings(w.node, name="", is_backward=0)
+    return w.Identity(w.x[0])
+
+
+_LAYERS = {
+    "AliasWithName": Plugin(_alias, "Identity", floats=()),
+    "Normalize_TRT": Plugin(_normalize, "a sum of squares and a quotient"),
+    "Reorg_TRT": Plugin(_reorg, "SpaceToDepth in Darknet's order"),
+    "CoordConvAC": Plugin(_coordinates, "Concat with constant coordinates"),
+    "BatchTilePlugin_TRT": Plugin(_tile, "Expand", 2, floats=()),
+    "LReLU_TRT": Plugin(_leaky_relu, "LeakyRelu"),
+    "Clip_TRT": Plugin(_clip, "Clip"),
+    "CustomGeluPluginDynamic": Plugin(_gelu, "GELU by tanh"),
 }
-
-
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
-    body, what = _BODIES[node.op_type]
-    w = Writer(node)
-    made = body(w, str(node.dtype(0)))
-    return made if isinstance(made, Refusal) else Replacement(w.finish(made), what)
-
 
 STOCK_LEGACY_LAYERS = NodeRule(
     "stock-legacy-layers",
-    "plugins of old releases of TensorRT become standard operators",
-    kinds(*_BODIES),
-    checked(
-        {**dict.fromkeys(_BODIES, PluginPorts()), "BatchTilePlugin_TRT": PluginPorts(2, floats=())}, _rewrite
-    ),
+    "plugins of old releases of TensorRT, and Caffe2's alias, become standard operators",
+    kinds(*_LAYERS, domains=(CAFFE2,)),
+    rewriter(_LAYERS),
 )

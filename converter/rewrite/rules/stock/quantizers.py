@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
-from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings
+from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, rewriter, settings
 from trtsmith.importers.dtypes import NUMBERS
 
 _QUANTIZED = {
@@ -29,23 +29,21 @@ _EXACT = (
 )
 
 
-def _standard(node: NodeView) -> Replacement | Refusal | None:
+def _standard(w: Writer, _: str) -> Replacement | Refusal:
+    node = w.node
     given = settings(node, axis=1, block_size=0)
-    if isinstance(given, Refusal):
-        return given
     operator, dtype = _QUANTIZED[node.op_type]
-    w = Writer(node)
     places = {name: given[name] for name in ("axis", "block_size") if node.given(name)}
-    if operator == "DequantizeLinear":
-        if dtype and node.is_constant(0) and node.dtype(0) != dtype:
-            return Refusal(
-                f"its operand {node.input(0)!r} is a constant of {node.dtype(0)}",
-                f"constants of {dtype}",
-                "export the model with a ModelOpt that writes weights in their own type",
-            )
-        result = w.DequantizeLinear(w.x[0], w.x[1], **places)
-    else:
+    if operator == "QuantizeLinear":
         result = w.QuantizeLinear(w.x[0], w.x[1], output_dtype=NUMBERS[dtype], **places)
+    elif dtype and node.is_constant(0) and node.dtype(0) != dtype:
+        return Refusal(
+            f"its operand {node.input(0)!r} is a constant of {node.dtype(0)}",
+            f"constants of {dtype}",
+            "export the model with a ModelOpt that writes weights in their own type",
+        )
+    else:
+        result = w.DequantizeLinear(w.x[0], w.x[1], **places)
     return Replacement(w.finish(result), f"ONNX's {operator}")
 
 
@@ -53,7 +51,7 @@ STOCK_QUANTIZERS = NodeRule(
     "stock-quantizers",
     "ModelOpt's quantizers of float8 and int4 become ONNX's",
     kinds(*_QUANTIZED),
-    checked(dict.fromkeys(_QUANTIZED, PluginPorts(2, floats=())), _standard),
+    rewriter(dict.fromkeys(_QUANTIZED, Plugin(_standard, least=2, floats=()))),
     opset=21,
 )
 
@@ -75,29 +73,27 @@ def _last(w: Writer, data: Value, rank: int, axis: int) -> Value:
     return data if axis == rank - 1 else w.Transpose(data, perm=order)
 
 
-def _microscaled(node: NodeView) -> Replacement | Refusal | None:
-    given = settings(node, axis=-1, block_size=32, output_dtype=0)
-    dims = node.shape(0)
-    if isinstance(given, Refusal):
-        return given
-    if dims is None:
-        return unknown(node, 0, "the rank")
-    rank, size = len(dims), given["block_size"]
-    axis = given["axis"] % rank
-    w = Writer(node)
-    if node.op_type == "TRT_MXFP8DequantizeLinear":
-        scale = _last(w, _power(w, w.x[1]), rank, axis)
-        values = w.Mul(
-            _blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size), w.Unsqueeze(scale, axes=[-1])
-        )
-        result = _whole(w, values, rank, axis)
-        dtype = given["output_dtype"] or NUMBERS["float32"]
-        return Replacement(w.finish(w.Cast(result, to=dtype)), "float8 times a power of two for each block")
+def _shape_of(w: Writer) -> tuple[int, int, int, int] | Refusal:
+    """Rank, axis, size of a block, and the type that is asked for."""
+    given = settings(w.node, axis=-1, block_size=32, output_dtype=0)
+    dims, size = w.node.shape(0), given["block_size"]
+    if not dims:
+        return unknown(w.node, 0, "the rank")
+    if size < 1:
+        fix = "correct block_size where the model is exported"
+        return Refusal(f"attribute 'block_size' is {size}", "blocks of one element or more", fix)
+    return len(dims), given["axis"] % len(dims), size, given["output_dtype"]
+
+
+def _quantize(w: Writer, _: str) -> Replacement | Refusal:
+    if isinstance(found := _shape_of(w), Refusal):
+        return found
+    rank, axis, size, _dtype = found
     blocks = _blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size)
     largest = w.ReduceMax(w.Abs(blocks), axes=[-1], keepdims=1)
-    tiny = np.float32(np.finfo(np.float32).tiny)
-    wide = w.Cast(w.Max(w.Div(largest, np.float32(_LARGEST)), tiny), to="float64")
-    exponent = w.Ceil(w.Sub(w.Div(w.Log(wide), np.float64(np.log(2))), np.float64(_EXACT)))
+    ratio = w.Max(w.Div(largest, np.float32(_LARGEST)), np.finfo(np.float32).tiny)
+    power = w.Div(w.Log(w.Cast(ratio, to="float64")), np.float64(np.log(2)))
+    exponent = w.Ceil(w.Sub(power, np.float64(_EXACT)))
     kept = w.Cast(w.Add(exponent, np.float64(_BIAS)), to="uint8")
     steps = _whole(w, w.Div(blocks, _power(w, kept)), rank, axis)
     quantized = w.Cast(steps, to="float8_e4m3fn", saturate=1)
@@ -105,21 +101,30 @@ def _microscaled(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(quantized, scales), "float8 with a power of two for each block")
 
 
+def _dequantize(w: Writer, _: str) -> Replacement | Refusal:
+    if isinstance(found := _shape_of(w), Refusal):
+        return found
+    rank, axis, size, dtype = found
+    scale = w.Unsqueeze(_last(w, _power(w, w.x[1]), rank, axis), axes=[-1])
+    values = w.Mul(_blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size), scale)
+    result = w.Cast(_whole(w, values, rank, axis), to=dtype or NUMBERS["float32"])
+    return Replacement(w.finish(result), "float8 times a power of two for each block")
+
+
 def _power(w: Writer, exponent: Value) -> Value:
     """2 to the power of an exponent that is kept with its bias."""
     return w.Pow(np.float32(2), w.Sub(w.Cast(exponent, to="float32"), np.float32(_BIAS)))
 
 
+_MICROSCALED = {
+    "TRT_MXFP8DynamicQuantize": Plugin(_quantize, results=2),
+    "TRT_MXFP8DequantizeLinear": Plugin(_dequantize, least=2, floats=()),
+}
+
 MICROSCALED = NodeRule(
     "microscaled",
     "MXFP8 quantizers, which TensorRT alone has, become arithmetic for onnxruntime",
-    kinds("TRT_MXFP8DynamicQuantize", "TRT_MXFP8DequantizeLinear"),
-    checked(
-        {
-            "TRT_MXFP8DynamicQuantize": PluginPorts(1, results=2),
-            "TRT_MXFP8DequantizeLinear": PluginPorts(2, floats=()),
-        },
-        _microscaled,
-    ),
+    kinds(*_MICROSCALED),
+    rewriter(_MICROSCALED),
     opset=19,
 )

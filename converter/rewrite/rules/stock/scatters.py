@@ -9,9 +9,14 @@ with the ONNX specification"; `axis` is 0 where it is absent).
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.stock.stock_forms import PluginPorts, checked, kinds, settings
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Plugin,
+    kinds,
+    rewriter,
+    settings,
+)
 
 _DOMAINS = ("mmdeploy", "mmcv")
 _SCATTER = 11
@@ -21,20 +26,14 @@ _REDUCTION = 18
 _REDUCTIONS = ("add", "mul", "max", "min", "none")
 
 
-def _scatter_nd(node: NodeView) -> Replacement | Refusal | None:
-    given = settings(node)
-    if isinstance(given, Refusal):
-        return given
-    if node.opset < _SCATTER:
-        return None
-    w = Writer(node)
-    return Replacement(w.finish(w.ScatterND(w.x[0], _indices(w), w.x[2])), "ONNX's ScatterND")
+def _scatter_nd(w: Writer, dtype: str) -> Value | None:
+    settings(w.node)
+    return w.ScatterND(w.x[0], _indices(w), w.x[2]) if w.node.opset >= _SCATTER else None
 
 
-def _scatter_elements(node: NodeView) -> Replacement | Refusal | None:
+def _scatter_elements(w: Writer, dtype: str) -> Value | Refusal | None:
+    node = w.node
     given = settings(node, axis=0, reduction=str if node.domain not in _DOMAINS else "none")
-    if isinstance(given, Refusal):
-        return given
     reduction = given["reduction"]
     if reduction not in _REDUCTIONS:
         return Refusal(
@@ -44,13 +43,7 @@ def _scatter_elements(node: NodeView) -> Replacement | Refusal | None:
         )
     if node.opset < _REDUCTION:
         return None
-    w = Writer(node)
-    return Replacement(
-        w.finish(
-            w.ScatterElements(w.x[0], _indices(w), w.x[2], axis=int(given["axis"]), reduction=reduction)
-        ),
-        "ONNX's ScatterElements",
-    )
+    return w.ScatterElements(w.x[0], _indices(w), w.x[2], axis=int(given["axis"]), reduction=reduction)
 
 
 def _indices(w: Writer) -> Value:
@@ -61,7 +54,7 @@ STOCK_SCATTER_ND = NodeRule(
     "stock-scatter-nd",
     "ScatterND of a plugin's domain becomes ONNX's",
     kinds("ScatterND", domains=_DOMAINS),
-    checked({"ScatterND": PluginPorts(3, floats=())}, _scatter_nd),
+    rewriter({"ScatterND": Plugin(_scatter_nd, "ONNX's ScatterND", 3, floats=())}),
     opset=_SCATTER,
 )
 
@@ -69,6 +62,6 @@ STOCK_SCATTER_ELEMENTS = NodeRule(
     "stock-scatter-elements",
     "ScatterElements of a plugin's domain becomes ONNX's",
     kinds("ScatterElements", domains=_DOMAINS),
-    checked({"ScatterElements": PluginPorts(3, floats=())}, _scatter_elements),
+    rewriter({"ScatterElements": Plugin(_scatter_elements, "ONNX's ScatterElements", 3, floats=())}),
     opset=_REDUCTION,
 )

@@ -11,11 +11,15 @@ import onnx
 from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import RefusedError, Rewriter, refusing
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
 from trtsmith.importers.registry import MODELOPT_DOMAIN
+
+CAFFE2 = "org.pytorch._caffe2"
+"""The domain of Caffe2's operators in what Detectron2 exported (caffe2/operators and PyTorch's caffe2 exporter)."""
 
 _ANYWHERE = (MODELOPT_DOMAIN, "TRT", "trt")
 
@@ -31,13 +35,17 @@ def kinds(*names: str, domains: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class PluginPorts:
-    """What a plugin takes and gives.
+class Plugin:
+    """What a plugin takes and gives, and what is written for it.
 
+    body: gives the result, from a Writer of the node and the type of its first operand; or all that a rule may give.
+    what: of the Replacement of a body that gives the result alone.
     least, most: how many operands. floats: which of them are of floating-point types. results: how many outputs.
     alike: whether all of these operands are of one type.
     """
 
+    body: Callable[[Writer, str], Value | Replacement | Refusal | None]
+    what: str = ""
     least: int = 1
     most: int = 0
     floats: tuple[int, ...] = (0,)
@@ -45,20 +53,22 @@ class PluginPorts:
     alike: bool = False
 
 
-Rewriter = Callable[[NodeView], Replacement | Refusal | None]
+def rewriter(plugins: Mapping[str, Plugin]) -> Rewriter:
+    """The rule for these op_types (or domain::op_type). A node that has other ports than its plugin is refused."""
+
+    @refusing
+    def rewrite(node: NodeView) -> Replacement | Refusal | None:
+        plugin = plugins.get(f"{node.domain}::{node.op_type}") or plugins[node.op_type]
+        if misfit := _misfit(node, plugin):
+            return misfit
+        w = Writer(node)
+        made = plugin.body(w, str(node.dtype(0)))
+        return Replacement(w.finish(made), plugin.what) if isinstance(made, Value) else made
+
+    return rewrite
 
 
-def checked(ports: Mapping[str, PluginPorts], rewrite: Rewriter) -> Rewriter:
-    """The rule for nodes that have the ports of their op_type (or of domain::op_type); others are refused."""
-
-    def rewrite_checked(node: NodeView) -> Replacement | Refusal | None:
-        known = ports.get(f"{node.domain}::{node.op_type}") or ports[node.op_type]
-        return _misfit(node, known) or rewrite(node)
-
-    return rewrite_checked
-
-
-def _misfit(node: NodeView, ports: PluginPorts) -> Refusal | None:
+def _misfit(node: NodeView, ports: Plugin) -> Refusal | None:
     most = max(ports.least, ports.most)
     count = f"{ports.least}" + (f" to {most}" if most > ports.least else "")
     if not ports.least <= len(node.inputs) <= most or not all(node.inputs[: ports.least]):
@@ -91,8 +101,8 @@ def _of_type(node: NodeView, index: int, wanted: str) -> Refusal:
     )
 
 
-def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
-    """The node's attributes, each of the type of its default; a Refusal for one that is missing, unknown or of another.
+def settings(node: NodeView, **defaults: Any) -> dict[str, Any]:
+    """The node's attributes, each of the type of its default. RefusedError: one is missing, unknown or of another.
 
     A type in a default's place: the node must have the attribute. A number may come as a list of one. A default that is an
     array stands for floats, in a tensor or a list.
@@ -100,12 +110,12 @@ def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
     unknown = [a.name for a in node.proto.attribute if a.name not in (*defaults, *PLUGIN_ATTRIBUTES)]
     if unknown:
         known = ", ".join(sorted(defaults)) or "none"
-        return _attribute(node, f"attribute {unknown[0]!r} is unknown", f"only these attributes: {known}")
+        raise _attribute(node, f"attribute {unknown[0]!r} is unknown", f"only these attributes: {known}")
     found: dict[str, Any] = {}
     for name, default in defaults.items():
         if not node.given(name):
             if isinstance(default, type):
-                return _attribute(node, f"attribute {name!r} is missing", f"a node with {name!r}")
+                raise _attribute(node, f"attribute {name!r} is missing", f"a node with {name!r}")
             found[name] = default
             continue
         value = node.attributes[name]
@@ -116,29 +126,31 @@ def settings(node: NodeView, **defaults: Any) -> Mapping[str, Any] | Refusal:
             value = value[0]
         wanted = default if isinstance(default, type) else type(default)
         if not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
-            return _attribute(node, f"attribute {name!r} is {value!r}", f"a value of type {wanted.__name__}")
+            raise _attribute(node, f"attribute {name!r} is {value!r}", f"a value of type {wanted.__name__}")
         found[name] = value
     return found
 
 
-def _attribute(node: NodeView, reason: str, expected: str) -> Refusal:
-    return Refusal(
-        reason, expected, f"correct the attributes of the {node.op_type} where the model is exported"
-    )
+def _attribute(node: NodeView, reason: str, expected: str) -> RefusedError:
+    fix = f"correct the attributes of the {node.op_type} where the model is exported"
+    return RefusedError(Refusal(reason, expected, fix))
 
 
-def too_old(node: NodeView, opset: int, operator: str) -> Refusal:
-    """The model could not be brought to an opset that has the operator which the rule writes."""
-    return Refusal(
-        f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
-        f"opset {opset} or later",
-        f"export the model with opset {opset} or later",
-    )
+def require_opset(node: NodeView, opset: int, operator: str) -> None:
+    """RefusedError: the model could not be brought to an opset that has the operator which the rule writes."""
+    if node.opset < opset:
+        raise RefusedError(
+            Refusal(
+                f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
+                f"opset {opset} or later",
+                f"export the model with opset {opset} or later",
+            )
+        )
 
 
-def wide(w: Writer, data: Value, dtype: str | None) -> Value:
-    """The value in float32."""
-    return data if dtype == "float32" else w.Cast(data, to="float32")
+def wide(w: Writer, index: int) -> Value:
+    """An operand in float32."""
+    return w.x[index] if w.node.dtype(index) == "float32" else w.Cast(w.x[index], to="float32")
 
 
 def narrow(w: Writer, data: Value, dtype: str) -> Value:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from tests.converter.batch.results.sample import HOSTILE_NAMES, PROBLEM, record, report, zoo
 from trtsmith.converter.batch.results.document import results_document, task_row
-from trtsmith.converter.batch.results.junit import KINDS, junit_text
+from trtsmith.converter.batch.results.pages import KINDS, junit_text
 from trtsmith.converter.batch.task import TaskRecord, TaskStatus
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trtsmith.converter.batch.zoo.task_names import (
+from trtsmith.converter.batch.zoo.model_sources import (
     MOST_BYTES,
     MOST_CHARACTERS,
     folded,

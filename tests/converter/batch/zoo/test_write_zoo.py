@@ -13,7 +13,7 @@ import pytest
 from tests.converter.batch.zoo.zoos import COMMANDS, make_folder, write_model
 from tests.converter.models import written as model
 from trtsmith.converter.batch.task import BatchTask
-from trtsmith.converter.batch.zoo import size_guesses
+from trtsmith.converter.batch.zoo import write_zoo as module
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.batch.zoo.write_zoo import ZooWritten, write_zoo
 from trtsmith.converter.model.errors import UsageError
@@ -96,7 +96,7 @@ def test_sizes_that_the_graph_contradicts_are_not_guessed(
     _, text, (task,) = written(tmp_path)
     assert task.words == ("--shapes", "x=1x3x224x224:1x3x224x224:4x3x224x224")
     assert "TODO" in text
-    monkeypatch.setattr(size_guesses, "MOST_S", 0.0)  # looking for sizes ends
+    monkeypatch.setattr(module, "MOST_S", 0.0)  # looking for sizes ends
     (tmp_path / "zoo.toml").unlink()
     _, text, (task,) = written(tmp_path)
     assert "1x3x320x320" in task.words[1] and "refuses them" in text

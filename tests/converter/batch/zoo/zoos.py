@@ -11,9 +11,9 @@ from onnx import helper as oh
 
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
-from trtsmith.converter.cli.batch_options import zoo_commands
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
+from trtsmith.zoo_commands import zoo_commands
 
 COMMANDS = zoo_commands()
 

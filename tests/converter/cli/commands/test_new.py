@@ -113,6 +113,21 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
     refused(cli("check model.onnx --ops package"), 2, "NotImplementedError: write _")
 
 
+def test_from_the_second_unknown_node_of_a_model(here: Path, cli: Cli) -> None:
+    """Its inputs have types once the operator before it is defined."""
+    assert cli("new GatedHalf --from-model model.onnx --node gate -o package").code == 0
+    model = onnx.load("model.onnx")
+    (last,) = model.graph.output
+    model.graph.node.add(op_type="After", domain="mine", input=[last.name], output=["end"])
+    model.opset_import.add(domain="mine", version=1)
+    last.name = "end"
+    del model.functions[:], model.graph.value_info[:]
+    onnx.save(model, "model.onnx")
+    refused(cli("new After --from-model model.onnx --node end -o after"), 2, "with --ops")
+    ran = cli("new After --from-model model.onnx --node end -o after --ops package")
+    assert ran.code == 0 and (here / "after" / "after" / "definition.py").is_file(), ran
+
+
 def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     words = ["--from-torch", "pools:window_pool", "--example", "features=12x8", "--example", "weights=12"]
     ran = cli("new WindowPool --domain mycompany", *words, "-o", "package")

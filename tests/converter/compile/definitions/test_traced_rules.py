@@ -20,41 +20,41 @@ from trtsmith.converter.compile.definitions.traced_rules import NotTracedError, 
 from trtsmith.importers.opdef import Case, Field, Fields, Kind, OpDef, Port
 from trtsmith.importers.registry import OPS, by_name
 
+FLAGS = ("-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-sign-conversion")
 NOT_FOLLOWED = {"VoxelGeneration": "something else on symbols"}
 """Rules of ours that compute with floats: they are beyond this, and are found to be."""
 
 OURS = (
-    "MatrixInverse",
-    "LocalCorrelation",
-    "SegmentReduction",
-    "DeformableConvolution",
-    "DetectionSelection",
-    "SelectedSlices",
-    "StridedRulebook",
+    *("MatrixInverse", "LocalCorrelation", "SegmentReduction", "DeformableConvolution", "DetectionSelection"),
+    *("SelectedSlices", "StridedRulebook"),
 )
 
 
-def operator(shape: Callable[..., Any], check: Callable[..., Any] = lambda fields, shapes: []) -> OpDef:
+REST: dict[str, Any] = {
+    "name": "Traced",
+    "doc": "",
+    "expand": lambda expansion: "",
+    "reference": lambda fields, arrays: {},
+}
+
+
+def operator(
+    shape: Callable[..., Any] = lambda fields, shapes: {"output": shapes["x"]},
+    check: Callable[..., Any] = lambda fields, shapes: [],
+) -> OpDef:
     """x of rank 2, an optional y of any rank, a field and a list."""
-
-    def inputs(generator: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"x": generator.normal(size=(6, 4)), "y": generator.normal(size=(4,))}
-
+    draw = lambda generator: {"x": generator.normal(size=(6, 4)), "y": generator.normal(size=(4,))}  # noqa: E731
     return OpDef(
-        name="Traced",
-        doc="",
+        **REST,
         inputs=(Port("x", "T", 2, ""), Port("y", "T", None, "", optional=True)),
         outputs=(Port("output", "T", None, ""),),
         fields=(
-            Field("step", Kind.INT, "", minimum=1),
-            Field("pads", Kind.INTS, "", length=2),
+            *(Field("step", Kind.INT, "", minimum=1), Field("pads", Kind.INTS, "", length=2)),
             Field("scale", Kind.FLOAT, ""),
         ),
         shape=shape,
         check=check,
-        reference=lambda fields, arrays: {},
-        expand=lambda expansion: "",
-        cases=(Case("one", {"step": 2, "pads": (1, 2), "scale": 0.5}, inputs),),
+        cases=(Case("one", {"step": 2, "pads": (1, 2), "scale": 0.5}, draw),),
     )
 
 
@@ -79,13 +79,10 @@ def test_a_check_stops_at_the_first_fault_and_says_the_sizes() -> None:
         if y is not None and len(y) != 1:
             return ["y is no list"]
         rows = shapes["x"][1]
-        return (
-            [f'y "holds" {y[0]}\\{rows} €']
-            if y is not None and None not in (y[0], rows) and y[0] != rows
-            else []
-        )
+        wrong = y is not None and None not in (y[0], rows) and y[0] != rows
+        return [f'y "holds" {y[0]}\\{rows} €'] if wrong else []
 
-    traced = operator(lambda fields, shapes: {"output": shapes["x"]}, check)
+    traced = operator(check=check)
     body = check_body(trace_rules(traced))
     assert 'return sentence({"y is no list"});' in body
     assert ", t.in[1].shape[0], " in body
@@ -117,11 +114,11 @@ def test_a_check_that_looks_at_what_a_size_is_is_found_out() -> None:
         return ["odd"] if isinstance(shapes["x"][0], int) and shapes["x"][0] % 2 else []
 
     with pytest.raises(NotTracedError, match="its `check` says something else on symbols"):
-        trace_rules(operator(lambda fields, shapes: {"output": shapes["x"]}, check))
+        trace_rules(operator(check=check))
 
 
 def test_inputs_of_any_rank_are_at_most_two() -> None:
-    traced = operator(lambda fields, shapes: {"output": shapes["x"]})
+    traced = operator()
     ports = tuple(Port(name, "T", None, "") for name in ("a", "b", "c"))
     with pytest.raises(NotTracedError, match="more than two inputs of any rank"):
         trace_rules(replace(traced, inputs=ports))
@@ -133,7 +130,7 @@ def test_a_check_says_the_first_fault_alone() -> None:
         faults = [f"{rows} rows"] if rows is not None and rows < 2 else []
         return faults + ([f"{columns} columns"] if columns is not None and columns < 3 else [])
 
-    traced = operator(lambda fields, shapes: {"output": shapes["x"]}, check)
+    traced = operator(check=check)
     rules = trace_rules(traced)
     ends = [end.value for end in leaves(rules.check[0].tree)]
     assert len(ends) == 3 and all(len(end or ()) <= 1 for end in ends)
@@ -144,7 +141,7 @@ def test_what_ranks_and_fields_alone_make_wrong_is_said_in_the_place_of_shapes()
     def check(fields: Fields, shapes: Mapping[str, Any]) -> list[str]:
         return [f"step {fields['step']} is more than 7"] if fields["step"] > 7 else []
 
-    traced = operator(lambda fields, shapes: {"output": shapes["x"]}, check)
+    traced = operator(check=check)
     assert 'fail(sentence({"step ", int64_t{p.step}, " is more than 7"}));' in shape_body(trace_rules(traced))
 
 
@@ -210,19 +207,8 @@ def test_the_cpp_says_what_the_rules_say(tmp_path: Path, name: str) -> None:
     op = by_name()[name]
     (tmp_path / "program.cpp").write_text(program(op))
     (tmp_path / "definition.hpp").write_text(definition_header(op))
-    command = [
-        os.environ.get("CXX", "g++"),
-        "-std=c++20",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-Wno-sign-conversion",
-    ]
-    command += [
-        f"-I{ROOT / 'plugins_cpp'}",
-        f"-I{tmp_path}",
-        str(tmp_path / "program.cpp"),
-    ]
+    command = [os.environ.get("CXX", "g++"), *FLAGS]
+    command += [f"-I{ROOT / 'plugins_cpp'}", f"-I{tmp_path}", str(tmp_path / "program.cpp")]
     built = subprocess.run([*command, "-o", str(tmp_path / "program")], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     given: list[str] = []

@@ -46,14 +46,8 @@ def compile_text(folder: Path, text: str, wanted: tuple[int, ...] = (86,)) -> di
     shutil.copytree(EXAMPLE, package, ignore=shutil.ignore_patterns("build", "lib", "__pycache__"))
     (package / KERNEL).write_text(text)
     (folder / "made").mkdir()
-    request = {
-        "root": str(package),
-        "operator": OPERATOR,
-        "kernel": str(package / KERNEL),
-        "folder": str(folder / "made"),
-        "architectures": wanted,
-        "cuda": 13,
-    }
+    request = {"root": str(package), "operator": OPERATOR, "kernel": str(package / KERNEL), "cuda": 13}
+    request |= {"folder": str(folder / "made"), "architectures": wanted}
     return run_child(WORKER, json.dumps(request), "tensorrt", timeout_s=300, log_path=folder / "log")
 
 
@@ -76,10 +70,6 @@ WRONG = {
     "a type that a GPU lacks": (
         changed("output.dtype.element_ty", "tl.float8e4nv"), 1, "type fp8e4nv not supported", "tl.float8e4nv",
     ),
-    "a type that a plugin cannot pass": (
-        changed("    reverse,\n", "    reverse: tl.float64,\n"), 2,
-        "'reverse' is of type fp64", 'arguments["reverse"]',
-    ),
     "no Python": (changed("blocks = tl", "blocks = = tl"), 2, "module raised SyntaxError", "_triton.py, line 2"),
     "a module that raises": (changed("TRITON =", "1 / 0\nTRITON ="), 2, "raised ZeroDivisionError", "_triton.py, line"),
     "a module that ends": (changed("TRITON =", "raise SystemExit\nTRITON ="), 2, "raised SystemExit", "_triton.py, line"),
@@ -90,15 +80,9 @@ WRONG = {
     "a function of Python": (
         changed("kernel=gated_recurrence", "kernel=len"), 2, "not a function under @triton.jit", "_triton.py",
     ),
-    "a grid that is code": (
-        changed('grid="x.shape[0]', 'grid="open(0)'), 2, "`open(0)` is none of what an expression may hold", "grid = ",
-    ),
     "a grid that is a function": (
         changed('grid="x.shape[0] * ceil_div(channels, BLOCK_CHANNELS)"', "grid=lambda meta: (1,)"), 2,
         "it is of type function, not text", "grid = ",
-    ),
-    "a parameter that gets nothing": (
-        changed('"steps": "x.shape[1]", ', ""), 2, "nothing says what the kernel's parameter 'steps' gets", "arguments",
     ),
     "a constant that is missing": (
         changed('"BLOCK_STEPS": 64, "BLOCK_CHANNELS": 64', '"BLOCK_STEPS": 64'), 2,
@@ -166,12 +150,8 @@ def test_architectures_are_those_of_the_other_kernels(monkeypatch: pytest.Monkey
 
 
 def test_ptx_is_of_the_last_architecture_that_is_not_exact() -> None:
-    assert targets_of((90, 86, 80)) == (
-        ImageTarget(80),
-        ImageTarget(86),
-        ImageTarget(90),
-        ImageTarget(86, ptx=True),
-    )
+    exact = (ImageTarget(80), ImageTarget(86), ImageTarget(90))
+    assert targets_of((90, 86, 80)) == (*exact, ImageTarget(86, ptx=True))
     assert targets_of((90, 100)) == (ImageTarget(90), ImageTarget(100), ImageTarget(89, ptx=True))
     assert [target.exact for target in targets_of((86, 90))] == [False, True, False]
 

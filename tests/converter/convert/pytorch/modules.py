@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -80,13 +81,13 @@ def aligned() -> tuple[nn.Module, tuple[Any, ...], dict[str, Any], Any]:
     return Aligned(), (torch.rand(2, 4, 6, 7), rois), {}, ({0: batch}, {0: k})
 
 
-class Poses(nn.Module):
-    """Inverses of matrices, which TensorRT lacks and PyTorch has."""
-
-    def forward(self, x: Any) -> Any:
-        return torch.linalg.inv(x) @ x.mT
+def made_of(forward: Callable[..., Any], name: str = "Made") -> nn.Module:
+    """A module of one function of itself and its inputs."""
+    module: nn.Module = type(name, (nn.Module,), {"forward": forward})()
+    return module
 
 
 def poses() -> tuple[nn.Module, tuple[Any, ...], dict[str, Any], Any]:
+    """Inverses of matrices, which TensorRT lacks and PyTorch has."""
     x = torch.eye(4).repeat(3, 1, 1) * 2 + torch.rand(3, 4, 4, generator=torch.Generator().manual_seed(0))
-    return Poses(), (x,), {}, ({0: Dim("views", min=1, max=6)},)
+    return made_of(lambda self, x: torch.linalg.inv(x) @ x.mT), (x,), {}, ({0: Dim("views", min=1, max=6)},)

@@ -11,79 +11,60 @@ from torch import nn
 from torch.export import Dim
 
 import trtsmith
+from tests.converter.convert.pytorch.modules import made_of
 from trtsmith.converter.convert.pytorch.program_archive import copy_checked
 
 
-class Indices(nn.Module):
-    def forward(self, x: Any) -> Any:
-        return torch.nonzero(x > 0.5)
+def masked(self: Any, x: Any) -> Any:
+    low, high = x[x < 0.3], x[x > 0.5]
+    return torch.cat([low, high]), torch.zeros(low.shape[0] + 2 * high.shape[0])
 
 
-class Masked(nn.Module):
-    def forward(self, x: Any) -> Any:
-        low, high = x[x < 0.3], x[x > 0.5]
-        return torch.cat([low, high]), torch.zeros(low.shape[0] + 2 * high.shape[0])
+def kept_boxes(self: Any, boxes: Any, scores: Any) -> Any:
+    keep = torch.nonzero(scores > 0.4).squeeze(1)
+    order = scores[keep].argsort(descending=True)[:3]
+    return boxes[keep][order], scores[keep][order]
 
 
-class Distinct(nn.Module):
-    def forward(self, x: Any) -> Any:
-        return torch.unique((x * 4).round())
+def chosen_rows(self: Any, x: Any) -> Any:
+    rows = torch.nonzero(x.flatten(1).sum(1) > 3).squeeze(1)
+    return x[rows], rows
 
 
-class KeptBoxes(nn.Module):
-    def forward(self, boxes: Any, scores: Any) -> Any:
-        keep = torch.nonzero(scores > 0.4).squeeze(1)
-        order = scores[keep].argsort(descending=True)[:3]
-        return boxes[keep][order], scores[keep][order]
-
-
-class ChosenRows(nn.Module):
-    def forward(self, x: Any) -> Any:
-        rows = torch.nonzero(x.flatten(1).sum(1) > 3).squeeze(1)
-        return x[rows], rows
-
-
-class Conditions(nn.Module):
+def conditions(self: Any, x: Any, count: Any, scale: Any) -> Any:
     """Conditions of every kind: at least, at most, less, more, equal, unequal, both, either, and a remainder."""
-
-    def forward(self, x: Any, count: Any, scale: Any) -> Any:
-        n = count.item()
-        torch._check(n >= 1)
-        torch._check(n < 5)
-        torch._check(n != 3)
-        torch._check((n > 0) & (n <= 4))
-        torch._check((n == 2) | (n == 4))
-        kept = torch.nonzero(x.flatten() > -1).squeeze(1)
-        torch._check(kept.shape[0] % 4 == 0)
-        torch._check(kept.shape[0] == 12)
-        return x.flatten()[:n] * scale.item(), kept.reshape(kept.shape[0] // 4, 4)
-
-
-class Enlarged(nn.Module):
-    """A size that is computed in floating point."""
-
-    def forward(self, x: Any) -> Any:
-        return nn.functional.interpolate(x, scale_factor=1.5)
+    n = count.item()
+    for condition in (n >= 1, n < 5, n != 3, (n > 0) & (n <= 4), (n == 2) | (n == 4)):
+        torch._check(condition)
+    kept = torch.nonzero(x.flatten() > -1).squeeze(1)
+    torch._check(kept.shape[0] % 4 == 0)
+    torch._check(kept.shape[0] == 12)
+    return x.flatten()[:n] * scale.item(), kept.reshape(kept.shape[0] // 4, 4)
 
 
 def values(*shape: int) -> Any:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(1))
 
 
-PROGRAMS: dict[str, tuple[nn.Module, tuple[Any, ...], Any]] = {
-    "nonzero": (Indices(), (values(3, 4),), None),
-    "masks": (Masked(), (values(3, 4),), None),
-    "unique": (Distinct(), (values(8),), None),
-    "kept boxes": (KeptBoxes(), (values(12, 4), values(12)), None),
-    "dynamic batch": (ChosenRows(), (values(4, 2, 3),), ({0: Dim("batch", min=1, max=8)},)),
-    "conditions": (Conditions(), (values(3, 4), torch.tensor(2), torch.tensor(1.5)), None),
-    "float size": (Enlarged(), (values(1, 2, 4, 6),), ({2: Dim("height", min=2, max=9)},)),
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...], Any]] = {
+    "nonzero": (lambda self, x: torch.nonzero(x > 0.5), (values(3, 4),), None),
+    "masks": (masked, (values(3, 4),), None),
+    "unique": (lambda self, x: torch.unique((x * 4).round()), (values(8),), None),
+    "kept boxes": (kept_boxes, (values(12, 4), values(12)), None),
+    "dynamic batch": (chosen_rows, (values(4, 2, 3),), ({0: Dim("batch", min=1, max=8)},)),
+    "conditions": (conditions, (values(3, 4), torch.tensor(2), torch.tensor(1.5)), None),
+    "float size": (  # computed in floating point
+        lambda self, x: nn.functional.interpolate(x, scale_factor=1.5),
+        (values(1, 2, 4, 6),),
+        ({2: Dim("height", min=2, max=9)},),
+    ),
 }
 
 
 def saved(name: str, path: Path) -> Path:
-    module, args, shapes = PROGRAMS[name]
-    torch.export.save(torch.export.export(module, args, dynamic_shapes=shapes, strict=False), path)
+    forward, args, shapes = PROGRAMS[name]
+    program = torch.export.export(made_of(forward), args, dynamic_shapes=shapes, strict=False)
+    torch.export.save(program, path)
     return path
 
 

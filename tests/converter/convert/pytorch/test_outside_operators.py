@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import trtsmith
+from tests.converter.convert.pytorch.modules import made_of
 from trtsmith.converter.convert.pytorch.custom_calls import calls_of
 from trtsmith.converter.model.user_function import load_user_function
 from trtsmith.converter.operators.loading import operators_in_force
@@ -22,12 +23,8 @@ DEFINITIONS = str(Path(__file__).resolve().parents[3] / "outside" / "mixing.py")
 
 @torch.library.custom_op("mycompany::mix1x1", mutates_args=())
 def mix(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    gain: float = 1.0,
-    layout: str = "nchw",
-) -> torch.Tensor:
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, gain: float = 1.0, layout: str = "nchw"
+) -> torch.Tensor:  # fmt: skip
     return torch.conv2d(x * gain, weight, bias)
 
 
@@ -99,16 +96,11 @@ def test_without_the_definitions_both_are_unknown() -> None:
 
 
 def test_an_argument_that_is_computed_is_refused() -> None:
-    class Computes(nn.Module):
-        def forward(self, x: Any, w: Any) -> Any:
-            return torch.ops.mycompany.mix1x1(x, w, None, float(x.shape[0]))
-
-    batch = torch.export.Dim("batch", min=2, max=8)
+    computes = made_of(lambda self, x, w: torch.ops.mycompany.mix1x1(x, w, None, float(x.shape[0])))
+    shapes = ({0: torch.export.Dim("batch", min=2, max=8)}, None)
+    example = (torch.rand(2, 2, 4, 4), torch.rand(3, 2, 1, 1))
     with pytest.raises(trtsmith.TrtsmithError) as caught:
-        trtsmith.check(
-            Computes(), (torch.rand(2, 2, 4, 4), torch.rand(3, 2, 1, 1)),
-            dynamic_shapes=({0: batch}, None), ops=DEFINITIONS,
-        )  # fmt: skip
+        trtsmith.check(computes, example, dynamic_shapes=shapes, ops=DEFINITIONS)
     assert "argument 'gain' is computed" in str(caught.value) or "dynamic" in str(caught.value)
 
 
@@ -130,11 +122,10 @@ def test_schemas_become_inputs_and_attributes() -> None:
 
 
 def test_calls_are_found_in_branches_too() -> None:
-    class Branches(nn.Module):
-        def forward(self, x: Any) -> Any:
-            return torch.cond(x.sum() > 0, torch.ops.mycompany.logit, lambda y: y + 1, (x,))
-
-    program = torch.export.export(Branches(), (torch.rand(3),))
+    branches = made_of(
+        lambda self, x: torch.cond(x.sum() > 0, torch.ops.mycompany.logit, lambda y: y + 1, (x,))
+    )
+    program = torch.export.export(branches, (torch.rand(3),))
     assert [call.name for call in calls_of(program)] == ["mycompany::logit"]
 
 
@@ -151,13 +142,10 @@ def test_functions_of_the_user_may_call_operators_in_force() -> None:
 
 
 def test_a_function_for_the_whole_model_comes_before_the_modules_own_outputs() -> None:
-    class Doubled(nn.Module):
-        def forward(self, x: Any) -> Any:
-            return torch.relu(x) * 2
-
     def convert(**given: Any) -> trtsmith.Conversion:
         example = (torch.linspace(-1, 1, 6).reshape(2, 3),)
-        return trtsmith.convert(Doubled(), example, verify="graph", flavour="tensorrt_rtx", **given)
+        doubled = made_of(lambda self, x: torch.relu(x) * 2)
+        return trtsmith.convert(doubled, example, verify="graph", flavour="tensorrt_rtx", **given)
 
     verdict = convert(reference=lambda x: np.maximum(x, 0) * 3).verdict
     assert verdict is not None and verdict.status == "disagree"

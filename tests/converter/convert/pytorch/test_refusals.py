@@ -12,6 +12,7 @@ from torch import nn
 from torch.export import Dim
 
 import trtsmith
+from tests.converter.convert.pytorch.modules import made_of
 
 
 @torch.library.custom_op("mycompany::voxel_pool", mutates_args=())
@@ -70,67 +71,43 @@ def test_a_translation_of_the_users_is_passed_through() -> None:
     def translate(x: Any, size: int) -> Any:
         return op.Slice(x, [0], [2**31], [1], [size])
 
-    done = trtsmith.convert(
-        Net(),
-        (torch.rand(2, 4),),
-        custom_translation_table={torch.ops.mycompany.voxel_pool.default: translate},
-    )
+    table = {torch.ops.mycompany.voxel_pool.default: translate}
+    done = trtsmith.convert(Net(), (torch.rand(2, 4),), custom_translation_table=table)
     assert done.passed and done.built.outputs[0].shape == (2, 1)
 
 
-def test_an_operator_without_a_fake_implementation() -> None:
-    class Calls(nn.Module):
-        def forward(self, x: Any) -> Any:
-            return torch.ops.mycompany.no_fake(x)
-
-    problem = refused(Calls(), (torch.rand(2, 4),))
-    assert "'mycompany::no_fake' has no fake implementation" in problem.what
-    assert '@torch.library.register_fake("mycompany::no_fake")' in problem.fix
+def raises(self: Any, x: Any) -> Any:
+    raise ValueError("I do not like this\n\nat all")
 
 
-def test_code_that_decides_by_values() -> None:
-    class Decides(nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x + 1 if x.sum() > 0 else x - 1
-
-    problem = refused(Decides(), (torch.rand(2, 4),))
-    assert "values of tensors" in problem.what and "torch.cond" in problem.fix
-
-
-def test_a_dimension_that_is_not_dynamic() -> None:
-    class Fixed(nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x.reshape(6, 2)
-
-    problem = refused(Fixed(), (torch.rand(4, 3),), dynamic_shapes=({0: Dim("n", min=1, max=9)},))
-    assert "dimension" in problem.what and "dynamic_shapes" in problem.where
-
-
-def test_a_module_that_raises() -> None:
-    class Raises(nn.Module):
-        def forward(self, x: Any) -> Any:
-            raise ValueError("I do not like this\n\nat all")
-
-    problem = refused(Raises(), (torch.rand(2),))
-    assert "ValueError: I do not like this" in problem.what and "the module Raises" in problem.where
+REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, ...]]] = {
+    "an operator without a fake implementation": (
+        made_of(lambda self, x: torch.ops.mycompany.no_fake(x)), (2, 4), {},
+        ("'mycompany::no_fake' has no fake implementation", '@torch.library.register_fake("mycompany::no_fake")'),
+    ),
+    "code that decides by values": (
+        made_of(lambda self, x: x + 1 if x.sum() > 0 else x - 1), (2, 4), {}, ("values of tensors", "torch.cond"),
+    ),
+    "a dimension that is not dynamic": (
+        made_of(lambda self, x: x.reshape(6, 2)), (4, 3), {"dynamic_shapes": ({0: Dim("n", min=1, max=9)},)},
+        ("dimension", "dynamic_shapes"),
+    ),
+    "a module that raises": (
+        made_of(raises, "Raises"), (2,), {}, ("ValueError: I do not like this", "the module Raises"),
+    ),
+    "an operator that the exporter lacks": (
+        made_of(lambda self, x: torch.linalg.eigvals(x)), (3, 3), {}, ("aten::linalg_eig", "exporter does not know"),
+    ),
+    "no tensor among the outputs": (made_of(lambda self, x: 3), (2,), {}, ("returns no tensor",)),
+}  # fmt: skip
+"""A module, the shape of its example, options, and what is said."""
 
 
-def test_an_operator_that_the_exporter_lacks() -> None:
-    class Lacks(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.Sequential()
-
-        def forward(self, x: Any) -> Any:
-            return torch.linalg.eigvals(x)
-
-    problem = refused(Lacks(), (torch.rand(3, 3),))
-    assert "aten::linalg_eig" in problem.what and "exporter does not know" in problem.what
-
-
-class Nothing(nn.Module):
-    def forward(self, x: Any) -> Any:
-        return 3
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_pytorch_cannot_export_is_said(case: str) -> None:
+    module, shape, options, words = REFUSED[case]
+    said = str(refused(module, (torch.rand(shape),), **options))
+    assert all(word in said for word in words), said
 
 
 @pytest.mark.parametrize(
@@ -138,7 +115,6 @@ class Nothing(nn.Module):
     [
         (nn.ReLU(), None, trtsmith.UsageError, "no example inputs"),
         (nn.ReLU(), {"x": 1}, trtsmith.UsageError, "of the type dict"),
-        (Nothing(), (torch.rand(2),), trtsmith.ConversionError, "returns no tensor"),
         (object(), (torch.rand(2),), trtsmith.UsageError, "builtins.object cannot be converted"),
         (torch.jit.trace(nn.ReLU(), torch.rand(2)), (torch.rand(2),), trtsmith.TrtsmithError, ""),
         (nn.ReLU(), (), trtsmith.ConversionError, "torch.export cannot export"),
@@ -150,13 +126,12 @@ def test_what_is_no_module_with_an_example(module: Any, args: Any, kind: Any, wo
 
 
 def test_outputs_that_pytorch_cannot_compute_here_are_onnxruntimes() -> None:
-    class Half(nn.Module):
-        def forward(self, x: Any) -> Any:
-            if not torch.compiler.is_compiling():
-                raise NotImplementedError("Could not run 'mine::op' with arguments from the 'CPU' backend.")
-            return x * 2
+    def half(self: Any, x: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            raise NotImplementedError("Could not run 'mine::op' with arguments from the 'CPU' backend.")
+        return x * 2
 
-    done = trtsmith.convert(Half(), (torch.rand(2, 3),))
+    done = trtsmith.convert(made_of(half), (torch.rand(2, 3),))
     assert done.passed and "mine::op has no CPU implementation" in done.warnings[0]
     assert done.verdict is not None and "outputs expected" not in done.verdict.inputs
 

@@ -64,18 +64,21 @@ def code(path: Path) -> str:
 
 
 def size(text: str) -> Callable[[Path], Callable[[Any], Any]]:
-    return lambda mark: lambda d: everywhere(d, "expr_str", text.replace("CODE", code(mark)))
+    return entry("expr_str", text)
+
+
+def entry(key: str, text: str) -> Callable[[Path], Callable[[Any], Any]]:
+    return lambda mark: lambda d: everywhere(d, key, text.replace("CODE", code(mark)))
 
 
 def target(text: str) -> Callable[[Path], Callable[[Any], Any]]:
-    return lambda mark: lambda d: everywhere(d, "target", text)
+    return entry("target", text)
 
 
 def name_of_value(text: str) -> Callable[[Path], Callable[[Any], Any]]:
-    def change(mark: Path) -> Callable[[Any], Any]:
-        return lambda d: everywhere(d, "name", text.replace("CODE", code(mark)), lambda old: old == "x")
-
-    return change
+    return lambda mark: (
+        lambda d: everywhere(d, "name", text.replace("CODE", code(mark)), lambda old: old == "x")
+    )
 
 
 def tree(kind: str, context: Any) -> Callable[[Path], Callable[[Any], Any]]:
@@ -99,14 +102,8 @@ TEXTS: dict[str, tuple[Callable[[Path], Callable[[Any], Any]], str]] = {
     "a name with code": (name_of_value("x\nCODE\n"), "is no name of a value"),
     "a name with brackets": (name_of_value("x=CODE"), "is no name of a value"),
     "a keyword": (name_of_value("import"), "is no name of a value"),
-    "a weight with quotes": (
-        lambda mark: lambda d: everywhere(d, "parameter_name", f'a"); {code(mark)} #'),
-        "is no name of a weight",
-    ),
-    "a hidden attribute": (
-        lambda mark: lambda d: everywhere(d, "parameter_name", "__class__"),
-        "is no name of a weight",
-    ),
+    "a weight with quotes": (entry("parameter_name", 'a"); CODE #'), "is no name of a weight"),
+    "a hidden attribute": (entry("parameter_name", "__class__"), "is no name of a weight"),
     "a tree that imports": (
         tree("collections.defaultdict", json.dumps({"default_factory_module": "os", "default_factory_name": "x"})),
         "nest in 'collections.defaultdict'",
@@ -145,29 +142,27 @@ CALLS = {
 }
 
 
+def calling(operator: str) -> Callable[[Any], Any]:
+    """Of this operator in the place of the linear layer's."""
+    return lambda d: everywhere(d, "target", f"torch.ops.{operator}", lambda old: "linear" in old)
+
+
 @pytest.mark.parametrize("case", CALLS)
 def test_a_saved_program_calls_only_operators_that_become_onnx(
     case: str, saved: Path, tmp_path: Path
 ) -> None:
-    operator = CALLS[case]
-    bad = tampered(
-        saved, tmp_path / "bad.pt2", lambda d: everywhere(d, "target", f"torch.ops.{operator}", _is_linear)
-    )
-    called = copy_checked(bad, tmp_path / "copy.pt2")
+    called = copy_checked(tampered(saved, tmp_path / "bad.pt2", calling(CALLS[case])), tmp_path / "copy.pt2")
     refused = [*refused_operators(called, ()), *unregistered_operators(called)]
-    assert refused[0] == operator.replace(".", "::", 1)
+    assert refused[0] == CALLS[case].replace(".", "::", 1)
 
 
-def _is_linear(old: str) -> bool:
-    return "linear" in old
+def refuse_copy(bad: Path, words: str | None = None) -> None:
+    with pytest.raises(trtsmith.InvalidModelError, match=words):
+        copy_checked(bad, bad.with_name("copy.pt2"))
 
 
 def test_a_refused_call_is_a_message(saved: Path, tmp_path: Path) -> None:
-    bad = tampered(
-        saved,
-        tmp_path / "bad.pt2",
-        lambda d: everywhere(d, "target", "torch.ops.aten.from_file.default", _is_linear),
-    )
+    bad = tampered(saved, tmp_path / "bad.pt2", calling("aten.from_file.default"))
     with pytest.raises(trtsmith.InvalidModelError, match="calls 'aten::from_file', which PyTorch's exporter"):
         trtsmith.check(bad)
 
@@ -184,18 +179,15 @@ def test_guards_are_left_out(saved: Path, tmp_path: Path) -> None:
 def test_pickles_are_never_loaded(saved: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     bad = tampered(saved, tmp_path / "a.pt2", add={SAMPLES: pickled(mark)})
-    with pytest.raises(trtsmith.InvalidModelError, match="example inputs hold objects"):
-        copy_checked(bad, tmp_path / "copy.pt2")
+    refuse_copy(bad, "example inputs hold objects")
     bad = tampered(saved, tmp_path / "b.pt2", lambda d: everywhere(d, "use_pickle", True), WEIGHTS)
-    with pytest.raises(trtsmith.InvalidModelError, match="is pickled"):
-        copy_checked(bad, tmp_path / "copy.pt2")
+    refuse_copy(bad, "is pickled")
     entry = {"path_name": "opaque_obj_0", "is_param": False, "use_pickle": False, "tensor_meta": None}
     bad = tampered(
         saved, tmp_path / "c.pt2", lambda d: d["config"].update(a=entry), CONSTANTS,
         add={"data/constants/opaque_obj_0": pickled(mark)},
     )  # fmt: skip
-    with pytest.raises(trtsmith.InvalidModelError, match="file of the tensor 'a'"):
-        copy_checked(bad, tmp_path / "copy.pt2")
+    refuse_copy(bad, "file of the tensor 'a'")
     assert not mark.exists()
 
 
@@ -204,8 +196,7 @@ def test_pickles_are_never_loaded(saved: Path, tmp_path: Path) -> None:
 )
 def test_other_members_are_refused(name: str, saved: Path, tmp_path: Path) -> None:
     bad = tampered(saved, tmp_path / "bad.pt2", add={name: b"x"})
-    with pytest.raises(trtsmith.InvalidModelError, match="it holds"):
-        copy_checked(bad, tmp_path / "copy.pt2")
+    refuse_copy(bad, "it holds")
 
 
 def test_sizes_are_held_to_what_is_there(saved: Path, tmp_path: Path) -> None:
@@ -215,11 +206,9 @@ def test_sizes_are_held_to_what_is_there(saved: Path, tmp_path: Path) -> None:
         entry["path_name"] = "weight_9"
 
     bad = tampered(saved, tmp_path / "a.pt2", huge, WEIGHTS, add={"data/weights/weight_9": b""})
-    with pytest.raises(trtsmith.InvalidModelError, match="size of the tensor"):
-        copy_checked(bad, tmp_path / "copy.pt2")
+    refuse_copy(bad, "size of the tensor")
     bomb = tampered(saved, tmp_path / "b.pt2", compression=zipfile.ZIP_DEFLATED)
-    with pytest.raises(trtsmith.InvalidModelError, match="members are compressed"):
-        copy_checked(bomb, tmp_path / "copy.pt2")
+    refuse_copy(bomb, "members are compressed")
 
 
 def test_examples_are_held_to_what_is_stored(saved: Path, tmp_path: Path) -> None:
@@ -240,26 +229,22 @@ def test_older_formats_and_other_files_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(old, "w") as archive:
         archive.writestr("serialized_exported_program.json", "{}")
         archive.writestr("version", "8.1")
-    with pytest.raises(trtsmith.InvalidModelError, match=r"PyTorch 2\.8 and before"):
-        copy_checked(old, tmp_path / "copy.pt2")
+    refuse_copy(old, r"PyTorch 2\.8 and before")
     torch.save({"a": torch.ones(2)}, tmp_path / "checkpoint.pt2")
-    with pytest.raises(trtsmith.InvalidModelError, match=r"not a program of torch\.export"):
-        copy_checked(tmp_path / "checkpoint.pt2", tmp_path / "copy.pt2")
+    refuse_copy(tmp_path / "checkpoint.pt2", r"not a program of torch\.export")
 
 
 @pytest.mark.parametrize("at", [0, 0.3, 0.9, 0.999])
 def test_damaged_files_are_refused(at: float, saved: Path, tmp_path: Path) -> None:
     data = saved.read_bytes()
     (tmp_path / "bad.pt2").write_bytes(data[: int(len(data) * at)])
-    with pytest.raises(trtsmith.InvalidModelError):
-        copy_checked(tmp_path / "bad.pt2", tmp_path / "copy.pt2")
+    refuse_copy(tmp_path / "bad.pt2")
 
 
 def test_json_that_is_no_program(saved: Path, tmp_path: Path) -> None:
     for index, data in enumerate([b"[]", b"3", b"{", b"[" * 100_000, b'"' + b"x" * 100]):
         bad = tampered(saved, tmp_path / f"{index}.pt2", add={MODEL: data})
-        with pytest.raises(trtsmith.InvalidModelError):
-            copy_checked(bad, tmp_path / "copy.pt2")
+        refuse_copy(bad)
 
 
 def test_whatever_pytorch_does_not_load_is_said_in_four_parts(saved: Path, tmp_path: Path) -> None:
@@ -302,9 +287,3 @@ def test_examples_may_be_missing(saved: Path, tmp_path: Path) -> None:
     without = tampered(saved, tmp_path / "w.pt2", add={SAMPLES: b""})
     with pytest.raises(trtsmith.UsageError, match="no example inputs"):
         trtsmith.convert(without, tmp_path / "net.plan")
-
-
-def test_buffers_of_the_zip_reader_are_no_way_around(saved: Path) -> None:
-    """The test's own programs are read by zipfile, too: a member of the original that the copy lacks would show here."""
-    with zipfile.ZipFile(io.BytesIO(saved.read_bytes())) as archive:
-        assert {name.partition("/")[2] for name in archive.namelist()} >= {MODEL, WEIGHTS, CONSTANTS, SAMPLES}

@@ -11,9 +11,7 @@ import onnx
 import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
-from trtsmith.converter.convert.quantize.bodies import with_bodies, without_bodies
-from trtsmith.converter.convert.quantize.quantize import quantize
-from trtsmith.converter.convert.quantize.quantize_request import QuantizeRequest
+from trtsmith.converter.convert.quantize.quantize import quantize, with_bodies, without_bodies
 from trtsmith.converter.convert.quantize.quantize_worker import Samples
 from trtsmith.converter.convert.quantize.samples import load_samples, split
 from trtsmith.converter.model.errors import ConversionError, UsageError
@@ -236,8 +234,3 @@ def test_the_reader_gives_each_set_once_and_begins_again(tmp_path: Path) -> None
     reader.rewind()
     again = reader.get_next()
     assert again is not None and int(again["x"][0]) == 1
-
-
-def test_the_request_comes_back_the_same(tmp_path: Path) -> None:
-    request = QuantizeRequest(Path("/a"), Path("/b"), "fp8", (Path("/c"), Path("/d")), ("n",), ("Op",))
-    assert QuantizeRequest.from_json(request.to_json()) == request

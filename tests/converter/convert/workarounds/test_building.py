@@ -18,8 +18,13 @@ from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.convert.workarounds import building
 from trtsmith.converter.convert.workarounds.building import build_mended
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals, refusals
-from trtsmith.converter.convert.workarounds.refused_graph import Mitigation, RefusedGraph
+from trtsmith.converter.convert.workarounds.refusals import (
+    Mended,
+    Mitigation,
+    Refusals,
+    RefusedGraph,
+    refusals,
+)
 from trtsmith.converter.engine.build.build_request import BuildRequest, Profile
 from trtsmith.converter.model.errors import BuildRefused, UsageError
 from trtsmith.converter.model.load import load_model

@@ -10,13 +10,15 @@ import pytest
 from onnx import numpy_helper
 
 from tests.converter.models import parsed
-from trtsmith.converter.convert.workarounds.expanded_plugins import with_expanded_plugins
 from trtsmith.converter.convert.workarounds.float_constants import with_float_constants
-from trtsmith.converter.convert.workarounds.identities import with_identities
-from trtsmith.converter.convert.workarounds.inlined_if import with_inlined_ifs
-from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
-from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER
-from trtsmith.converter.convert.workarounds.refused_graph import RefusedGraph
+from trtsmith.converter.convert.workarounds.mitigations import (
+    MITIGATIONS,
+    with_expanded_plugins,
+    with_identities,
+    with_inlined_ifs,
+    with_written_elus,
+)
+from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, RefusedGraph
 from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.model import Model
@@ -179,6 +181,18 @@ def test_int8_constants_of_other_uses_stay(tmp_path: Path, old: str, new: str) -
         text = text.replace("int8 zero = {-5}", "int8[2] zero = {-5, 0}")
     made = {"nothing"} if "table2" in new else {"q"}
     assert with_float_constants(graph(tmp_path, text, made)) is None
+
+
+@pytest.mark.parametrize("dtype", ["float", "float16"])
+def test_an_elu_is_written_by_its_formula(tmp_path: Path, dtype: str) -> None:
+    text = f"g ({dtype}[1, 4, 6] x) => ({dtype}[1, 4, 6] y) {{ e = Elu <alpha = 0.7> (x) f = Elu (e) y = Relu (f) }}"
+    given = graph(tmp_path, text, {"e"})
+    mended = with_written_elus(given)
+    assert mended is not None and kinds(mended).count("Elu") == 1 and "Exp" in kinds(mended)
+    x = (X / 8).astype(np.float16 if dtype == "float16" else np.float32)
+    (expected,), (found,) = run(given.model, x=x), run(mended, x=x)
+    np.testing.assert_allclose(found, expected, atol=2e-3 if dtype == "float16" else 1e-7)
+    assert with_written_elus(graph(tmp_path, text, {"y"})) is None
 
 
 def test_identities_stand_before_what_nodes_made(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def engine(folder: Path, facts: dict[str, Any], **more: Any) -> Path:
     path.write_bytes(b"an engine")
     document = {
         "tensorrt": {"flavour": "tensorrt", "version": "10.16.1.11"},
+        "targets": ["sm86"],
         "plugins": [],
         "plugins_embedded": False,
         "io_types": [],

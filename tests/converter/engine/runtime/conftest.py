@@ -23,6 +23,7 @@ from fakes import (
 )
 
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity
+from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 
 
@@ -114,13 +115,14 @@ def open_runner(device: FakeDevice, tensorrt: FakeTensorRT) -> Callable[..., Run
         name: bytes, module: FakeTensorRT = tensorrt, origin: EngineIdentity | None = None, **options: Any
     ) -> Runner:
         fake_device: Any = device
-        return Runner(
-            name.ljust(100, b"."),
-            origin or EngineIdentity("m.plan"),
-            fake_device,
-            flavour_of(module),
-            log_of(module),
+        one = origin or EngineIdentity("m.plan")
+        request = RunRequest(
+            Path(one.where),
+            one.plugin_libraries,
+            built_version=one.built_version,
+            targets=one.targets,
             **options,
         )
+        return Runner(request, fake_device, flavour_of(module), log_of(module), name.ljust(100, b"."))
 
     return open_

@@ -22,6 +22,7 @@ from trtsmith.converter.engine.runtime.explain_failure import (
     run_problem,
 )
 from trtsmith.converter.engine.runtime.loading import read_engine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.runner import Runner
 
 Open = Callable[..., Runner]
@@ -114,7 +115,7 @@ def test_the_file_is_mapped_while_it_is_read_and_no_longer(
     found = mapped_when(path, monkeypatch)
     fake: Any = device
     cache = tmp_path if cached else None
-    runner = Runner(path, EngineIdentity("m.plan"), fake, flavour_of(rtx), log_of(rtx), runtime_cache=cache)
+    runner = Runner(RunRequest(path, runtime_cache=cache), fake, flavour_of(rtx), log_of(rtx))
     assert runner({})["y"].tolist() == [1, 2, 3]
     assert found == {"read": True, "context": False}
 

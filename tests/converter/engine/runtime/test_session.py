@@ -14,7 +14,7 @@ from fakes import FakeDevice, FakeMemory, FakeTensorRT, at
 
 from tests.converter.engine.problems import problem_of
 from trtsmith.converter.engine.runtime import inputs
-from trtsmith.converter.engine.runtime.cuda_graph import GraphReplay
+from trtsmith.converter.engine.runtime.context import GraphReplay
 from trtsmith.converter.engine.runtime.device import DeviceError
 from trtsmith.converter.engine.runtime.foreign_arrays import Library
 from trtsmith.converter.engine.runtime.runner import Runner

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from fakes import FakeDevice, FakeMemory, FakeStream, at
 
-from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
-from trtsmith.converter.engine.runtime.dlpack import CAPSULE_TYPES, capsule_of
+from trtsmith.converter.engine.runtime.device_tensor import CAPSULE_TYPES, DeviceTensor, capsule_of
 from trtsmith.converter.engine.runtime.foreign_arrays import (
     _is_contiguous,
     import_array,

@@ -6,9 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import trtsmith
-from trtsmith.converter.model.process import package_folders
-
 ROOT = Path(__file__).resolve().parents[4]
 
 INSTALLED = (
@@ -21,18 +18,6 @@ import importlib.util, trtsmith
 from trtsmith.converter.model.process.package_folders import PACKAGE, PACKAGE_ROOT, SOURCES
 print(*trtsmith.__path__, PACKAGE, PACKAGE_ROOT, SOURCES, importlib.util.find_spec("trtsmith.neighbour"), sep="\\n")
 """
-
-
-def test_a_checkout_needs_no_links_and_no_installation() -> None:
-    assert trtsmith.__path__ == [str(ROOT / "trtsmith"), str(ROOT)]
-    assert (package_folders.PACKAGE_ROOT, package_folders.SOURCES) == (ROOT, ROOT)
-    assert [folder.name for folder in package_folders.PACKAGE_FOLDERS] == [
-        "trtsmith",
-        "converter",
-        "importers",
-    ]
-    assert all((folder / "__init__.py").is_file() for folder in package_folders.PACKAGE_FOLDERS)
-    assert not any(path.is_symlink() for path in (ROOT / "trtsmith").iterdir())
 
 
 def test_an_installation_reaches_nothing_beside_it(tmp_path: Path) -> None:

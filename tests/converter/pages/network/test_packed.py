@@ -14,8 +14,7 @@ from tests.converter.models import parsed
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.pages.network.entries import entries_of
-from trtsmith.converter.pages.network.node_values import pictured
-from trtsmith.converter.pages.network.packed import LONGEST_NAME, packed
+from trtsmith.converter.pages.network.node_values import LONGEST_NAME, packed, pictured
 
 
 def test_what_is_packed_can_be_read(tmp_path: Path) -> None:

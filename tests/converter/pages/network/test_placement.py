@@ -10,8 +10,7 @@ import pytest
 
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.pages.network import placement
-from trtsmith.converter.pages.network.layer_rows import ROW, depths, rows
-from trtsmith.converter.pages.network.placement import Placement, placed
+from trtsmith.converter.pages.network.placement import ROW, Placement, depths, placed, rows
 
 Edges = list[tuple[int, int]]
 

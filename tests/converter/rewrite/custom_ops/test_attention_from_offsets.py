@@ -45,26 +45,16 @@ BOXES_FORM = """
   scaled = Mul (stretched, half)
   locations = Add (centre, scaled)"""
 
-FORMS: Mapping[str, tuple[str, str]] = {
-    "points": (POINTS_FORM, WEIGHTS),
-    "points added to the offsets": (
-        POINTS_FORM.replace("(reference, scaled)", "(scaled, reference)"),
-        WEIGHTS,
-    ),
-    "offsets multiplied": (
-        POINTS_FORM.replace("Div (offsets, normaliser)", "Mul (offsets, inverse)"),
-        WEIGHTS,
-    ),
-    "points of each level": (
-        POINTS_FORM.replace("Unsqueeze (points, inner_axes)", "Unsqueeze (level_points, apart)"),
-        WEIGHTS,
-    ),
-    "boxes": (BOXES_FORM, WEIGHTS),
+FORMS: Mapping[str, tuple[str, ...]] = {
+    "points": (POINTS_FORM,),
+    "points added to the offsets": (POINTS_FORM.replace("(reference, scaled)", "(scaled, reference)"),),
+    "offsets multiplied": (POINTS_FORM.replace("Div (offsets, normaliser)", "Mul (offsets, inverse)"),),
+    "points of each level": (POINTS_FORM.replace("(points, inner_axes)", "(level_points, apart)"),),
+    "boxes": (BOXES_FORM,),
     "boxes, one factor": (
         BOXES_FORM.replace("Div (offsets, number)", "Mul (offsets, eighth)").replace(
             "scaled = Mul (stretched, half)", "scaled = Identity (stretched)"
         ),
-        WEIGHTS,
     ),
     "logits with levels inside": (
         POINTS_FORM,
@@ -82,37 +72,32 @@ FORMS: Mapping[str, tuple[str, str]] = {
   scaled = Div (offsets, turn_normaliser)
   sums = Add (reference, scaled)
   locations = Reshape (sums, sizes)""",
-        WEIGHTS,
     ),
 }
 
-NEAR_MISSES: Mapping[str, tuple[str, str, str]] = {
+NEAR_MISSES: Mapping[str, tuple[str, ...]] = {
     "height and width swapped": (
-        POINTS_FORM.replace("Div (offsets, normaliser)", "Div (offsets, swapped)"),
-        WEIGHTS,
         "(width, height)",
+        POINTS_FORM.replace("Div (offsets, normaliser)", "Div (offsets, swapped)"),
     ),
     "another factor of boxes": (
-        BOXES_FORM.replace("Mul (stretched, half)", "Mul (stretched, number)"),
-        WEIGHTS,
         "0.5 / 4",
+        BOXES_FORM.replace("Mul (stretched, half)", "Mul (stretched, number)"),
     ),
     "centre and size the other way round": (
-        BOXES_FORM.replace("Add (centre, scaled)", "Add (extent, scaled)").replace(
-            "(parts, extent)", "(parts, centre)"
-        ),
-        WEIGHTS,
         "0 and 2",
+        BOXES_FORM.replace("Add (centre,", "Add (extent,").replace("(parts, extent)", "(parts, centre)"),
     ),
     "a softmax of each level": (
+        "all levels and points",
         POINTS_FORM,
         """
   logits = Reshape (scores, weight_sizes)
   weights = Softmax <axis = -1> (logits)""",
-        "all levels and points",
     ),
-    "a softmax over heads": (POINTS_FORM, WEIGHTS.replace("axis = -1", "axis = 2"), "the last of its axes"),
+    "a softmax over heads": ("the last of its axes", POINTS_FORM, WEIGHTS.replace("axis = -1", "axis = 2")),
     "weights that heads share": (
+        "weights of each",
         POINTS_FORM,
         """
   first = Slice (scores, zero, samples, query_axis)
@@ -120,29 +105,27 @@ NEAR_MISSES: Mapping[str, tuple[str, str, str]] = {
   soft = Softmax <axis = -1> (logits)
   every = Expand (soft, all_heads)
   weights = Reshape (every, weight_sizes)""",
-        "weights of each",
     ),
     "offsets that points share": (
+        "offsets of each",
         POINTS_FORM.replace(
             "offsets = Reshape (moves, sizes)",
             "part = Slice (moves, zero, coordinates, query_axis)\n  few = Reshape (part, few_sizes)\n"
             "  offsets = Expand (few, all_points)",
         ),
-        WEIGHTS,
-        "offsets of each",
     ),
     "a reference that queries share": (
-        POINTS_FORM.replace("Unsqueeze (points, inner_axes)", "Unsqueeze (point, inner_axes)").replace(
-            "reference =", "point = Slice (points, zero, last_one, last_one)\n  reference =", 1
-        ),
-        WEIGHTS,
         "a reference of each",
+        POINTS_FORM.replace(
+            "reference = Unsqueeze (points,",
+            "point = Slice (points, zero, last_one, last_one)\n  reference = Unsqueeze (point,",
+        ),
     ),
-    "locations moved on": (POINTS_FORM + "\n  shifted = Add (locations, half)", WEIGHTS, ""),
+    "locations moved on": ("", POINTS_FORM + "\n  shifted = Add (locations, half)"),
 }
 
 
-def model_of(locations: str, weights: str, opset: int = 17) -> Model:
+def model_of(locations: str, weights: str = WEIGHTS, opset: int = 17) -> Model:
     used = "shifted" if "shifted =" in locations else "locations"
     text = f"""
 <ir_version: 9, opset_import: ["" : {opset}, "trtsmith" : 1]>
@@ -227,8 +210,8 @@ def test_taken_with_the_same_numbers(name: str) -> None:
 
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_near_misses_stay(name: str) -> None:
-    locations, weights, expected = NEAR_MISSES[name]
-    result = rewrite(model_of(locations, weights))
+    expected, *form = NEAR_MISSES[name]
+    result = rewrite(model_of(*form))
     assert plugins(result) == [PLAIN]
     said = [one for one in result.declined if one.pass_name == ATTENTION_FROM_OFFSETS.name]
     assert len(said) == 1
@@ -245,7 +228,7 @@ def test_a_softmax_of_an_old_opset_has_another_default() -> None:
 
 
 def test_shared_locations_stay_for_their_other_users() -> None:
-    model = model_of(POINTS_FORM, WEIGHTS)
+    model = model_of(POINTS_FORM)
     model.proto.graph.output.append(onnx.helper.make_tensor_value_info("locations", 1, None))
     result = rewrite(model)
     assert plugins(result) == [FUSED]
@@ -254,4 +237,4 @@ def test_shared_locations_stay_for_their_other_users() -> None:
 
 def test_the_pass_can_be_left_out() -> None:
     passes = [one for one in PASSES if one is not ATTENTION_FROM_OFFSETS]
-    assert plugins(rewrite(model_of(POINTS_FORM, WEIGHTS), passes=passes)) == [PLAIN]
+    assert plugins(rewrite(model_of(POINTS_FORM), passes=passes)) == [PLAIN]

@@ -15,7 +15,7 @@ PROGRAM = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from trtsmith.converter.rewrite.precision.observe import magnitudes
+from trtsmith.converter.rewrite.precision.widen import magnitudes
 from tests.converter.rewrite.precision.networks import network
 count, size = 40, 5_000_000
 lines = [f"v{i} = {'Sin' if i % 2 else 'Cos'} ({f'v{i - 1}' if i else 'x'})" for i in range(count)]

@@ -16,7 +16,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FORMATS, FP16, Format
-from trtsmith.converter.rewrite.precision.observe import magnitudes
+from trtsmith.converter.rewrite.precision.widen import magnitudes
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.verify.engine import onnxruntime_outputs
 from trtsmith.converter.verify.sets import InputSet

@@ -8,8 +8,8 @@ import pytest
 from tests.converter.rewrite.precision.networks import network, normal
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.precision.judge import WHOLE_SUM
 from trtsmith.converter.rewrite.precision.reduce import reduce_precision
-from trtsmith.converter.rewrite.precision.whole_sums import WHOLE_SUM
 
 WHOLE = np.arange(-32, 32, dtype=np.float32).reshape(8, 8)
 BESIDE = "m = Sigmoid (c) z = MatMul (m, v) }"

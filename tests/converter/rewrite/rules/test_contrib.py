@@ -14,6 +14,7 @@ from tests.converter.rewrite.rules.transformer_models import HEADS, HIDDEN, enco
 from tests.converter.rewrite.running import assert_close, engine_size, loaded, problems_of
 from tests.rule_examples import examples_of
 from tests.rule_examples.example import Example
+from tests.rule_examples.stock.pytorch_oracle import by_torch
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.errors import ConversionError
@@ -24,7 +25,7 @@ from trtsmith.converter.model.ort_kernels import without_kernel
 from trtsmith.converter.rewrite.rewrite import expand, reference, rewrite
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.graphs import verify_graphs
-from trtsmith.converter.verify.own_definitions import with_own_definitions
+from trtsmith.converter.verify.sensitivity import with_own_definitions
 
 RNG = np.random.default_rng(0)
 
@@ -33,25 +34,13 @@ def random(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    from math import erf
-
-    return x / 2 * (1 + np.vectorize(erf)(x / 2**0.5))
-
-
 def group_norm(
     x: np.ndarray, scale: np.ndarray, shift: np.ndarray, groups: int, epsilon: float
 ) -> np.ndarray:
     """Channels last."""
-    n, h, w, c = x.shape
-    parts = x.reshape(n, h, w, groups, c // groups)
-    mean = parts.mean((1, 2, 4), keepdims=True)
-    variance = parts.var((1, 2, 4), keepdims=True)
-    return ((parts - mean) / np.sqrt(variance + epsilon)).reshape(x.shape) * scale + shift
+    first = x.transpose(0, 3, 1, 2)
+    made = by_torch("group_norm", first, num_groups=groups, weight=scale, bias=shift, eps=epsilon)
+    return made.transpose(0, 2, 3, 1)
 
 
 def softmax(x: np.ndarray, axis: int | tuple[int, ...]) -> np.ndarray:
@@ -104,12 +93,12 @@ CASES = {
     "BiasSplitGelu": (
         "y = com.microsoft.BiasSplitGelu (x, b)",
         {"x": X, "b": B},
-        {"y": (X + B)[..., :4] * gelu((X + B)[..., 4:])},
+        {"y": (X + B)[..., :4] * by_torch("gelu", (X + B)[..., 4:])},
     ),
     "GroupNorm": (
         "y = com.microsoft.GroupNorm <groups = 4, epsilon = 0.01, activation = 1> (x, g, b)",
         {"x": IMAGE, "g": SCALE, "b": SHIFT},
-        {"y": NORMAL * sigmoid(NORMAL)},
+        {"y": by_torch("silu", NORMAL)},
     ),
     "GroupNorm, channels first": (
         "y = com.microsoft.GroupNorm <groups = 4, epsilon = 0.01, activation = 0, channels_last = 0> (x, g, b)",

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.cli.main import main
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX, Target
@@ -88,9 +88,7 @@ def feeds_of(
 
 
 def taken(proto: onnx.ModelProto, folder: Path, target: Target = RTX) -> tuple[Any, Rewritten]:
-    path = folder / "model.onnx"
-    onnx.save(proto, path)
-    original = load_model(path)
+    original = loaded(proto, folder)
     return original, rewrite(original, target)
 
 

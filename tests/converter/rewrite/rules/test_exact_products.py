@@ -7,7 +7,8 @@ import pytest
 from onnx import TensorProto
 
 from tests.converter.rewrite.engine.ruled import ruled
-from tests.converter.rewrite.running import loaded, one_node
+from tests.converter.rewrite.running import loaded
+from tests.importers.running import standard_model
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -26,7 +27,9 @@ def extreme(rng: np.random.Generator, dtype: type, shape: tuple[int, ...]) -> np
 def model(
     op_type: str, arrays: dict[str, np.ndarray], fed: tuple[str, ...], folder: Path, **attributes: object
 ) -> Model:
-    return infer_shapes(loaded(one_node(op_type, arrays, fed, TensorProto.INT32, 13, **attributes), folder))
+    constants = arrays.keys() - set(fed)
+    proto = standard_model(op_type, arrays, {"y": TensorProto.INT32}, 13, constants, **attributes)
+    return infer_shapes(loaded(proto, folder))
 
 
 @pytest.mark.parametrize("fed", [("a",), ("a", "b", "za", "zb")], ids=["weights", "fed"])

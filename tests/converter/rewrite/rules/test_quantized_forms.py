@@ -9,7 +9,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.converter.rewrite.engine.ruled import ruled
-from tests.converter.rewrite.running import loaded, one_node
+from tests.converter.rewrite.running import loaded
+from tests.importers.running import standard_model
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rules import quantized
@@ -84,7 +85,7 @@ def made(
     fed: tuple[str, ...],
 ) -> onnx.ModelProto:
     """Of any number of rows."""
-    proto = one_node(op_type, arrays, fed, NUMBERS[to], opset, **attributes)
+    proto = standard_model(op_type, arrays, {"y": NUMBERS[to]}, opset, arrays.keys() - set(fed), **attributes)
     for value in proto.graph.input:
         if value.name == "x":
             value.type.tensor_type.shape.dim[0].dim_param = "rows"

@@ -48,30 +48,18 @@ SHAPES = {
     "b4": (5,),
 }
 
+_U8, _S8, _U16 = QuantType.QUInt8, QuantType.QInt8, QuantType.QUInt16
 STATIC = {
-    "uint8": {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8},
-    "uint8 by channel": {
-        "activation_type": QuantType.QUInt8,
-        "weight_type": QuantType.QInt8,
-        "per_channel": True,
-    },
-    "uint8 weights": {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QUInt8},
-    "uint8 around 128": {
-        "activation_type": QuantType.QUInt8,
-        "weight_type": QuantType.QInt8,
-        "extra_options": {"ActivationSymmetric": True},
-    },
-    "int8 asymmetric": {"activation_type": QuantType.QInt8, "weight_type": QuantType.QInt8},
-    "int8 symmetric": {
-        "activation_type": QuantType.QInt8,
-        "weight_type": QuantType.QInt8,
-        "extra_options": {"ActivationSymmetric": True},
-    },
-    "uint16": {
-        "activation_type": QuantType.QUInt16,
-        "weight_type": QuantType.QInt8,
-        "extra_options": {"UseQDQContribOps": True},
-    },
+    name: {"activation_type": activation, "weight_type": weight, **more}
+    for name, activation, weight, more in (
+        ("uint8", _U8, _S8, {}),
+        ("uint8 by channel", _U8, _S8, {"per_channel": True}),
+        ("uint8 weights", _U8, _U8, {}),
+        ("uint8 around 128", _U8, _S8, {"extra_options": {"ActivationSymmetric": True}}),
+        ("int8 asymmetric", _S8, _S8, {}),
+        ("int8 symmetric", _S8, _S8, {"extra_options": {"ActivationSymmetric": True}}),
+        ("uint16", _U16, _S8, {"extra_options": {"UseQDQContribOps": True}}),
+    )
 }
 
 

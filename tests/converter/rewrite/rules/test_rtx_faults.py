@@ -10,15 +10,15 @@ from tests.converter.rewrite.running import loaded
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.rewrite.rules.bits.byte_casts import BYTE_CASTS
+from trtsmith.converter.rewrite.rules.bits.casts import BYTE_CASTS
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
 from trtsmith.converter.rewrite.rules.matrices.gated_bias import GATED_BIAS
-from trtsmith.converter.rewrite.rules.pointwise.constant_logic import CONSTANT_LOGIC
+from trtsmith.converter.rewrite.rules.pointwise.functions import CONSTANT_LOGIC
 from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
 from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
 from trtsmith.converter.rewrite.rules.reductions.log_sums import LOG_SUMS
 from trtsmith.converter.rewrite.rules.reductions.short_reductions import SHORT_REDUCTIONS
-from trtsmith.converter.rewrite.rules.resize.grid_sample_ranks import GRID_SAMPLE_RANKS
+from trtsmith.converter.rewrite.rules.resize.grid_sample import GRID_SAMPLE_RANKS
 from trtsmith.converter.rewrite.target import RTX
 
 CONSTANTS = {

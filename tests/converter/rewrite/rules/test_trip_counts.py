@@ -355,7 +355,6 @@ def test_a_loop_in_a_loop_counts_to_the_outer_counter(tmp_path: Path) -> None:
                 }}>
         }}>
     }}"""
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
     result = check(text, rows(6), tmp_path)
     inner = next(
         n for a in loop_of(result).attribute if a.name == "body" for n in a.g.node if n.op_type == "Loop"

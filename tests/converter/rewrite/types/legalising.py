@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, reference
 
-from trtsmith.converter.model.load import load_model
+from tests.converter.rewrite.running import loaded
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 
@@ -44,9 +44,7 @@ class Ran:
 
 def rewritten(proto: onnx.ModelProto, folder: Path) -> Rewritten:
     onnx.checker.check_model(proto)
-    path = folder / "model.onnx"
-    onnx.save(proto, path)
-    return rewrite(load_model(path), passes=())
+    return rewrite(loaded(proto, folder), passes=())
 
 
 def run_legalised(

@@ -8,11 +8,10 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-from tests.converter.rewrite.running import engine_size
+from tests.converter.rewrite.running import engine_size, loaded
 from tests.converter.rewrite.types.legalising import model_of, rewritten, run_legalised, types_of
 from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.graph.graph import Graph
-from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.rewrite.types import legalise_types
 
@@ -53,8 +52,7 @@ def test_what_tensorrt_takes_is_left(inputs: str, body: str, outputs: str, tmp_p
 
 
 def test_a_model_without_odd_types_is_the_same_object(tmp_path: Path) -> None:
-    onnx.save(model_of("float[4] x", "y = Relu (x)", "float[4] y"), tmp_path / "m.onnx")
-    model = load_model(tmp_path / "m.onnx")
+    model = loaded(model_of("float[4] x", "y = Relu (x)", "float[4] y"), tmp_path)
     graph = Graph(model)
     assert not legalise_types(graph).changed and graph.model() is model
 

@@ -1,4 +1,4 @@
-"""What inputs are taken for, by the nodes that read them; the models run on what is made up."""
+"""What inputs are taken for, by the nodes that read them, and the values that are made up for it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.converter.models import parsed
+from tests.converter.models import attention, convolution, parsed
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import graph_inputs
-from trtsmith.converter.verify.inputs import Generated, generate_inputs
+from trtsmith.converter.rewrite.rewrite import reference
+from trtsmith.converter.verify.input_generation.draw import draw, levels
+from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
+from trtsmith.converter.verify.inputs import SEED, Generated, generate_inputs
 
 Array = np.ndarray
 Holds = Callable[[Array], bool]
@@ -217,3 +221,116 @@ def test_indices_that_are_computed_are_in_range(
     for name, limit in limits.items():
         assert 0 <= generated.arrays[name].min() <= generated.arrays[name].max() <= limit
         assert f"{name}: whole numbers from 0 to {limit}" in "; ".join(generated.meanings)
+
+
+def test_multi_scale_attention(tmp_path: Path) -> None:
+    model = load_model(attention(tmp_path / "m.onnx"))
+    made = generate_inputs(model, graph_inputs(model.proto), {}).arrays
+    sizes, starts = made["shapes"], made["starts"]
+    areas = sizes.prod(axis=1)
+    assert (sizes > 0).all() and areas.sum() == made["value"].shape[1]
+    assert starts.tolist() == [0, areas[0]]
+    assert 0 <= made["locations"].min() < 0.1 and 0.9 < made["locations"].max() <= 1
+    assert (made["weights"] >= 0).all() and made["weights"].sum(axis=(-1, -2)) == pytest.approx(1, rel=1e-5)
+    (output,) = run(reference(model), made).values()
+    assert np.isfinite(output).all() and output.std() > 0.1  # the samples lie inside the levels
+
+
+def test_modulated_convolution(tmp_path: Path) -> None:
+    model = load_model(convolution(tmp_path / "m.onnx"))
+    made = generate_inputs(model, graph_inputs(model.proto), {})
+    assert made.arrays["m"].min() >= 0 and made.arrays["m"].max() <= 1 and made.arrays["o"].min() < -1
+    assert made.meanings == ("m: 0 to 1, because MMCVModulatedDeformConv2d 'dcn' reads numbers from 0 to 1",)
+
+
+CONV = "y = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> "
+
+
+def generated(folder: Path, dtype: str, shape: str, body: str, channels: int = 3) -> Generated:
+    weights = {"w": np.ones((2, channels, 3, 3), np.float32)}
+    model = parsed(folder / "m.onnx", f"({dtype}[{shape}] x) => (float[A,B,C,D] y) {{ {body} }}", weights)
+    return generate_inputs(model, graph_inputs(model.proto), {})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "body", "channels", "high"),
+    [
+        ("float", "2,3,64,96", CONV + "(x, w)", 3, 1),
+        ("float", "2,64,96,3", "t = Transpose <perm = [0, 3, 1, 2]> (x) " + CONV + "(t, w)", 3, 1),
+        ("float16", "1,1,28,28", "t = Cast <to = 1> (x) " + CONV + "(t, w)", 1, 1),
+        ("uint8", "1,3,64,64", "t = Cast <to = 1> (x) " + CONV + "(t, w)", 3, 255),
+        (
+            "float",
+            "1,3,64,64",
+            f"s = Constant <value = float {{255.0}}> () t = Div (x, s) {CONV}(t, w)",
+            3,
+            255,
+        ),
+    ],
+)
+def test_images_are_photographs(
+    tmp_path: Path, dtype: str, shape: str, body: str, channels: int, high: int
+) -> None:
+    made = generated(tmp_path, dtype, shape, body, channels)
+    image = made.arrays["x"].astype(np.float64)
+    assert image.shape == tuple(map(int, shape.split(",")))
+    assert str(made.arrays["x"].dtype) == {"float": "float32"}.get(dtype, dtype)
+    assert image.min() >= 0 and 0.6 * high < image.max() <= high and image.std() > 0.1 * high
+    axis = 3 if image.shape[-1] == channels else 2
+    neighbours = np.abs(np.diff(image, axis=2 if axis == 2 else 1)).mean()
+    assert neighbours < 0.25 * image.std()  # noise has 1.1
+    assert "cut-outs of photographs (a cat, a cup, a rocket), 0 to " in made.meanings[0]
+    again = generated(tmp_path, dtype, shape, body, channels)
+    assert np.array_equal(again.arrays["x"], made.arrays["x"])
+    if image.shape[0] > 1:
+        assert not np.array_equal(image[0], image[1])
+
+
+@pytest.mark.parametrize("shape", ["1,3,8,8", "1,3,1,500"])
+def test_what_is_too_small_for_an_image_is_none(tmp_path: Path, shape: str) -> None:
+    made = generated(tmp_path, "float", shape, CONV + "(x, w)")
+    assert made.meanings == () and made.arrays["x"].min() < 0
+
+
+def test_the_licence_lies_beside_the_pictures() -> None:
+    folder = Path(__file__).resolve().parents[4] / "converter" / "verify" / "input_generation"
+    assert "CC0" in (folder / "pictures.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "kind", [k for k in ValueKind if k not in (ValueKind.LEVEL_SIZES, ValueKind.LEVEL_STARTS)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "uint8", "bool"])
+def test_every_shape_and_type(dtype: str, kind: ValueKind) -> None:
+    for shape in ((), (0,), (1,), (3, 0), (1, 1), (2, 4), (5, 1, 4)):
+        values = draw(np.random.default_rng(0), dtype, shape, InputValues(kind, "", 0, 5, distinct=0))
+        assert (str(values.dtype), values.shape) == (dtype, shape)
+        assert np.isfinite(values.astype(np.float64)).all()
+
+
+def test_more_indices_than_places_may_come_twice() -> None:
+    rng = np.random.default_rng(0)
+    assert draw(rng, "int64", (9,), InputValues(ValueKind.INDEX, "", 0, 3, distinct=0)).max() == 3
+    tuples = draw(rng, "int64", (9, 2), InputValues(ValueKind.INDEX, "", bounds=(2, 3), distinct=-1))
+    assert tuples.max(axis=0).tolist() == [1, 2]
+
+
+def test_a_row_of_one_element_counts() -> None:
+    for counts in (0, 1):
+        mask = draw(
+            np.random.default_rng(0), "int64", (50, 1), InputValues(ValueKind.MASK, "", counts=counts)
+        )
+        assert set(mask.reshape(-1)) == {counts}
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 1), (5, 5), (41, 2), (22223, 4), (3, 5)])
+def test_levels_share_all_rows(rows: int, count: int) -> None:
+    sizes = levels(rows, count)
+    assert len(sizes) == count and sum(height * width for height, width in sizes) == rows
+    assert rows < count or all(height * width > 0 for height, width in sizes)
+
+
+def test_few_numbers_have_both_signs() -> None:
+    """Three negative numbers make zeros of a Relu."""
+    drawn = draw(np.random.default_rng(SEED), "float32", (1, 3), None)
+    assert (drawn < 0).any() and (drawn > 0).any()

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
+from tests.converter.models import parsed
 from tests.converter.verify.fake_engine import at
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.compare import Comparison
@@ -26,7 +24,7 @@ from trtsmith.converter.verify.tolerances import parse_tolerances
 Arrays = dict[str, np.ndarray]
 RNG = np.random.default_rng(7)
 
-NMS = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,60,4] boxes, float[1,3,60] scores) => (float[1,K,6] dets)
+NMS = """(float[1,60,4] boxes, float[1,3,60] scores) => (float[1,K,6] dets)
 <int64[1] most = {20}, float[1] overlap = {0.5}, float[1] floor = {0.25}, int64[1] one = {1}, int64[1] zero = {0},
  int64[2] pick = {1, 2}, int64[1] two = {2}, int64[1] three = {3}, int64[3] flat = {1, -1, 6}> {
  b = Identity (boxes) s = Identity (scores)
@@ -37,7 +35,7 @@ NMS = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,60,4] boxes, float[
  rows = GatherND (b, at) values = GatherND (s, which) value = Unsqueeze (values, one) label = Cast <to = 1> (class)
  whole = Concat <axis = 1> (rows, value, label) dets = Reshape (whole, flat) }"""
 
-BEST_CLASS = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,60,4] boxes, float[1,60,3] scores) => (float[1,K,6] dets)
+BEST_CLASS = """(float[1,60,4] boxes, float[1,60,3] scores) => (float[1,K,6] dets)
 <int64[1] most = {60}, float[1] overlap = {0.5}, float[1] floor = {0.25}, int64[1] one = {1}, int64[1] last = {-1},
  int64[1] two = {2}, int64[1] three = {3}, int64[3] flat = {1, -1, 6}, float far = {900.0}> {
  s = Identity (scores) best = ReduceMax <axes = [2], keepdims = 0> (s) which = ArgMax <axis = 2, keepdims = 1> (s)
@@ -46,31 +44,29 @@ BEST_CLASS = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,60,4] boxes,
  index = Slice (chosen, two, three, one) at = Squeeze (index, one) score = Unsqueeze (best, last)
  all = Concat <axis = 2> (boxes, score, label) rows = Gather <axis = 1> (all, at) dets = Reshape (rows, flat) }"""
 
-TOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,50] scores, float[1,50,20] features) => (float[1,8,20] queries)
+TOP = """(float[1,50] scores, float[1,50,20] features) => (float[1,8,20] queries)
 <int64[1] k = {8}, int64[1] last = {-1}, int64[3] wide = {1, 1, 20}> {
  s = Identity (scores) values, places = TopK (s, k) at = Unsqueeze (places, last) all = Expand (at, wide)
  queries = GatherElements <axis = 1> (features, all) }"""
 
-CLASSES = """<ir_version: 8, opset_import: ["" : 17]> g (float[64,10] scores) => (int64[64] best) {
+CLASSES = """(float[64,10] scores) => (int64[64] best) {
  s = Identity (scores) best = ArgMax <axis = 1, keepdims = 0> (s) }"""
 
-RANKING = """<ir_version: 8, opset_import: ["" : 17]> g (float[4,50] scores) => (float[4,8] values, int64[4,8] places)
+RANKING = """(float[4,50] scores) => (float[4,8] values, int64[4,8] places)
 <int64[1] k = {8}> { s = Identity (scores) values, places = TopK (s, k) }"""
 
-PLACES = """<ir_version: 8, opset_import: ["" : 17]> g (float[8,9] x) => (int64[2,K] places) <float limit = {0.5}> {
+PLACES = """(float[8,9] x) => (int64[2,K] places) <float limit = {0.5}> {
  s = Identity (x) over = Greater (s, limit) places = NonZero (over) }"""
-
-
-def a_model(folder: Path, text: str) -> Model:
-    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
-    return load_model(folder / "m.onnx")
 
 
 class Judged:
     """A network with its inputs; `by` compares what it makes of others, as an engine in float16 would."""
 
     def __init__(self, folder: Path, text: str, **feeds: np.ndarray) -> None:
-        self.model, self.feeds = a_model(folder, text), {n: v.astype(np.float32) for n, v in feeds.items()}
+        self.model, self.feeds = (
+            parsed(folder / "m.onnx", text),
+            {n: v.astype(np.float32) for n, v in feeds.items()},
+        )
         sets = (InputSet("", self.feeds),)
         plain, narrow = onnxruntime_outputs(watched(self.model), sets, "fp16", lambda text: None)
         assert narrow is not None
@@ -91,8 +87,8 @@ class Judged:
         return found
 
 
-EFFICIENT = """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
-g (float[1,40,4] boxes, float[1,40,3] scores) => (int32[1,1] n, float[1,16,4] dets, float[1,16] best, int32[1,16] label) {
+EFFICIENT = """(float[1,40,4] boxes, float[1,40,3] scores) =>
+(int32[1,1] n, float[1,16,4] dets, float[1,16] best, int32[1,16] label) {
  b = Identity (boxes) s = Identity (scores)
  n, dets, best, label = TRT.EfficientNMS_TRT <score_threshold = 0.25, iou_threshold = 0.5, max_output_boxes = 16,
   background_class = -1, score_activation = 0, class_agnostic = 0, box_coding = 0> (b, s) }"""
@@ -245,7 +241,7 @@ def test_positions_differ_at_the_limit_and_nowhere_else(tmp_path: Path) -> None:
 
 
 def test_what_the_user_says_counts(tmp_path: Path) -> None:
-    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[1,9,5] x) => (float[1,9,5] y) { y = Relu (x) }'
+    text = "(float[1,9,5] x) => (float[1,9,5] y) { y = Relu (x) }"
     judged = Judged(tmp_path, text, x=RNG.uniform(1, 2, (1, 9, 5)))
     turned = {"y": judged.plain["y"][:, ::-1].copy()}
     assert not judged.by(turned).agrees
@@ -297,7 +293,7 @@ def test_a_class_that_rounding_decides_is_no_error_and_no_proof(tmp_path: Path) 
 def test_an_output_far_from_a_selection_keeps_its_places(tmp_path: Path) -> None:
     """A selection on the way proves nothing of an output whose rows it did not choose."""
     text = (
-        '<ir_version: 8, opset_import: ["" : 17]> g (float[6,20] x) => (float[6,20] y) <int64[1] k = {3}> {'
+        "(float[6,20] x) => (float[6,20] y) <int64[1] k = {3}> {"
         "v, i = TopK (x, k) m = ReduceMean <axes = [1]> (v) y = Sub (x, m) }"
     )
     judged = Judged(tmp_path, text, x=RNG.standard_normal((6, 20)))
@@ -306,5 +302,8 @@ def test_an_output_far_from_a_selection_keeps_its_places(tmp_path: Path) -> None
 
 def test_selections_are_recognised(tmp_path: Path) -> None:
     texts = {NMS: "rows", TOP: "rows", CLASSES: "classes", RANKING: "ranking", PLACES: "set"}
-    kinds = {text: [one.kind for one in find_selections(a_model(tmp_path, text)).values()] for text in texts}
+    kinds = {
+        text: [one.kind for one in find_selections(parsed(tmp_path / "m.onnx", text)).values()]
+        for text in texts
+    }
     assert kinds == {text: [kind] for text, kind in texts.items()}

@@ -1,0 +1,69 @@
+"""Rewrites nodes of our plugins where TensorRT cannot hold the plugin.
+
+Expands operators that have no kernel: TensorRT gets standard operators in their place.
+"""
+
+from __future__ import annotations
+
+from trtsmith.converter.rewrite.engine.function_body import function_nodes
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.target import Fault
+from trtsmith.importers.expansion import ExpansionError, function_of
+from trtsmith.importers.registry import by_name
+
+_FAULTS = (
+    Fault(
+        "tensorrt_rtx",
+        ("1.7.1",),
+        "fails to build a plugin that asks for a workspace in a branch of an If",
+        "a build, which ends in op_with_valid_shape<custom_layer_op_t> and a size named _wksp",
+    ),
+)
+
+
+def _rewrite_workspace_in_branch(node: NodeView) -> Replacement | Refusal | None:
+    if "If" not in node.inside():
+        return None
+    op = by_name()[node.op_type]
+    if op.data_dependent or node.opset < op.expansion_opset:
+        return Refusal(
+            f"{node.op_type} in a branch of an If: {_FAULTS[0]}",
+            "the node outside of the If, or a model of opset 11 or later whose node has outputs of known sizes",
+            "compute the node ahead of the If and let the branch read its outputs, or build with --flavour tensorrt",
+        )
+    dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
+    nodes = function_nodes(node, function_of(node.proto, dtypes, node.opset))
+    note = node.because(_FAULTS, "the operator is made of standard ones")
+    return Replacement(nodes, f"{node.op_type} as standard operators", notes=(note,))
+
+
+WORKSPACE_IN_BRANCH = NodeRule(
+    "workspace-in-branch",
+    "plugins that ask for a workspace, in a branch of an If",
+    (),
+    _rewrite_workspace_in_branch,
+    plugins=lambda op: op.workspace,
+    faults=_FAULTS,
+)
+
+
+def _rewrite_without_kernel(node: NodeView) -> Replacement | Refusal:
+    op = by_name()[node.op_type]
+    dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
+    try:
+        nodes = function_nodes(node, function_of(node.proto, dtypes, node.opset))
+    except ExpansionError as error:
+        what = f"{op.name} has no kernel, and its expansion cannot be written: {error}"
+        return Refusal(what, error.expected, f"{error.fix}, or write a kernel for the operator")
+    note = f"{op.name} has no kernel: TensorRT computes its expansion, made of standard operators"
+    return Replacement(nodes, f"{op.name} by its expansion, as it has no kernel", notes=(note,))
+
+
+WITHOUT_KERNEL = NodeRule(
+    "without-kernel",
+    "operators without a kernel, which TensorRT computes by their expansion",
+    (),
+    _rewrite_without_kernel,
+    plugins=lambda op: op.by_expansion,
+    opset=lambda node: by_name()[node.op_type].expansion_opset,
+)

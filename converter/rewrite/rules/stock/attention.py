@@ -1,0 +1,152 @@
+"""Rewrites plugins for attention: softmax(Q K^T / sqrt(d) + mask) V, which TensorRT fuses, and DeBERTa's scores.
+
+Vaswani et al., arXiv 1706.03762. Sources:
+- open-mmlab/mmdeploy, csrc/mmdeploy/backend_ops/tensorrt/scaled_dot_product_attention/: q, k, v are [B, S, E], the mask is
+  two- or three-dimensional and added; the second output is what the Softmax gives.
+- NVIDIA/TensorRT, release 8.5, plugin/multiHeadFlashAttentionPlugin/fmhaPlugin.cpp and fmha.cpp (fMHA_V2) and
+  plugin/multiHeadCrossAttentionPlugin/fmhcaPlugin.cpp and fmhca.cpp (fMHCA), as demo/Diffusion/models.py inserts them:
+  [B, S, H, 3, D] holds Q, K and V, [B, S, H, 2, D] K and V; Q and the result are [B, S, H, D].
+- DerryHub/BEVFormer_tensorrt, det2trt/models/functions/multi_head_attn.py: QKVTRT and QKVTRT2, of [B, S, E], without mask.
+
+DeBERTa: He et al., arXiv 2006.03654. Source: NVIDIA/TensorRT, plugin/disentangledAttentionPlugin/disentangledKernel.cu:
+
+    result[i, j, k] = (data0[i, j, k] + data1[i, j, p(j - k)] + data2[i, k, p(j - k)]) * factor
+
+Every release since 8.4 is built with kDISENTANGLED_VERSION 2, logarithmic buckets, whatever the node's plugin_version says.
+With m = span / 2 and z the last size of data1, p(d) is span + d up to |d| = m; beyond it, p(d) is span plus or minus
+m + ceil((log |d| - log m) / (log(z - 1) - log m) * (m - 1)), clamped to the table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Plugin,
+    kinds,
+    require_opset,
+    rewriter,
+    settings,
+)
+
+_OPSET = 12
+"""The first one with GatherElements, Range, and Min and Max of integers."""
+
+_BELOW_ONE = 1 - 1e-7
+"""The kernel's factor, by which a logarithm that is nearly a whole number is not rounded up to the next one."""
+
+
+def positions(span: int, last: int, farthest: int) -> np.ndarray:
+    """p(d) for d from -farthest to farthest, int64. last: z. The logarithms are float64 here, float32 in the kernel."""
+    middle = span // 2
+    distance = np.arange(-farthest, farthest + 1)
+    near = np.abs(distance) <= middle
+    steps = (middle - 1) / (np.log(last - 1) - np.log(middle)) * _BELOW_ONE
+    far = np.ceil((np.log(np.where(near, middle, np.abs(distance))) - np.log(middle)) * steps) + middle
+    bucket = np.where(near, distance, np.sign(distance) * far)
+    found: np.ndarray = np.clip(bucket + span, 0, 2 * span - 1).astype(np.int64)
+    return found
+
+
+def _scores(w: Writer, dtype: str) -> Value | Refusal:
+    node = w.node
+    given = settings(node, span=int, factor=float)
+    span = given["span"]
+    sizes = [dims[-1] if (dims := node.shape(i)) else None for i in (1, 2)]
+    if None in sizes:
+        return unknown(node, 1 + sizes.index(None), "the last size")
+    last, other = (int(size or 0) for size in sizes)
+    if span < 4 or min(last, other) < 2 * span:
+        return Refusal(
+            f"its span is {span}, and the last sizes of data1 and data2 are {last} and {other}",
+            "a span of at least 4, and tables of at least twice the span",
+            "give the node the position buckets of the model's configuration as span",
+        )
+    require_opset(node, _OPSET, "GatherElements of computed places")
+    indices = _indices(w, span, last)
+    to_content = w.GatherElements(w.x[1], indices, axis=2)
+    to_position = w.GatherElements(w.Transpose(w.x[2], perm=[0, 2, 1]), indices, axis=1)
+    return w.Mul(w.Add(w.x[0], w.Add(to_content, to_position)), w.number(given["factor"], dtype))
+
+
+def _indices(w: Writer, span: int, last: int) -> Value:
+    """p(j - k) for queries j and keys k of every head, int64. A table has all distances up to where p changes no more."""
+    farthest = last
+    while positions(span, last, farthest)[[0, -1]].tolist() != [0, 2 * span - 1]:
+        farthest *= 2
+    table = positions(span, last, farthest)
+    rows, columns = (w.arange(w.size(w.x[0], axis)) for axis in (1, 2))
+    distance = w.Sub(w.Reshape(rows, shape=[-1, 1]), w.Reshape(columns, shape=[1, -1]))
+    within = w.Min(w.Max(distance, [-farthest]), [farthest])
+    places = w.Gather(table, w.Add(within, [farthest]), axis=0)
+    return w.Expand(w.Unsqueeze(places, axes=[0]), w.shape(w.x[0]))
+
+
+STOCK_DISENTANGLED_ATTENTION = NodeRule(
+    "stock-disentangled-attention",
+    "TensorRT's plugin for DeBERTa's attention scores becomes gathers and sums",
+    kinds("DisentangledAttention_TRT"),
+    rewriter(
+        {"DisentangledAttention_TRT": Plugin(_scores, "gathers and sums", 3, floats=(0, 1, 2), alike=True)}
+    ),
+    opset=_OPSET,
+)
+
+
+_WHAT = "products and a Softmax"
+
+
+def _attention(w: Writer, dtype: str) -> Value | Replacement | Refusal:
+    node = w.node
+    settings(node)
+    dims = node.shape(0)
+    width = dims[-1] if dims else None
+    if not width:
+        return unknown(node, 0, "the last size")
+    factor = w.number(width**-0.5, dtype)
+    if node.op_type in ("QKVTRT", "QKVTRT2"):
+        scores = w.MatMul(w.Mul(w.x[0], factor), w.Transpose(w.x[1], perm=[0, 2, 1]))
+        return w.MatMul(w.Softmax(scores, axis=-1), w.x[2])
+    if node.op_type == "ScaledDotProductAttentionTRT":
+        scores = w.MatMul(w.Mul(w.x[0], factor), w.Transpose(w.x[1], perm=[0, 2, 1]))
+        masked = w.Add(scores, w.x[3]) if node.input(3) else scores
+        weights = w.Softmax(masked, axis=-1)
+        return Replacement(w.finish(w.MatMul(weights, w.x[2]), weights), _WHAT)
+    if node.op_type == "fMHA_V2":
+        query, key, value = _parts(w, w.x[0], 3)
+    else:
+        query = w.x[0]
+        key, value = _parts(w, w.x[1], 2)
+    rows, columns, values = (
+        w.Transpose(data, perm=order)
+        for data, order in ((query, [0, 2, 1, 3]), (key, [0, 2, 3, 1]), (value, [0, 2, 1, 3]))
+    )
+    weights = w.Softmax(w.MatMul(w.Mul(rows, factor), columns), axis=-1)
+    return w.Transpose(w.MatMul(weights, values), perm=[0, 2, 1, 3])
+
+
+def _parts(w: Writer, packed: Value, count: int) -> list[Value]:
+    """[B, S, H, D] for each of what [B, S, H, count, D] holds."""
+    return [w.Squeeze(part, axes=[3]) for part in w.split(packed, [1] * count, 3)]
+
+
+_OF_BEVFORMER = Plugin(_attention, _WHAT, 3, floats=(0, 1, 2), alike=True)
+_ATTENTION = {
+    "QKVTRT": _OF_BEVFORMER,
+    "QKVTRT2": _OF_BEVFORMER,
+    "ScaledDotProductAttentionTRT": Plugin(
+        _attention, least=3, most=4, floats=(0, 1, 2), results=2, alike=True
+    ),
+    "fMHA_V2": Plugin(_attention, _WHAT),
+    "fMHCA": Plugin(_attention, _WHAT, 2, floats=(0, 1), alike=True),
+}
+
+STOCK_FUSED_ATTENTION = NodeRule(
+    "stock-fused-attention",
+    "attention of mmdeploy, of TensorRT's demo/Diffusion and of BEVFormer_tensorrt becomes products and a Softmax",
+    kinds(*_ATTENTION, domains=("mmdeploy",)),
+    rewriter(_ATTENTION),
+)

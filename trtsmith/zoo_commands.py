@@ -1,0 +1,113 @@
+"""Gives the zoo reader parsers of the options of `convert` and `bench`, and their checks."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from trtsmith.arguments import precision_of, refusals_of, shapes_of, values_of
+from trtsmith.bench_function import TimedOptions
+from trtsmith.convert_function import ConversionOptions
+from trtsmith.converter.batch.task import ENGINE
+from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, ZooCommands
+from trtsmith.converter.bench.points import check_points
+from trtsmith.converter.bench.subject import BenchOptions, check_options
+from trtsmith.converter.bench.timed_engine import graphs_of
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.verify.tolerances import parse_tolerances
+from trtsmith.flags import add_options
+
+_LOUDNESS = "how things are said is an option of `trtsmith batch` itself"
+_OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
+_NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
+
+_OF_BOTH = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromkeys(
+    ("html", "model-explorer", "json"), _OWN_FOLDER
+)
+
+REFUSED_OF_CONVERT = {
+    "help": "it converts nothing",
+    **_OF_BOTH,
+    **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
+    "dry-run": "a task converts; `trtsmith check` only looks",
+    "timing-cache": "tasks run in any order and at the same time: an engine would depend on those before it",
+}
+"""Options of `convert` that a zoo cannot give, and why; also those that only some versions of it have."""
+
+REFUSED_OF_BENCH = {
+    "help": "it times nothing",
+    **_OF_BOTH,
+    **dict.fromkeys(("freeze", "against", "torch", "plugin-vs-native"), _NO_MODEL),
+}
+
+
+class _RaisingParser(argparse.ArgumentParser):
+    """argparse whose errors are exceptions."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, "", f"what `{self.prog} --help` says of it", "correct it, or remove it")
+
+
+def zoo_commands() -> ZooCommands:
+    """The commands, with the options that they have now."""
+    of_convert = (
+        OptionCheck(("shapes", "minShapes", "optShapes", "maxShapes"), shapes_of),
+        OptionCheck(("values",), values_of),
+        OptionCheck(
+            ("rtol", "atol", "not-compared", "compare", "max-cost"),
+            lambda options: parse_tolerances(
+                options.rtol, options.atol, options.not_compared, options.compare, options.max_cost
+            ),
+        ),
+        OptionCheck(
+            ("keep-fp32", "accumulate", "io-precision", "calibration", "float-lstm", "precision"),
+            precision_of,
+        ),
+        OptionCheck(
+            ("mend-with", "reduce-timeout", "mend", "reduce"),
+            lambda options: refusals_of(options, Path(ENGINE)),
+        ),
+        OptionCheck(("reference", "expected"), _check_references),
+    )
+    of_bench = (
+        OptionCheck(("at",), lambda options: check_points(options.at)),
+        OptionCheck(("cuda-graph",), lambda options: graphs_of(options.cuda_graph)),
+        OptionCheck(("at", "shapes", "inputs"), _check_inputs),
+    )
+    convert = _parser_of("convert", ConversionOptions)
+    return ZooCommands(
+        ZooCommand("convert", convert, ("MODEL", "-o", ENGINE), REFUSED_OF_CONVERT, of_convert),
+        ZooCommand("bench", _parser_of("bench", TimedOptions), (ENGINE,), REFUSED_OF_BENCH, of_bench),
+        shapes_of,
+    )
+
+
+def _parser_of(name: str, options: type) -> _RaisingParser:
+    """The command's parser but for what it says, and for what only the terminal has."""
+    parser = _RaisingParser(prog=f"trtsmith {name}")
+    parser.add_argument("given")
+    add_options(parser, options, None, **dict.fromkeys(("inputs", "plugins", "refused", "timeout"), ""))
+    return parser
+
+
+def _check_references(options: argparse.Namespace) -> None:
+    """The form alone: a function is loaded by the task that calls it, as loading runs its module."""
+    whole = []
+    for spec in options.reference:
+        name = spec.rpartition("=")[2]
+        module, _, function = name.partition(":")
+        if not module or not function:
+            what, expected = f"{spec!r} names no function", "[OP_TYPE=]MODULE:FUNCTION"
+            raise UsageError(what, f"--reference {spec}", expected, "correct it")
+        whole += [spec] if "=" not in spec else []
+    if whole and (options.expected is not None or len(whole) > 1):
+        what, where = "the expected outputs are given twice", f"--reference {whole[-1]}"
+        raise UsageError(what, where, "one of them", "remove the others")
+
+
+def _check_inputs(options: argparse.Namespace) -> None:
+    shapes = shapes_of(options)
+    check_options(
+        BenchOptions(Path(ENGINE), shapes=shapes, at=check_points(options.at), inputs=options.inputs)
+    )
