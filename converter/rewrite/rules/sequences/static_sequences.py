@@ -41,8 +41,8 @@ def _rewrite_sequence_map(node: NodeView) -> Replacement | Refusal | None:
     results: list[list[Value]] = [[] for _ in node.outputs]
     for row in zip(*columns, strict=True):
         outputs = w.inline(node.graph("body"), [w.value(name) for name in row])
-        for column, name in zip(results, outputs, strict=True):
-            column.append(name)
+        for column, output in zip(results, outputs, strict=True):
+            column.append(output)
     made = [w.write("SequenceConstruct" if c else "SequenceEmpty", *c) for c in results]
     return Replacement(w.finish(*made), f"its body {len(first)} times")
 
