@@ -101,8 +101,9 @@ def _typed(model: Model) -> Model:
     known = value_types(inferred.proto)
     behind = value_types(infer_shapes(lowered(inferred)).proto)
     proto = inferred.copied()
-    for name in {name for node in proto.graph.node for name in node.output} & behind.keys() - known.keys():
-        proto.graph.value_info.add(name=name).type.tensor_type.CopyFrom(behind[name])
+    for name in (name for node in inferred.proto.graph.node for name in node.output):
+        if name in behind and name not in known:
+            proto.graph.value_info.add(name=name).type.tensor_type.CopyFrom(behind[name])
     return inferred.with_proto(proto)
 
 

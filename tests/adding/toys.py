@@ -89,7 +89,7 @@ def _inserted(text: str, place: str, line: str) -> str:
     if place == "end":
         return text + line
     if place == "import":
-        last = list(re.finditer(r"^from .* import .*\n", text, re.MULTILINE))[-1].end()
+        last = list(re.finditer(r"^from .* import (\([^)]*\)|[^(\n]*)\n", text, re.MULTILINE))[-1].end()
         return text[:last] + line + text[last:]
     end = text.index("\n)", text.index(f"\n{place}: ")) + 1
     return text[:end] + line + text[end:]

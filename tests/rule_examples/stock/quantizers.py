@@ -17,6 +17,10 @@ def _float8(inputs: Arrays) -> Arrays:
     return {"y": steps.astype(np.float32) * np.float32(0.02)}
 
 
+def _float16(inputs: Arrays) -> Arrays:
+    return _float8({"x": inputs["x"].astype(np.float32)})
+
+
 def _int4(inputs: Arrays) -> Arrays:
     scales = np.repeat(_SCALES, 2, axis=0)
     weight = np.clip(np.rint(_WEIGHT / scales), -8, 7) * scales
@@ -36,6 +40,17 @@ _EXAMPLES = (
         }""",
         feeds={"x": _X},
         expected=_float8,
+        builds=False,
+        why="TensorRT builds float8 from sm89 on, and without a GPU for sm86",
+    ),
+    Example(
+        "float8 of float16 values with a scale in float32",
+        """<ir_version: 10, opset_import: ["" : 21, "trt" : 1]>
+        g (float16[2, 4] x) => (float[2, 4] y) <float scale = {0.02}> {
+            q = trt.TRT_FP8QuantizeLinear (x, scale)  y = trt.TRT_FP8DequantizeLinear (q, scale)
+        }""",
+        feeds={"x": _X.astype(np.float16)},
+        expected=_float16,
         builds=False,
         why="TensorRT builds float8 from sm89 on, and without a GPU for sm86",
     ),

@@ -35,7 +35,9 @@ def _standard(w: Writer, _: str) -> Replacement | Refusal:
     operator, dtype = _QUANTIZED[node.op_type]
     places = {name: given[name] for name in ("axis", "block_size") if node.given(name)}
     if operator == "QuantizeLinear":
-        result = w.QuantizeLinear(w.x[0], w.x[1], output_dtype=NUMBERS[dtype], **places)
+        scale = node.dtype(1) or "float32"
+        data = w.x[0] if node.dtype(0) == scale else w.Cast(w.x[0], to=scale)  # ONNX has both in one type
+        result = w.QuantizeLinear(data, w.x[1], output_dtype=NUMBERS[dtype], **places)
     elif dtype and node.is_constant(0) and node.dtype(0) != dtype:
         return Refusal(
             f"its operand {node.input(0)!r} is a constant of {node.dtype(0)}",
