@@ -284,7 +284,7 @@ class Pool:
 
         ((_, outcome),) = self.run(deque([(None, request)]), timeout_s, on_event=hear)
         if log_path is not None:
-            log_path.write_text(outcome.said)
+            log_path.write_text(outcome.said, encoding="utf-8")
         return outcome.get()
 
     def run(
