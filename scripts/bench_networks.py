@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from gpubundle.unpack import model_folder  # noqa: E402
 from harness.jobs import run_jobs  # noqa: E402
-from harness.record import add_seconds, gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import add_seconds, gpu_parser, gpu_record  # noqa: E402
 from networkbench.graphs import NETWORKS  # noqa: E402
 
 FORMAT = 1

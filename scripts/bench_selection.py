@@ -22,7 +22,7 @@ import torchvision
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.record import gpu_parser, gpu_record  # noqa: E402
+from harness.run_record import gpu_parser, gpu_record  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402
 from trtsmith.converter.plugin.host.enqueue import run_plugin, time_plugin  # noqa: E402
 from trtsmith.converter.plugin.host.host import Host, Plugin  # noqa: E402

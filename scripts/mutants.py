@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.processes import run_boxed  # noqa: E402
-from harness.record import script_parser  # noqa: E402
+from harness.run_record import script_parser  # noqa: E402
 
 SECONDS = 60
 HITS = '''"""Reports, once for each test, that an expression was evaluated."""

@@ -27,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.record import script_parser  # noqa: E402
+from harness.run_record import script_parser  # noqa: E402
 
 PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 

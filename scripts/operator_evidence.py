@@ -27,7 +27,7 @@ from gpucheck.plugin_trials import (  # noqa: E402
     model_of,
     trials_of,
 )
-from harness.record import Record, script_parser  # noqa: E402
+from harness.run_record import Record, script_parser  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library, plugin_library_v2  # noqa: E402
 from trtsmith.converter.model.errors import TrtsmithError  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402

@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.record import Record, script_parser  # noqa: E402
+from harness.run_record import Record, script_parser  # noqa: E402
 from planted.plants import PLANTS, Plant  # noqa: E402
 from planted.run import Ground, control_of, row_of  # noqa: E402
 from trtsmith.converter.cli.console import table  # noqa: E402

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.jobs import RETIRE, Finding, run_jobs  # noqa: E402
-from harness.record import add_seconds, gpu_parser, gpu_record, use_bundle  # noqa: E402
+from harness.run_record import add_seconds, gpu_parser, gpu_record, use_bundle  # noqa: E402
 from trtsmith.converter.bench.node_worker import measure_node, ratio_of  # noqa: E402
 from trtsmith.converter.engine.build.gpu import find_gpu  # noqa: E402
 from trtsmith.converter.engine.libraries import plugin_library  # noqa: E402

@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.record import Record, script_parser  # noqa: E402
+from harness.run_record import Record, script_parser  # noqa: E402
 from realmodels.model_download import download, extract, extract_all, extracted  # noqa: E402
 from realmodels.model_forms import FORMS  # noqa: E402
 from realmodels.model_list import MODELS  # noqa: E402

@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from harness.record import script_parser
+    from harness.run_record import script_parser
     from realregistries.lean_wheels import versions
     from realregistries.registry_answers import ask, summary
     from realregistries.registry_questions import questions

@@ -23,7 +23,7 @@ from onnx import TensorProto as T
 from onnx import numpy_helper
 
 from harness.jobs import Finding, run_jobs
-from harness.record import script_parser
+from harness.run_record import script_parser
 from onnxcoverage.builder import build_reason
 from onnxcoverage.cases import CoverageCase, load_cases, read_case, write_cases
 from trtsmith.converter.engine.build.flavour import load_flavour

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from fuzzing.bombs import drawn_bomb, named_bombs, rows_of_nodes  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, FuzzTrial, run_trial  # noqa: E402
-from harness.record import script_parser  # noqa: E402
+from harness.run_record import script_parser  # noqa: E402
 
 LIMITS = Limits(cpu_s=10, wall_s=200, resident_mib=1024, address_mib=6144)
 OF_A_MILLION = Limits(cpu_s=20, wall_s=400, resident_mib=1024, address_mib=6144)

@@ -32,7 +32,7 @@ from fuzzing.campaign import Campaign, FuzzOptions, run_campaign  # noqa: E402
 from fuzzing.fuzz_process import FuzzProcess, Limits  # noqa: E402
 from fuzzing.judged_trial import MODEL, OUTPUT, run_trial  # noqa: E402
 from fuzzing.starting_models import ALL, starting_models  # noqa: E402
-from harness.record import script_parser  # noqa: E402
+from harness.run_record import script_parser  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:

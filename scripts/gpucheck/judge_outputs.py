@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from gpubundle.unpack import model_folder  # noqa: E402
 from gpucheck.networks import PRECISIONS, REFERENCES, conclude, judged, write_draws  # noqa: E402
 from gpucheck.record import Notes, read_notes, table, write_record  # noqa: E402
-from harness.record import script_parser  # noqa: E402
+from harness.run_record import script_parser  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.verify.verdict import DISAGREE  # noqa: E402
 

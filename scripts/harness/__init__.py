@@ -1,1 +1,1 @@
-"""What scripts share that run much: jobs in workers, commands with a limit, children that answer line by line, records."""
+"""Runs jobs in workers, commands with a time limit and children that answer line by line, and keeps records of them."""

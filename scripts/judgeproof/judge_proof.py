@@ -27,7 +27,7 @@ from onnx.reference import ReferenceEvaluator
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from harness.record import script_parser  # noqa: E402
+from harness.run_record import script_parser  # noqa: E402
 from judgeproof.output_plants import OUTPUT_PLANTS  # noqa: E402
 from judgeproof.proof_networks import HELD_OUT, TUNED, UNIT, Net, build, names  # noqa: E402
 from trtsmith.converter.model.load import load_model  # noqa: E402
