@@ -32,6 +32,7 @@ from harness.processes import run_boxed  # noqa: E402
 from harness.run_record import script_parser  # noqa: E402
 
 SECONDS = 60
+NO_RESULT = "pytest ended without a result"
 HITS = '''"""Reports, once for each test, that an expression was evaluated."""
 import os
 SEEN = set()
@@ -177,8 +178,13 @@ def fate(
             ]
             if status == 0:
                 return "survived"
-            if not failed or pytest(clean, failed[:1])[0] == 0:
-                return failed[0] if failed else "the run failed"
+            lost = [line for line in said.splitlines() if line.startswith("ERROR: not found: ")]
+            if lost:  # names with a line's end in them are not found again
+                wrong.update(test for test in tests if any(line.endswith(test) for line in lost))
+            elif not failed:
+                return NO_RESULT
+            elif pytest(clean, failed[:1])[0] == 0:
+                return failed[0]
             wrong.update(failed)
     finally:
         (tree / site["file"]).write_bytes(old)
@@ -231,7 +237,7 @@ def main() -> None:
 
     with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
         list(pool.map(of_job, range(asked.jobs)))
-    missed = ("survived", "out of time", "no test executes it")
+    missed = ("survived", "out of time", "no test executes it", NO_RESULT)
     commit = subprocess.run(
         ["git", "rev-parse", asked.commit], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
