@@ -55,17 +55,21 @@ def test_an_operator_that_the_parser_imports_is_planned_and_builds(name: str, tm
 
 
 def test_microscaled_blocks_in_onnxruntime(tmp_path: Path) -> None:
-    """Scales are the least power of two that brings a block into float8: those of exact powers of two, too."""
-    path = _saved(tmp_path, "mxfp8")
-    rows = np.array([[1], [1e-3], [500], [0]], np.float32)
-    x = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32) * rows
-    x[1, 0] = 448 * 2.0**-5
-    blocks = x.reshape(4, 2, 32).astype(np.float64)
-    largest = np.maximum(np.abs(blocks).max(-1, keepdims=True) / 448, 1e-38)
-    scale = 2.0 ** np.ceil(np.log2(largest))
+    """Scales are the least power of two that brings a block into float8: for exact powers, their neighbours and zeros."""
+    path = tmp_path / "model.onnx"
+    text = '<ir_version: 10, opset_import: ["" : 23, "trt" : 1]> g ' + _MODELS["mxfp8"].replace("[4,", "[N,")
+    onnx.save(onnx.parser.parse_model(text), path)
+    powers = 2.0 ** np.arange(-30, 30)
+    largest = np.concatenate([powers, powers * (1 + 2.0**-23), powers * (1 - 2.0**-24), powers * 1.05, [0]])
+    x = np.random.default_rng(0).uniform(-1, 1, (largest.size, 64)) * 448 * largest[:, None]
+    x[:, [3, 40]] = 448 * largest[:, None]
+    x = x.astype(np.float32)
+    blocks = x.reshape(-1, 2, 32).astype(np.float64)
+    fraction, exponent = np.frexp(np.abs(blocks).max(-1, keepdims=True) / 448)
+    scale = np.where(fraction == 0, 1.0, 2.0 ** (exponent - (fraction == 0.5)))
     expected = (blocks / scale).astype(ml_dtypes.float8_e4m3fn).astype(np.float64) * scale
     session = onnxruntime.InferenceSession(reference(load_model(path)).proto.SerializeToString())
-    np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected.reshape(4, 64))
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected.reshape(-1, 64))
 
 
 def test_a_newer_parser_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,9 +24,8 @@ _QUANTIZED = {
 } | {"DequantizeLinear": ("DequantizeLinear", "")}  # of modelopt's int4 weights, in TensorRT's domain
 _LARGEST = 448.0  # of float8_e4m3fn
 _BIAS = 127
-_EXACT = (
-    1e-9  # more than the error of log2 in float64, less than its step from a power of two to the next float32
-)
+_EXACT = 1e-9
+"""More than the error of log2 in float64, and less than its step from a power of two to the next float32."""
 
 
 def _standard(w: Writer, _: str) -> Replacement | Refusal:
