@@ -97,7 +97,7 @@ def _brought(
     plain = work.model
 
     def reduce(longest: int | None, wide: Mapping[str, str]) -> Reduction:
-        return reduce_precision(
+        done = reduce_precision(
             work.graph,
             fmt,
             keep=request.keep,
@@ -108,12 +108,12 @@ def _brought(
             longest=longest,
             wide=wide,
         )
+        if done.report.share is not None:
+            work.graph.become(plain)
+        return done
 
     first = reduce(longest if judged and accumulate == "fp32" else None, {})
-    if first.report.share is not None:
-        work.graph.become(plain)
-        return _with(work, first)
-    if not judged:
+    if not judged or first.report.share is not None:
         return _with(work, first)
     long = len(long_sums(work.model)) + _kept(first)
     if accumulate != "auto":

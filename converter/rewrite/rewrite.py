@@ -176,6 +176,10 @@ def _finished(work: Rewriting, reduce: Callable[[Rewriting], Rewriting] | None =
     )
 
 
+_FOR_REFERENCES = (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES)
+"""Rules for operators that onnxruntime lacks, or has no CPU kernel for."""
+
+
 def expand(model: Model) -> Model:
     """Plugin nodes made of standard operators, so that onnxruntime runs the graph. ConversionError if it cannot be."""
     inferred = infer_shapes(model)
@@ -221,9 +225,7 @@ def defined_here(model: Model) -> tuple[str, ...]:
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     kinds = Graph(model).kinds() - functions
     foreign = {kind for kind in kinds if not onnxruntime_runs(*kind)}
-    written = {
-        name for rule in (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES) for name in rule.op_types
-    }
+    written = {name for rule in _FOR_REFERENCES for name in rule.op_types}
     names = {f"{d}::{n}" if d else n: (d, n) for d, n in foreign}
     return tuple(sorted(name for name, kind in names.items() if name in written or find_aliases(*kind)))
 
@@ -243,7 +245,7 @@ def lowered(model: Model) -> Model:
         rule
         if rule in stock.RULES
         else replace(rule, op_types=tuple(sorted(names.intersection(rule.op_types))))
-        for rule in (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES)
+        for rule in _FOR_REFERENCES
         if names.intersection(rule.kinds)
     ]
     if rules:

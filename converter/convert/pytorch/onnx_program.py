@@ -86,10 +86,8 @@ def _write(program: Program, edges: Edges, table: Translations, path: Path) -> l
         try:
             lowered = program.exported.run_decompositions(decompositions)
             _drop_constants(lowered)
-            for optimize in (
-                True,
-                False,
-            ):  # its optimizer breaks some graphs, such as Clips of Deformable DETR
+            # PyTorch's optimizer breaks some graphs, such as Clips of Deformable DETR: those are written without it.
+            for optimize in (True, False):
                 torch.onnx.export(
                     lowered,
                     f=str(path),
@@ -158,9 +156,8 @@ def array_of(tensor: Any) -> np.ndarray:
     return np.array(plain.numpy())
 
 
-_LARGEST = (
-    2**31 - 1
-)  # a dimension of TensorRT is an int64, and nothing reaches this: PyTorch writes "any" as larger
+_LARGEST = 2**31 - 1
+"""A dimension of TensorRT is an int64, and nothing reaches this: PyTorch writes "any" as larger."""
 
 
 def profile_of(
