@@ -116,7 +116,9 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     for k in usable.nonzero()[:, 0].tolist():
         image = known[int(rois[k, 0])]
         for i, (top, bottom) in enumerate(rows[k]):
-            band = image[:, top:bottom] if average else image[:, top:bottom].amax(1) if top < bottom else None
+            band: Any = (
+                image[:, top:bottom] if average else image[:, top:bottom].amax(1) if top < bottom else None
+            )
             for j, (left, right) in enumerate(columns[k]):
                 if top >= bottom or left >= right:
                     continue
@@ -140,7 +142,7 @@ def _expand(expansion: Expansion) -> Value:
         known = g.Max(g.Where(g.Equal(known, known), known, lowest), lowest)
     tiles = [height, width] if average else [1, 1]
     maps = g.Reshape(known, [g.Add(batch, [1]), -1, *tiles, extents])
-    scaled = g.Cast("rois", to="float32") * np.float32([1, *[fields["spatial_scale"]] * 4])
+    scaled = g.Cast("rois", to="float32") * np.array([1, *[fields["spatial_scale"]] * 4], np.float32)
     near = g.Not(g.Less(np.float32(FARTHEST), g.Abs(scaled))) & g.Equal(scaled, scaled)
     finite = g.Cast(g.Where(near, scaled, np.float32(0)), to="float64")
     half = np.float64(0.5)
@@ -269,6 +271,11 @@ def _fields(by_position: int, height: int, width: int, scale: float) -> Fields:
     }
 
 
+def _onnx_fields(node: AliasedNode) -> Fields:
+    height, width = node.attrs["pooled_shape"]
+    return _fields(0, height, width, node.attrs["spatial_scale"])
+
+
 def _torchvision_fields(node: AliasedNode, by_position: int) -> Fields:
     a = node.attrs
     return _fields(by_position, a["pooled_height"], a["pooled_width"], a["spatial_scale"])
@@ -327,7 +334,7 @@ REGION_POOL = OpDef(
                 Attr("pooled_shape", Kind.INTS, lengths=(2,)),
                 Attr("spatial_scale", Kind.FLOAT, 1.0),
             ),
-            fields=lambda node: _fields(0, *node.attrs["pooled_shape"], node.attrs["spatial_scale"]),
+            fields=_onnx_fields,
             source="ONNX; torchvision's and mmcv's roi_pool by PyTorch's TorchScript exporter",
         ),
         Alias(
