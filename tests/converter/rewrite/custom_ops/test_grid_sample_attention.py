@@ -228,9 +228,10 @@ def exported(
         "output_names": ["output"],
         "opset_version": opset,
     }
-    if exporter == "dynamo":
+    if exporter.startswith("dynamo"):
         shapes = tuple({0: torch.export.Dim("batch", min=1, max=8)} for _ in inputs) if dynamic else None
         options |= {"dynamo": True, "dynamic_shapes": shapes, "external_data": False, "verbose": False}
+        options["optimize"] = exporter == "dynamo"
     else:
         axes = {name: {0: "batch"} for name in inputs} if dynamic else None
         options |= {"dynamo": False, "dynamic_axes": axes}
@@ -265,6 +266,16 @@ def check_mapped(model: Model, batches: tuple[int, ...] = (1, 3)) -> Rewritten:
         assert want.std() > 0.1
         agree(rewritten, model, example(batch))
     return rewritten
+
+
+def test_levels_as_the_unoptimised_exporter_splits_them(tmp_path: Path) -> None:
+    """Into a sequence, of which it takes one element after the other."""
+    model = exported(reference, tmp_path / "m.onnx", "dynamo, unoptimised", dynamic=False, opset=18)
+    assert {"SplitToSequence", "SequenceAt"} <= kinds(model).keys()
+    rewritten = rewrite(model)
+    assert kinds(rewritten.model)[PLUGIN] == 1 and "GridSample" not in kinds(rewritten.model)
+    assert {record.pass_name for record in rewritten.rewrites} == {"sequences", "grid-sample-attention"}
+    agree(rewritten, model, example())
 
 
 @pytest.mark.filterwarnings("ignore")
