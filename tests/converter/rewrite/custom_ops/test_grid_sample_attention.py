@@ -190,6 +190,14 @@ NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
         build(end=lambda out: out.view(-1, HEADS, CHANNELS, QUERIES).permute(0, 3, 2, 1).flatten(2)),
         "is used",
     ),
+    "the_largest_sample": (
+        build(
+            end=lambda out: out,
+            weigh=lambda w: w.mean(),
+            stack=lambda s: torch.cat(s, -1).amax(-1, keepdim=True),
+        ),
+        "3 sampled images are joined, but not multiplied with weights and summed",
+    ),
     "another_input_stacked": (
         build(stack=lambda s: torch.cat([*s[:2], s[2] * 0.5], dim=-1)),
         "is not a sampled level",
@@ -431,6 +439,19 @@ def test_half_precision() -> None:
     (got,), (want,) = run(expand(rewritten.model), half).values(), run(model_of(edited()), inputs).values()
     assert got.dtype == np.float16
     np.testing.assert_allclose(got, want, rtol=0, atol=2e-2)
+
+
+def test_locations_in_double_precision() -> None:
+    """As Mask2Former computes them. onnxruntime's GridSample takes none, so the formula in float32 is what to agree with."""
+    proto = in_type(edited(), np.float64)
+    for value in (*proto.graph.input, *proto.graph.output):
+        if value.name != "locations":
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    rewritten = rewrite(model_of(proto))
+    counts = kinds(rewritten.model)
+    assert counts[PLUGIN] == 1 and "GridSample" not in counts
+    inputs = example(3)
+    assert_close(run(expand(rewritten.model), inputs), run(model_of(edited()), inputs), rtol=0, atol=2e-5)
 
 
 def test_double_precision_is_left_alone() -> None:
