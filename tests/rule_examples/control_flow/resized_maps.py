@@ -1,4 +1,4 @@
-"""Models that the rule resized-maps takes or refuses: the largest element of a map resized to its box, as torchvision does."""
+"""Models that the rule resized-maps takes or refuses: the largest element of a map that is resized to its box."""
 
 from __future__ import annotations
 
