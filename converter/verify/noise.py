@@ -159,7 +159,8 @@ class ScaledOutput:
             most = float(known.max(initial=0.0))
             if known.size and most > contrast * float(known.mean()):
                 contrast, noisy = most / float(known.mean()), self.active * (means >= QUIET**2 * most)
-        return np.where(noisy > 0, self.least(squares, noisy), found)
+        least: np.ndarray = np.where(noisy > 0, self.least(squares, noisy), found)
+        return least
 
     def _means(self, squares: np.ndarray, counted: np.ndarray, axis: int) -> np.ndarray:
         """Of each slice along the axis; infinite where too few of its elements count."""
