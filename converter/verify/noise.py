@@ -166,7 +166,8 @@ class ScaledOutput:
         """Of each slice along the axis; infinite where too few of its elements count."""
         counts = along(counted, axis)
         means = along(squares * counted, axis) / np.maximum(counts, 1)
-        return np.where(counts >= LEAST, means, np.float32(np.inf))
+        known: np.ndarray = np.where(counts >= LEAST, means, np.float32(np.inf))
+        return known
 
     def typical(self) -> float:
         """What rounding changes in the middle slice of the axis where this is most, in proportion to the slice's scale.
