@@ -29,6 +29,7 @@ from popularnetworks.architecture import DYNAMO, LEGACY, OWN, Architecture  # no
 from popularnetworks.network_list import NETWORKS  # noqa: E402
 from popularnetworks.network_trial import (  # noqa: E402
     PRECISIONS,
+    ExportChild,
     PopularSetup,
     try_architecture,
     write_skeletons,
@@ -55,7 +56,8 @@ def main(argv: Sequence[str] | None = None, networks: Sequence[Architecture] = N
         for one, exporter in chosen:
             print(f"{one.name}, {exporter}: {one.library}, {one.make}")
         return 0 if chosen else 2
-    setup = PopularSetup(options.python, options.folder, options.timeout, options.precision or PRECISIONS)
+    exports = ExportChild(options.python, options.timeout)
+    setup = PopularSetup(exports, options.folder, options.timeout, options.precision or PRECISIONS)
     record = popular_record(networks, options.output)
     for one, exporter in chosen:
         key = job(one.name, exporter)
@@ -63,6 +65,7 @@ def main(argv: Sequence[str] | None = None, networks: Sequence[Architecture] = N
         for row in try_architecture(one, exporter, before, setup):
             record.add(key, row)
             print(f"{key}: {_said(row)}", flush=True)
+    exports.close()
     return 0
 
 

@@ -86,7 +86,7 @@ class Architecture:
         """Statements that leave `model` and `inputs`."""
         make = self.own.rpartition(".export(")[0] if exporter == OWN else f"{self.make}.eval()"
         modules = sorted(
-            {found.rstrip(".") for found in re.findall(r"(?<![\w.)\]'\"])(?:[a-z_]\w*\.)+", make)}
+            {found.rstrip(".") for found in re.findall(r"(?<![\w.)\]'\"-])(?:[a-z_]\w*\.)+", make)}
         )
         lines = [f"import {module}" for module in dict.fromkeys(["torch", *modules])]
         lines += ["torch.manual_seed(0)", f"model = {make}"]

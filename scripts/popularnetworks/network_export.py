@@ -1,14 +1,11 @@
-"""Child: runs an export program with drawn weights, in a Python that has the library; writes the file and its inputs.
+"""Child: runs export programs with drawn weights, in a Python that has the libraries; writes each file and its inputs.
 
-python -m popularnetworks.network_export REQUEST: a JSON file with the two parts of the program, the folder and the axes of
-the inputs. The answer is answer.json in that folder.
+A request is the two parts of a program, the folder and the axes of the inputs; line_child.py brings it and the answer.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 import traceback
 import warnings
@@ -20,38 +17,32 @@ from typing import Any
 import numpy as np
 import onnx
 
+from harness.line_child import answer_lines
 from popularnetworks.drawn_weights import draw, fill_graph, fill_module, mark_weights
 
 FILE = "model.onnx"
-ANSWER = "answer.json"
 SAMPLES = "inputs.npz"
 
 
-def main(request: Path) -> None:
-    asked = json.loads(request.read_text(encoding="utf-8"))
-    folder = Path(asked["folder"])
-    os.chdir(folder)
-    warnings.simplefilter("ignore")
-    answer: dict[str, Any] = {
-        **_package(asked["library"]),
-        "torch": metadata.version("torch").partition("+")[0],
-    }
+def export(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What came of a request: package, opset, nodes, dynamic axes and their shapes; `export` is the cause of a failure."""
+    os.chdir(asked["folder"])
+    answer = {**_package(asked["library"]), "torch": metadata.version("torch").partition("+")[0]}
     began = time.monotonic()
     try:
         names: dict[str, Any] = {}
         exec(asked["build"], names)
         fill_module(names["model"])
         exec(asked["export"], names)
-        answer["export_seconds"] = round(time.monotonic() - began, 1)
         answer |= _finish(Path(names.get("path", FILE)), asked["inputs"])
-        answer["export"] = ""
+        answer |= {"export": "", "export_seconds": round(time.monotonic() - began, 1)}
     except Exception as error:
         traceback.print_exc()
         answer["export"] = _cause(error)
-    (folder / ANSWER).write_text(json.dumps(answer), encoding="utf-8")
+    return answer
 
 
-def _package(library: str) -> dict[str, str]:
+def _package(library: str) -> dict[str, Any]:
     """Its version, and the licence that it states."""
     about: Any = metadata.metadata(library)
     stated = about.get("License-Expression") or " ".join((about.get("License") or "").split())
@@ -115,4 +106,5 @@ def _cause(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    warnings.simplefilter("ignore")
+    answer_lines(lambda: export)

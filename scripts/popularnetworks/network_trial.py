@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from typing import Any
 
 import onnx
 
+from harness.line_child import LineChild, after
 from harness.processes import run_boxed
 from popularnetworks.architecture import Architecture
 from popularnetworks.drawn_weights import strip_graph
-from popularnetworks.network_export import ANSWER, FILE, SAMPLES
+from popularnetworks.network_export import FILE, SAMPLES
 from realmodels.native_outcome import native_outcome
 
 SCRIPTS = Path(__file__).resolve().parents[1]
@@ -29,12 +31,39 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class PopularSetup:
-    """python: one that can import the libraries. folder: for the exported files. limit_s: for an export or a conversion."""
+    """exports: by a Python that has the libraries. folder: for the exported files. limit_s: for a conversion."""
 
-    python: str
+    exports: ExportChild
     folder: Path
     limit_s: float
     precisions: Sequence[str] = PRECISIONS
+
+
+class ExportChild:
+    """A child that exports networks one after another; each library gets one of its own, as some patch PyTorch."""
+
+    def __init__(self, python: str, limit_s: float) -> None:
+        self._python, self._limit_s = python, limit_s
+        self._library = ""
+        self._child: LineChild | None = None
+
+    def ask(self, asked: Row) -> Row:
+        """The child's answer; of one that ended or took too long, how."""
+        if self._child is None or asked["library"] != self._library:
+            self.close()
+            command = [self._python, "-m", "popularnetworks.network_export"]
+            log = Path(asked["folder"]) / "export.log"
+            self._child = LineChild(command, SCRIPTS, os.environ, log, self._python, self._limit_s)
+            self._library = asked["library"]
+        answer = self._child.ask(asked, after(self._limit_s))
+        if "died" in answer:
+            self._child = None
+            return {"export": answer["died"]}
+        return answer
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.close()
 
 
 def try_architecture(one: Architecture, exporter: str, before: Row, setup: PopularSetup) -> Iterator[Row]:
@@ -62,24 +91,14 @@ def try_architecture(one: Architecture, exporter: str, before: Row, setup: Popul
 
 def _export(one: Architecture, exporter: str, folder: Path, setup: PopularSetup) -> Row:
     folder.mkdir(parents=True, exist_ok=True)
-    answer, request = folder / ANSWER, folder / "request.json"
-    answer.unlink(missing_ok=True)
     build, export = one.build_program(exporter), one.export_program(exporter)
     inputs = {
         name: ([(axis.name, axis.size, axis.profile) for axis in tensor.axes], tensor.what)
         for name, tensor in one.tensors.items()
     }
-    asked = {"folder": str(folder.resolve()), "library": one.library, "build": build, "export": export}
-    request.write_text(json.dumps({**asked, "inputs": inputs}), encoding="utf-8")
-    command = [setup.python, "-m", "popularnetworks.network_export", str(request.resolve())]
-    done = run_boxed(command, setup.limit_s, SCRIPTS)
-    found = (
-        json.loads(answer.read_text(encoding="utf-8"))
-        if answer.is_file()
-        else {"export": done.problem or "no answer"}
-    )
     head = {"network": one.name, "about": one.about, "library": one.library, "exporter": exporter}
-    return {**head, "program": [build, export], **found}
+    asked = {"folder": str(folder.resolve()), "library": one.library, "build": build, "export": export}
+    return {**head, "program": [build, export], **setup.exports.ask({**asked, "inputs": inputs})}
 
 
 def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: PopularSetup) -> Row:
