@@ -159,13 +159,15 @@ class ScaledOutput:
             most = float(known.max(initial=0.0))
             if known.size and most > contrast * float(known.mean()):
                 contrast, noisy = most / float(known.mean()), self.active * (means >= QUIET**2 * most)
-        return np.where(noisy > 0, self.least(squares, noisy), found)
+        least: np.ndarray = np.where(noisy > 0, self.least(squares, noisy), found)
+        return least
 
     def _means(self, squares: np.ndarray, counted: np.ndarray, axis: int) -> np.ndarray:
         """Of each slice along the axis; infinite where too few of its elements count."""
         counts = along(counted, axis)
         means = along(squares * counted, axis) / np.maximum(counts, 1)
-        return np.where(counts >= LEAST, means, np.float32(np.inf))
+        known: np.ndarray = np.where(counts >= LEAST, means, np.float32(np.inf))
+        return known
 
     def typical(self) -> float:
         """What rounding changes in the middle slice of the axis where this is most, in proportion to the slice's scale.
