@@ -1,7 +1,7 @@
 """Exports networks of libraries that many use, converts them in each precision, and records what came of it.
 
     python -m venv .cache/exporters/venv                    # a Python that has the libraries, apart from trtsmith's
-    .cache/exporters/venv/bin/pip install -r scripts/popularnetworks/requirements.txt
+    .cache/exporters/venv/bin/pip install --no-deps -r scripts/popularnetworks/requirements.txt
     python scripts/popular_networks.py --python .cache/exporters/venv/bin/python
     python scripts/popular_networks.py --python PYTHON --only rt-detr --exporter dynamo --precision fp16 --again
     python scripts/popular_networks.py --skeletons FOLDER   # for popular_on_gpu.py: files without weights

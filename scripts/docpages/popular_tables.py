@@ -115,6 +115,8 @@ def _failures(rows: Sequence[Row]) -> str:
         name = f"{row['network']} ({row['library']}, {row['exporter']})"
         if row["export"]:
             causes[f"export: {row['export']}"].append(name)
+        if "static" in row:
+            causes[f"export with dynamic axes: {row['static']}"].append(name)
         for precision, found in row.get("precisions", {}).items():
             if found["verdict"] != AGREE:
                 causes[f"{found['verdict']}: {found['why']}"].append(f"{name} {precision}")

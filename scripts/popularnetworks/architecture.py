@@ -104,7 +104,7 @@ class Architecture:
         made = ", ".join(f'"{name}": {tensor.program()}' for name, tensor in self.tensors.items())
         return "\n".join([*lines, f"inputs = {{{made}}}"])
 
-    def export_program(self, exporter: str) -> str:
+    def export_program(self, exporter: str, *, dynamic: bool = True) -> str:
         """The statement that exports `model` to model.onnx, or whose value is the file's path for the library's own."""
         if exporter == OWN:
             return f"path = model.export({self.own.rpartition('.export(')[2]}"
@@ -112,9 +112,10 @@ class Architecture:
         call = f'torch.onnx.export(model, tuple(inputs.values()), "model.onnx", input_names=[{names}]'
         if exporter == DYNAMO:
             axes = "".join(f"{{{_axes(t, 'torch.export.Dim.AUTO')}}}, " for t in self.tensors.values())
-            return f"{call}, dynamo=True, external_data=False, dynamic_shapes=({axes.rstrip()}))"
-        dynamic = ", ".join(f'"{name}": {{{_axes(t)}}}' for name, t in self.tensors.items() if t.dynamic)
-        return f"{call}, dynamo=False, dynamic_axes={{{dynamic}}})"
+            call += ", dynamo=True, external_data=False"
+            return f"{call}, dynamic_shapes=({axes.rstrip()}))" if dynamic else f"{call})"
+        axes = ", ".join(f'"{name}": {{{_axes(t)}}}' for name, t in self.tensors.items() if t.dynamic)
+        return f"{call}, dynamo=False, dynamic_axes={{{axes}}})" if dynamic else f"{call}, dynamo=False)"
 
 
 def _axes(tensor: InputTensor, value: str = "") -> str:

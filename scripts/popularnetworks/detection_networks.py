@@ -13,7 +13,7 @@ _BOXES = "tuple(model([x])[0].values())"
 _ONE = {"x": "3 64 64"}
 _SWIN_BODY = (
     "transformers.SwinConfig(image_size=64, embed_dim=24, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 4], "
-    "window_size=4, "
+    "window_size=4, attn_implementation='eager', "
 )
 _SWIN = f"{_SWIN_BODY}out_features=['stage1', 'stage2', 'stage3', 'stage4'])"
 _RESNET_BODY = (

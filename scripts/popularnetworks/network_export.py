@@ -31,9 +31,9 @@ def export(asked: Mapping[str, Any]) -> dict[str, Any]:
     began = time.monotonic()
     try:
         names: dict[str, Any] = {}
-        exec(asked["build"], names)
+        exec(asked["program"][0], names)
         fill_module(names["model"])
-        exec(asked["export"], names)
+        exec(asked["program"][1], names)
         answer |= _finish(Path(names.get("path", FILE)), asked["inputs"])
         answer |= {"export": "", "export_seconds": round(time.monotonic() - began, 1)}
     except Exception as error:

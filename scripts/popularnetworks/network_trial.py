@@ -12,7 +12,12 @@ from typing import Any
 
 from harness.line_child import LineChild, after
 from harness.processes import run_boxed
+<<<<<<< HEAD
 from popularnetworks.architecture import Architecture
+=======
+from popularnetworks.architecture import OWN, Architecture
+from popularnetworks.drawn_weights import strip_graph
+>>>>>>> pop
 from popularnetworks.network_export import FILE, SAMPLES
 from realmodels.native_outcome import native_outcome
 
@@ -87,15 +92,24 @@ def try_architecture(one: Architecture, exporter: str, before: Row, setup: Popul
 
 
 def _export(one: Architecture, exporter: str, folder: Path, setup: PopularSetup) -> Row:
+    """With dynamic axes; where that fails without, and `static` says what failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    build, export = one.build_program(exporter), one.export_program(exporter)
+    head = {"network": one.name, "about": one.about, "library": one.library, "exporter": exporter}
     inputs = {
         name: ([(axis.name, axis.size, axis.profile) for axis in tensor.axes], tensor.what)
         for name, tensor in one.tensors.items()
     }
-    head = {"network": one.name, "about": one.about, "library": one.library, "exporter": exporter}
-    asked = {"folder": str(folder.resolve()), "library": one.library, "build": build, "export": export}
-    return {**head, "program": [build, export], **setup.exports.ask({**asked, "inputs": inputs})}
+    asked = {"folder": str(folder.resolve()), "library": one.library, "inputs": inputs}
+
+    def exported(*, dynamic: bool) -> Row:
+        program = [one.build_program(exporter), one.export_program(exporter, dynamic=dynamic)]
+        return {**head, "program": program, **setup.exports.ask({**asked, "program": program})}
+
+    row = exported(dynamic=True)
+    if row["export"] and exporter != OWN and any(tensor.dynamic for tensor in one.tensors.values()):
+        static = exported(dynamic=False)
+        return row if static["export"] else {**static, "static": row["export"]}
+    return row
 
 
 def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: PopularSetup) -> Row:
@@ -147,7 +161,11 @@ def judged(report: Row) -> Row:
     if report.get("problems"):
         why = "; ".join(str(problem["what"]) for problem in report["problems"])
     else:
-        why = "" if verdict.get("status") == "agree" else str(verdict.get("reason", "not compared"))
+        reasons = [
+            str(verdict.get("reason", "not compared")),
+            *(one["why"] for one in verdict.get("left_out", ())),
+        ]
+        why = "" if verdict.get("status") == "agree" else "; ".join(dict.fromkeys(reasons))
     status = verdict.get("status", "not compared") if report.get("engine") else NO_ENGINE
     return {
         "builds": bool(report.get("engine")),
