@@ -12,12 +12,7 @@ from typing import Any
 
 from harness.line_child import LineChild, after
 from harness.processes import run_boxed
-<<<<<<< HEAD
-from popularnetworks.architecture import Architecture
-=======
 from popularnetworks.architecture import OWN, Architecture
-from popularnetworks.drawn_weights import strip_graph
->>>>>>> pop
 from popularnetworks.network_export import FILE, SAMPLES
 from realmodels.native_outcome import native_outcome
 
