@@ -106,7 +106,9 @@ def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     def bounds(low: int, count: int, extent: int) -> Any:
         """[K, count, 2]"""
         start, stop = whole[:, low], whole[:, low + 2]
-        size = (stop - start + 1 - average).clamp(min=1).float() / count
+        # By a tensor: PyTorch on a GPU multiplies with the reciprocal of a number, which moves edges across pixels.
+        size = (stop - start + 1 - average).clamp(min=1).float()
+        size = size / torch.full_like(size, count)
         edges = torch.arange(count + 1, device=x.device) * size[:, None]
         pair = torch.stack([edges[:, :-1].floor(), edges[:, 1:].ceil()], 2)
         return (pair.double() + start[:, None, None]).clamp(0, max(extent - average, 0)).long()
@@ -285,6 +287,9 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
     from torchvision.ops import ps_roi_pool, roi_pool
 
     pool = ps_roi_pool if fields["by_position"] else roi_pool
+    images = tensors["rois"][:, 0]
+    if not bool(((images >= 0) & (images < len(tensors["x"]))).all()):
+        raise ValueError("torchvision reads beyond the map for an image that is not there")
     size = fields["output_height"], fields["output_width"]
     return (pool(tensors["x"], tensors["rois"], size, fields["spatial_scale"]),)
 
