@@ -41,7 +41,6 @@ _MOVED = (
 """Operators whose results have no other elements than their first input."""
 
 _OF_SIZES = (*_MOVED, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
-_OF_SIZES = (*_MOVED, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
 
 
 class _Limits:
