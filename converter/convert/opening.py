@@ -104,13 +104,12 @@ def _exported(source: TorchSource, folder: Path, progress: Progress) -> Exported
     if isinstance(source, TorchModule):
         _need_pytorch(str(source))
         # PyTorch takes seconds to import, and most models are ONNX files
-        from trtsmith.converter.convert.pytorch.exported_program import program_of
-        from trtsmith.converter.convert.pytorch.onnx_program import export_program
+        from trtsmith.converter.convert.pytorch.traced_export import export_module
         from trtsmith.importers.torch_ops import define_known
 
         define_known()
         progress("tracing the module with torch.export")
-        return export_program(program_of(source), folder, source.translations, progress)
+        return export_module(source, folder, progress)
     from trtsmith.converter.convert.pytorch.export_in_child import export_in_child
 
     export_in_child(source, folder, progress)

@@ -21,12 +21,12 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """Fills request["folder"] (converter/convert/pytorch/exported_model.py)."""
     request = json.loads(text)
     folder = Path(request["folder"])
-    from trtsmith.converter.convert.pytorch.exported_program import Program, program_of, saved_program
+    from trtsmith.converter.convert.pytorch.exported_program import saved_program
     from trtsmith.converter.convert.pytorch.onnx_program import export_program
+    from trtsmith.converter.convert.pytorch.traced_export import export_module
     from trtsmith.importers.torch_ops import define_known, translations
 
     define_known()
-    program: Program
     if request["factory"]:
         from trtsmith.converter.convert.pytorch.factory import called
 
@@ -35,15 +35,15 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
         events.phase(f"calling {request['factory']}")
         source = called(TorchFactory(request["factory"]))
         events.phase("tracing the module with torch.export")
-        program = program_of(source)
+        exported = export_module(source, folder, events.phase)
     else:
         from trtsmith.converter.convert.pytorch.saved_program import load_program
 
         events.phase("loading the program")
-        source = TorchModule(None)
-        exported = load_program(Path(request["path"]), folder, request["name"], translations())
-        program = saved_program(exported, source, request["name"])
-    write_exported(export_program(program, folder, source.translations, events.phase))
+        loaded = load_program(Path(request["path"]), folder, request["name"], translations())
+        program = saved_program(loaded, TorchModule(None), request["name"])
+        exported = export_program(program, folder, {}, events.phase)
+    write_exported(exported)
     return {}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from trtsmith.converter.convert.pytorch.torch_problems import export_problem
+from trtsmith.converter.convert.pytorch.torch_problems import decides_by_data, export_problem
 from trtsmith.converter.convert.pytorch.torch_source import TorchModule
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.importers.torch_ops import quiet
@@ -41,17 +41,17 @@ def program_of(source: TorchModule) -> Program:
         return saved_program(module, source, str(source))
     if not isinstance(module, torch.nn.Module):
         raise _no_module(module)
-    args = _arguments(source.args)
+    args = example_arguments(source.args)
     kwargs = dict(source.kwargs)
     told: list[str] = []
-    with _evaluating(module, told), torch.no_grad(), quiet():
+    with evaluating(module, told), torch.no_grad(), quiet():
         exported = _exported(module, args, kwargs, source, told)
 
     def run(*given: Any, **named: Any) -> Any:
-        with _evaluating(module, []), _unchanged(module):
+        with evaluating(module, []), unchanged(module):
             return module(*given, **named)
 
-    return Program(exported, args, kwargs, run, _parameters(module), str(source), tuple(told))
+    return Program(exported, args, kwargs, run, parameter_names(module), str(source), tuple(told))
 
 
 def _exported(
@@ -61,6 +61,8 @@ def _exported(
     try:
         return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False)
     except Exception as error:  # PyTorch's, or of the module's own code
+        if decides_by_data(error):  # the other way takes minutes to say the same of a detector
+            raise ConversionError(export_problem(error, str(source))) from error
         with suppress(Exception):
             found = torch.export.export(
                 module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=True
@@ -87,7 +89,7 @@ def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
             "example inputs: usual sizes, and what outputs are compared for, come from them",
             "give them as `args`, or save a program that still has its example_inputs",
         )
-    args, kwargs = own if source.args is None else (_arguments(source.args), dict(source.kwargs))
+    args, kwargs = own if source.args is None else (example_arguments(source.args), dict(source.kwargs))
     signature = exported.module_call_graph[0].signature if exported.module_call_graph else None
     names = tuple(getattr(signature, "forward_arg_names", None) or ())[: len(args)]
     return Program(exported, tuple(args), kwargs, exported.module(), names, name)
@@ -104,7 +106,7 @@ def _copy(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _arguments(args: Any) -> tuple[Any, ...]:
+def example_arguments(args: Any) -> tuple[Any, ...]:
     """Example arguments as a tuple; a single tensor stands for itself."""
     if args is None:
         raise UsageError(
@@ -135,7 +137,7 @@ def _no_module(given: Any) -> UsageError:
 
 
 @contextmanager
-def _evaluating(module: Any, told: list[str]) -> Iterator[None]:
+def evaluating(module: Any, told: list[str]) -> Iterator[None]:
     """An engine is for inference: the module is in eval mode inside, and as it was behind."""
     training = [part for part in module.modules() if part.training]
     changed = [part for part in training if _depends_on_mode(part)]
@@ -152,7 +154,7 @@ def _evaluating(module: Any, told: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged(module: Any) -> Iterator[None]:
+def unchanged(module: Any) -> Iterator[None]:
     """Buffers that the module writes inside are as they were behind."""
     before = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
@@ -169,7 +171,7 @@ def _depends_on_mode(part: Any) -> bool:
     return isinstance(part, kinds)
 
 
-def _parameters(module: Any) -> tuple[str, ...]:
+def parameter_names(module: Any) -> tuple[str, ...]:
     """Names of forward's positional parameters, up to the first *args."""
     try:
         parameters = inspect.signature(module.forward).parameters.values()

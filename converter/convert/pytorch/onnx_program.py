@@ -155,7 +155,7 @@ def array_of(tensor: Any) -> np.ndarray:
     return np.array(plain.numpy())
 
 
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
 """A dimension of TensorRT is an int64, and nothing reaches this: PyTorch writes "any" as larger."""
 
 
@@ -192,7 +192,7 @@ def _bounds(size: Any, constraints: Mapping[Any, Any]) -> tuple[int, int | None]
         return int(expression), int(expression)
     found = bound_sympy(expression, dict(constraints))
     high = _whole(found.upper)
-    return _whole(found.lower) or 0, high if high is not None and high <= _LARGEST else None
+    return _whole(found.lower) or 0, high if high is not None and high <= LARGEST else None
 
 
 def _whole(value: Any) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from trtsmith.converter.model.errors import ConversionError
 
 
 @dataclass(frozen=True)
-class _Leaf:
+class NamedLeaf:
     """A place of a tensor, in a tree that has no tensors yet."""
 
     name: str
@@ -61,13 +61,17 @@ def kept_outputs(exported: Any) -> list[int]:
 
 def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
     """A name for each tensor that comes out: that of its key or field, "output" or "output_<index>", none an input's."""
-    keep = kept_outputs(exported)
     spec = exported.call_spec.out_spec
     tree = tree_unflatten(list(range(spec.num_leaves)), spec)
     paths = {leaf: path for path, leaf in tree_flatten_with_path(tree)[0]}
+    return names_of_paths([paths[place] for place in kept_outputs(exported)], taken)
+
+
+def names_of_paths(paths: Sequence[Sequence[Any]], taken: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of outputs by their ways to the leaves of what comes out."""
     names: list[str] = []
-    for place in keep:
-        base = _name(paths[place]) or "output"
+    for path in paths:
+        base = name_of_path(path) or "output"
         name = base = f"output_{base}" if base in taken else base
         number = 1
         while name in names or name in taken:
@@ -76,7 +80,7 @@ def output_names(exported: Any, taken: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _name(path: Sequence[Any]) -> str:
+def name_of_path(path: Sequence[Any]) -> str:
     """The way to a leaf as an identifier: {"a": [x]} has a_0, (x, y) output_0 and output_1."""
     parts = [
         re.sub(r"\W+", "", str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))))
@@ -88,19 +92,38 @@ def _name(path: Sequence[Any]) -> str:
 
 def _calling(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, Any]:
     exported = program.exported
+
+    def result() -> Any:
+        return tree_unflatten(_output_leaves(exported, outputs), exported.call_spec.out_spec)
+
+    return calling_of(program.args, program.kwargs, program.parameters, inputs, outputs, result)
+
+
+def calling_of(
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    parameters: Sequence[str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    result: Callable[[], Any],
+) -> dict[str, Any]:
+    """How the module is called. inputs: names of the arguments' tensors, in order. result: what it gives, of NamedLeaf."""
     given = iter(inputs)
 
     def input_leaf(value: Any) -> Structure | None:
         return {"tensor": next(given)} if isinstance(value, torch.Tensor) else None
 
     def output_leaf(value: Any) -> Structure | None:
-        return {"tensor": value.name} if isinstance(value, _Leaf) else None
+        return {"tensor": value.name} if isinstance(value, NamedLeaf) else None
 
     try:
-        args = [structure_of(value, input_leaf) for value in program.args]
-        kwargs = {name: structure_of(value, input_leaf) for name, value in program.kwargs.items()}
-        spec = exported.call_spec.out_spec
-        result = structure_of(tree_unflatten(_output_leaves(exported, outputs), spec), output_leaf)
+        return {
+            "args": [structure_of(value, input_leaf) for value in args],
+            "kwargs": {name: structure_of(value, input_leaf) for name, value in kwargs.items()},
+            "parameters": list(parameters[: len(args)]),
+            "result": structure_of(result(), output_leaf),
+            "flat": "",
+        }
     except (TypeError, StopIteration) as error:  # a class of the module's own
         return {
             "args": [{"tensor": name} for name in inputs],
@@ -109,13 +132,6 @@ def _calling(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
             "result": {"dict": {name: {"tensor": name} for name in outputs}},
             "flat": str(error),
         }
-    return {
-        "args": args,
-        "kwargs": kwargs,
-        "parameters": list(program.parameters[: len(args)]),
-        "result": result,
-        "flat": "",
-    }
 
 
 def _output_leaves(exported: Any, outputs: Sequence[str]) -> list[Any]:
@@ -123,7 +139,9 @@ def _output_leaves(exported: Any, outputs: Sequence[str]) -> list[Any]:
     names = iter(outputs)
     specs = [s for s in exported.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
     keep = set(kept_outputs(exported))
-    return [_Leaf(next(names)) if i in keep else getattr(s.arg, "value", None) for i, s in enumerate(specs)]
+    return [
+        NamedLeaf(next(names)) if i in keep else getattr(s.arg, "value", None) for i, s in enumerate(specs)
+    ]
 
 
 def _no_inputs(program: Program, have: int, want: int) -> ConversionError:

@@ -22,6 +22,16 @@ _SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
 _MOST = 600
 
 
+def fixes_a_dimension(error: Exception) -> bool:
+    """Whether torch.export found that the module's code has one size where another was to be possible."""
+    return bool(_CONSTRAINTS.search(str(error)))
+
+
+def decides_by_data(error: Exception) -> bool:
+    """Whether torch.export found a choice that data decide, which it finds in each of its ways."""
+    return bool(_DATA_DEPENDENT.search(str(error)))
+
+
 def export_problem(error: Exception, name: str) -> Problem:
     """What torch.export refused."""
     said = _COLOURS.sub("", str(error))

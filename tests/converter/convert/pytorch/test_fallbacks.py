@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,50 @@ def test_a_module_that_strict_mode_alone_takes(tmp_path: Path, monkeypatch: pyte
     done = trtsmith.convert(nn.Hardtanh(), (torch.randn(3, 4),), output=tmp_path / "net.plan")
     assert done.passed
     assert any("strict=True" in line for line in done.warnings)
+
+
+class _Parts(nn.Module):
+    def forward(self, image: Any, parts: list[Any], scale: float = 1.0) -> dict[str, Any]:
+        return {"rows": image * scale, "sums": (parts[0] + parts[1], None), "image": image + 1}
+
+
+def test_the_older_exporter_gives_the_same_names_structures_and_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = torch.rand(3, 4), [torch.rand(2), torch.rand(2)]
+    shapes = {"image": {0: Dim("rows", min=2, max=6)}, "parts": [None, None], "scale": None}
+    said = []
+    for name in ("new", "old"):
+        if name == "old":
+            monkeypatch.setattr(torch.export, "export", _refuse)
+        done = trtsmith.convert(
+            _Parts(), args, kwargs={"scale": 0.5}, dynamic_shapes=shapes, output=tmp_path / f"{name}.plan"
+        )
+        assert done.passed
+        said.append(json.loads((tmp_path / f"{name}.manifest.json").read_text()))
+    for key in ("profiles", "calling", "inputs", "outputs"):
+        assert said[0].get(key) == said[1].get(key)
+    assert any("older exporter" in line for line in done.warnings)
+
+
+def _refuse(*args: Any, **options: Any) -> Any:
+    raise RuntimeError("not this one")
+
+
+@torch.jit.script
+def _doubled(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    for _ in range(int(count.item())):
+        x = x * 2
+    return x
+
+
+def test_a_module_that_the_older_exporter_alone_takes(tmp_path: Path) -> None:
+    """TorchScript's loop stays one; what the tracer warns of in the user's code is refused (test_refusals.py)."""
+
+    class Doubled(nn.Module):
+        def forward(self, x: Any, count: Any) -> Any:
+            return _doubled(x, count)
+
+    done = trtsmith.convert(Doubled(), (torch.rand(2, 3), torch.tensor(3)), output=tmp_path / "net.plan")
+    assert done.passed and any("older exporter" in line for line in done.warnings)
+    assert [tensor.name for tensor in done.built.inputs] == ["x", "count"]

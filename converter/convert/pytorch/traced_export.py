@@ -1,0 +1,205 @@
+"""Exports a module with PyTorch's older exporter, which traces it, where torch.export does not take it.
+
+A trace has the way that the example takes through the module's code. So it is used only where PyTorch's tracer has nothing
+to say of the code, or says it of PyTorch's and torchvision's own, which are written to be traced: torchvision's detectors.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from torch.jit._trace import TracerWarning
+from torch.utils._pytree import tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten
+
+from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
+from trtsmith.converter.convert.pytorch.exported_program import (
+    evaluating,
+    example_arguments,
+    parameter_names,
+    program_of,
+    unchanged,
+)
+from trtsmith.converter.convert.pytorch.onnx_program import LARGEST, Progress, array_of, export_program
+from trtsmith.converter.convert.pytorch.program_edges import (
+    NamedLeaf,
+    calling_of,
+    name_of_path,
+    names_of_paths,
+)
+from trtsmith.converter.convert.pytorch.torch_problems import fixes_a_dimension
+from trtsmith.converter.convert.pytorch.torch_source import TorchModule
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.importers.torch_ops import quiet
+
+_OPSET = 17
+_FOLDERS = tuple(
+    f"{folder}{os.sep}"
+    for package in ("torch", "torchvision")
+    if (spec := find_spec(package)) is not None
+    for folder in spec.submodule_search_locations or ()
+)
+"""Of packages whose code may ask for values while it is traced."""
+
+
+def export_module(source: TorchModule, folder: Path, progress: Progress) -> ExportedModel:
+    """Write the module's ONNX model into the folder, in the first of PyTorch's ways that takes it."""
+    try:
+        return export_program(program_of(source), folder, source.translations, progress)
+    except ConversionError as error:
+        module = isinstance(source.module, torch.nn.Module) and not source.translations
+        if not module or (isinstance(error.__cause__, Exception) and fixes_a_dimension(error.__cause__)):
+            raise
+        progress("tracing the module with PyTorch's older exporter")
+        found = _traced(source, folder)
+        if found is None:
+            raise
+        return found
+
+
+class _Flat(torch.nn.Module):
+    """The module with tensors alone as arguments and results."""
+
+    def __init__(self, module: Any, arguments: Any) -> None:
+        super().__init__()
+        self.module = module
+        self._leaves = tree_leaves(arguments)
+        self._spec = tree_structure(arguments)
+        self.result: Any = None
+
+    def forward(self, *tensors: Any) -> tuple[Any, ...]:
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in self._leaves]
+        args, kwargs = tree_unflatten(leaves, self._spec)
+        self.result = self.module(*args, **kwargs)
+        return tuple(leaf for leaf in tree_leaves(self.result) if isinstance(leaf, torch.Tensor))
+
+
+def _traced(source: TorchModule, folder: Path) -> ExportedModel | None:
+    """None where PyTorch cannot write it, or the trace may lose something."""
+    args, kwargs = example_arguments(source.args), dict(source.kwargs)
+    parameters = parameter_names(source.module)
+    positional = [*parameters, *(f"args_{index}" for index in range(len(args)))][: len(args)]
+    leaves = _tensors({**dict(zip(positional, args, strict=True)), **kwargs})
+    inputs = {name_of_path(path): tensor for path, tensor in leaves}
+    flat = _Flat(source.module, (args, kwargs))
+    told: list[str] = []
+    with (
+        suppress(Exception),
+        quiet(),
+        evaluating(source.module, told),
+        unchanged(source.module),
+        torch.no_grad(),
+    ):
+        expected = [array_of(tensor) for tensor in flat(*(tensor.detach().clone() for _, tensor in leaves))]
+        outputs = names_of_paths([path for path, _ in _tensors(flat.result)], inputs)
+        names = iter(outputs)
+        result = tree_map(
+            lambda leaf: NamedLeaf(next(names)) if isinstance(leaf, torch.Tensor) else leaf, flat.result
+        )
+        bounds = {
+            name_of_path(path): _bounds(source.dynamic_shapes, [*positional, *kwargs], path)
+            for path, _ in leaves
+        }
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", TracerWarning)
+            torch.onnx.export(
+                flat,
+                tuple(inputs.values()),
+                str(folder / MODEL),
+                dynamo=False,
+                opset_version=_OPSET,
+                input_names=list(inputs),
+                output_names=list(outputs),
+                dynamic_axes={name: list(ends) for name, ends in bounds.items() if ends},
+            )
+        if not outputs or any(map(_loses, seen)):
+            return None
+        _forget_output_sizes(folder / MODEL)
+        told.append(
+            "torch.export does not take the module: PyTorch's older exporter traced it with the example"
+        )
+        profile, endless = _profile(inputs, bounds)
+        return ExportedModel(
+            folder / MODEL,
+            profile,
+            {name: array_of(tensor) for name, tensor in inputs.items()},
+            dict(zip(outputs, expected, strict=True)),
+            calling_of(args, kwargs, parameters, list(inputs), outputs, lambda: result),
+            endless,
+            tuple(told),
+        )
+    return None
+
+
+def _tensors(tree: Any) -> list[tuple[Any, Any]]:
+    """Paths and tensors, in order."""
+    return [(path, leaf) for path, leaf in tree_flatten_with_path(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
+def _bounds(
+    dynamic_shapes: Any, parameters: Sequence[str], path: Sequence[Any]
+) -> dict[int, tuple[int, int | None]]:
+    """(smallest, largest; None where there is no end) by dynamic axis of the tensor at the path."""
+    found = dynamic_shapes
+    if found is not None and not isinstance(found, Mapping):
+        found = dict(zip(parameters, found, strict=False))
+    for step in path:
+        key = getattr(step, "key", getattr(step, "idx", getattr(step, "name", None)))
+        if found is None:
+            return {}
+        found = found.get(key) if isinstance(found, Mapping) else found[key]
+    axes = found.items() if isinstance(found, Mapping) else enumerate(found or ())
+    moving = {
+        axis: size for axis, size in axes if not isinstance(size, int | None) and "STATIC" not in str(size)
+    }
+    ends = {axis: [getattr(size, end, None) for end in ("min", "max")] for axis, size in moving.items()}
+    return {axis: (max(_whole(low) or 1, 1), _whole(high)) for axis, (low, high) in ends.items()}
+
+
+def _whole(size: Any) -> int | None:
+    return int(size) if isinstance(size, int) and size <= LARGEST else None
+
+
+def _profile(
+    inputs: Mapping[str, Any], bounds: Mapping[str, Mapping[int, tuple[int, int | None]]]
+) -> tuple[dict[str, ShapeRange], dict[str, str]]:
+    """What onnx_program.profile_of gives."""
+    profile, endless = {}, {}
+    for name, ends in bounds.items():
+        usual = tuple(inputs[name].shape)
+        open_ = [axis for axis, (_, high) in ends.items() if high is None]
+        if open_:
+            endless[name] = ", ".join(map(str, open_))
+        elif ends:
+            low, high = (
+                tuple(
+                    choose(ends[axis][end] or 0, size) if axis in ends else size
+                    for axis, size in enumerate(usual)
+                )
+                for end, choose in enumerate((min, max))
+            )
+            profile[name] = ShapeRange(low, usual, high)
+    return profile, endless
+
+
+def _forget_output_sizes(path: Path) -> None:
+    """The tracer writes the sizes that the example's outputs have, also where data decide them."""
+    model = onnx.load(path)
+    for value in model.graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            dim.Clear()
+    onnx.save(model, path)
+
+
+def _loses(warning: warnings.WarningMessage) -> bool:
+    """Whether the tracer says that other code than PyTorch's and torchvision's took what is the example's alone."""
+    return issubclass(warning.category, TracerWarning) and not warning.filename.startswith(_FOLDERS)
