@@ -27,6 +27,7 @@ from docpages import (  # noqa: E402
     operator_matrix,
     operators,
     plugin_checks,
+    popular_tables,
     python_api,
     real_networks,
     report_schema,
@@ -67,6 +68,10 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/real-models.md": {
         "real models": real_networks.real_networks,
         "real engines": real_networks.real_engines,
+    },
+    "docs/evidence/popular-networks.md": {
+        "popular networks": popular_tables.popular_networks,
+        "popular programs": popular_tables.popular_programs,
     },
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_table import bench_tables
-from docpages import network_times, real_networks
+from docpages import network_times, popular_tables, real_networks
 from docpages.marks import markdown_table, table_of
 from docpages.native_times import native_tables, selection_table
 from gpucheck import engine_tables
@@ -213,6 +213,7 @@ def figures() -> str:
         ),
         real_networks.figure_row(),
         real_networks.engine_row(),
+        popular_tables.popular_row(),
         (
             "Attention of Deformable DETR's encoder, fp16, H200",
             f"{attention['native']['median_us']:,.0f} µs in standard operators",

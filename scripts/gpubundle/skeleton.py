@@ -50,7 +50,7 @@ def strip(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto
         if array.nbytes < LEAST_BYTES or weight is None or weight.shape != array.shape:
             continue
         if weight.dtype == array.dtype and weight.tobytes() == array.tobytes():
-            _clear(tensor)
+            clear_data(tensor)
             tensor.doc_string = WEIGHT
     return result
 
@@ -74,7 +74,7 @@ def filled(path: Path, module: Any) -> onnx.ModelProto:
     return fill(onnx.load(path), _weights(module))
 
 
-def _clear(tensor: onnx.TensorProto) -> None:
+def clear_data(tensor: onnx.TensorProto) -> None:
     for name in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
         tensor.ClearField(name)
 

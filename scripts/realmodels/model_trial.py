@@ -97,7 +97,7 @@ def _try_form(model: RealModel, form: str, original: Path, setup: TrialSetup) ->
     folder.mkdir()
     given = _given(model, path, folder)
     report = _convert(path, folder, given, setup)
-    native = {} if setup.on_gpu else native_outcome(model, path, setup.limit_s)
+    native = {} if setup.on_gpu else native_outcome(path, model.shapes, model.frozen(), setup.limit_s)
     found = _result(model, form, path, report, native)
     if (report.get("verdict") or {}).get("engine_run") and found.outcome != AGREES:
         found = replace(found, located=_locate(path, folder, given, setup.limit_s))

@@ -12,13 +12,14 @@ import onnx
 
 from harness.jobs import run_jobs
 from onnxcoverage.builder import Sizes, build_engine
-from realmodels.real_model import RealModel
 from trtsmith.converter.model.shapes import parse_shapes
 
 
-def native_outcome(model: RealModel, path: Path, limit_s: float) -> dict[str, Any]:
+def native_outcome(
+    path: Path, shapes: Sequence[str], frozen: Mapping[str, str], limit_s: float
+) -> dict[str, Any]:
     """outcome: "builds", or TensorRT's first error, or how its process ended; bytes: of the engine."""
-    job = json.dumps([str(path), model.shapes, model.frozen()])
+    job = json.dumps([str(path), shapes, frozen])
     ((_, finding),) = run_jobs(__name__, deque([job]), 1, limit_s, path.parent)
     return finding.found or {"outcome": finding.died, "bytes": 0}
 

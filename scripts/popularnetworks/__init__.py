@@ -1,0 +1,1 @@
+"""Networks of libraries that many use, exported to ONNX with small sizes and drawn weights, and converted."""
