@@ -46,6 +46,7 @@ class ForeignNode:
     """A node as found in a graph, free of any graph library.
 
     inputs:   value names in order, "" where an optional input is left out.
+    outputs:  the same, "" where nobody reads the value.
     constant: the value of a constant input by name, or None.
     dtypes, shapes: by value name, where known.
     """
@@ -190,7 +191,7 @@ def _emit(
     if refusal is not None:
         return refusal
     outputs = list(alias.outputs or (port.name for port in op.outputs))
-    if len(node.outputs) > len(outputs):
+    if any(node.outputs[len(outputs) :]):
         return Refusal(
             f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
         )

@@ -41,6 +41,7 @@ from trtsmith.importers.ops.regions.precise_region_pool import PRECISE_REGION_PO
 from trtsmith.importers.ops.regions.pyramid_region_align import PYRAMID_REGION_ALIGN
 from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
+from trtsmith.importers.ops.regions.region_pool import REGION_POOL
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
 from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
@@ -72,6 +73,7 @@ OPS: tuple[OpDef, ...] = (
     PYRAMID_ROTATED_REGION_ALIGN,
     POSITION_SENSITIVE_REGION_ALIGN,
     DEFORMABLE_REGION_POOL,
+    REGION_POOL,
     DETECTION_SELECTION,
     ROTATED_BOX_SELECTION,
     SOFT_BOX_SELECTION,

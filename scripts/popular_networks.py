@@ -4,7 +4,7 @@
     .cache/exporters/venv/bin/pip install --no-deps -r scripts/popularnetworks/requirements.txt
     python scripts/popular_networks.py --python .cache/exporters/venv/bin/python
     python scripts/popular_networks.py --python PYTHON --only rt-detr --exporter dynamo --precision fp16 --again
-    python scripts/popular_networks.py --skeletons FOLDER   # what was exported, without weights, for a machine with a GPU
+    python scripts/popular_networks.py --skeletons FOLDER   # for popular_on_gpu.py: files without weights
 
 The networks are tables in scripts/popularnetworks: small sizes, the real structure of blocks, weights drawn from the name
 and shape of each. Each is exported by PyTorch's two exporters and by its library's own. `trtsmith convert` builds an engine
@@ -27,13 +27,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.run_record import BENCHMARKS, Record, script_parser  # noqa: E402
 from popularnetworks.architecture import DYNAMO, LEGACY, OWN, Architecture  # noqa: E402
+from popularnetworks.gpu_trial import pack_graphs  # noqa: E402
 from popularnetworks.network_list import NETWORKS  # noqa: E402
 from popularnetworks.network_trial import (  # noqa: E402
     PRECISIONS,
     ExportChild,
     PopularSetup,
     try_architecture,
-    write_skeletons,
 )
 
 PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
@@ -42,8 +42,8 @@ PACKAGES = ("onnx", "onnxruntime", "tensorrt-rtx")
 def main(argv: Sequence[str] | None = None, networks: Sequence[Architecture] = NETWORKS) -> int:
     options = _parser().parse_args(argv)
     if options.skeletons is not None:
-        for path in write_skeletons(options.folder, options.skeletons):
-            print(path)
+        rows = popular_record(networks, options.output).rows
+        pack_graphs([row for row in rows if not row["export"]], options.folder, options.skeletons)
         return 0
     chosen = [
         (one, exporter)
@@ -119,7 +119,10 @@ def _parser() -> argparse.ArgumentParser:
         help="for an export or a conversion (%(default)g)",
     )
     parser.add_argument(
-        "--skeletons", type=Path, metavar="FOLDER", help="write exported files without weights"
+        "--skeletons",
+        type=Path,
+        metavar="FOLDER",
+        help="write the exported files of the record, without weights, for popular_on_gpu.py",
     )
     parser.add_argument("--list", action="store_true", help="say which networks there are, and try none")
     return parser

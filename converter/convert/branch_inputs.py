@@ -1,4 +1,4 @@
-"""Suggests freezing the inputs that select an If's branch, if TensorRT refuses a model with both branches."""
+"""Suggests freezing inputs if TensorRT refuses a model: those that select an If's branch, and floats that decide sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import BuildRefused
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.rewrite.freeze import example_flag
+from trtsmith.converter.rewrite.freeze import FLOAT_TYPES, example_flag, inputs_to_freeze
 from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.registry import normalise_domain
 
@@ -24,7 +24,10 @@ _OF_SIZES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class BranchInput:
-    """An input that is read in the condition of an If, called `branching`. compared: with what, if that is known."""
+    """An input that is read in the condition of an If, called `branching`, or a float of which sizes are made ("").
+
+    compared: with what the condition compares it, if that is known.
+    """
 
     name: str
     branching: str
@@ -32,12 +35,16 @@ class BranchInput:
 
 
 def branch_inputs(model: Model) -> tuple[BranchInput, ...]:
-    """The inputs of one integer or boolean that conditions of Ifs are computed from, each once."""
+    """The inputs of one integer or boolean that conditions of Ifs are computed from, and floats of sizes, each once."""
     nodes = [node for graph in all_graphs(model.proto.graph) for node in graph.node]
     makers = {name: node for node in nodes for name in node.output}
     inputs = {value.name for value in model.proto.graph.input if _is_single(value)}
     inputs -= {tensor.name for tensor in model.proto.graph.initializer}
-    found: dict[str, BranchInput] = {}
+    floats = {v.name for v in model.proto.graph.input if v.type.tensor_type.elem_type in FLOAT_TYPES}
+    found = {
+        name: BranchInput(name, "", None)
+        for name in sorted(floats & inputs_to_freeze(model.proto, deciding=False))
+    }
     for node in nodes:
         if node.op_type == "If" and not normalise_domain(node.domain):
             for name, compared in _reached(node.input[0], makers, inputs, model):
@@ -67,7 +74,9 @@ def offer_freezing(
         return error
     inputs = {value.name: value for value in model.proto.graph.input}
     names = ", ".join(map(repr, values or deciding))
-    at = f"the branch of the If {next(iter(deciding.values())).branching!r} depends on the input {names}"
+    branching = next((one.branching for one in deciding.values() if one.branching), "")
+    what = f"the branch of the If {branching!r} depends" if branching else "sizes depend"
+    at = f"{what} on the input {names}"
     if values:
         flags = " ".join(f"--freeze {shlex.quote(freeze_text(*item))}" for item in values.items())
         fix = f"{flags}: {at}, and TensorRT builds the model with this value"

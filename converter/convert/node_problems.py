@@ -71,6 +71,12 @@ _COMPILED = Elsewhere(
     "give the model from before that compilation",
 )
 
+_CAFFE2 = Elsewhere(
+    "is Caffe2's, of detectron2's former export",
+    "export the detector by detectron2's tools/deploy/export_model.py with --export-method tracing --format onnx, "
+    "which writes ONNX's own operators",
+)
+
 _OPERATORS: Mapping[tuple[str, str], Elsewhere] = {
     **dict.fromkeys(
         [
@@ -89,6 +95,23 @@ _OPERATORS: Mapping[tuple[str, str], Elsewhere] = {
     ("", "Gradient"): _TRAINING,
     ("com.microsoft", "Tokenizer"): _STRINGS,
     ("com.microsoft", "EPContext"): _COMPILED,
+    **dict.fromkeys(
+        [
+            ("org.pytorch._caffe2", name)
+            for name in (
+                "BBoxTransform",
+                "BatchPermutation",
+                "BoxWithNMSLimit",
+                "CollectAndDistributeFpnRpnProposals",
+                "CollectRpnProposals",
+                "CopyCPUToGPU",
+                "CopyGPUToCPU",
+                "DistributeFpnProposals",
+                "GenerateProposals",
+            )
+        ],
+        _CAFFE2,
+    ),
     **dict.fromkeys(
         [("com.microsoft", name) for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")],
         _SEARCH,

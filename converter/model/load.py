@@ -18,6 +18,7 @@ from trtsmith.converter.model.check import check_model, iter_graphs, iter_tensor
 from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
+from trtsmith.converter.model.nodes.json_plugins import name_plugins
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.model.structure import sort_nodes
 from trtsmith.converter.model.tensors import (
@@ -76,7 +77,7 @@ def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
         file = open_model_file(path)
     location = _location_for(path)
     proto = _parse(file, location, str(path))
-    problems = check_model(proto, str(path))
+    problems = check_model(proto, str(path)) or name_plugins(_nodes(proto), str(path))
     if problems:
         raise InvalidModelError(problems)
     for graph in (proto.graph, *proto.functions):
@@ -202,6 +203,11 @@ def free_unnamed_dims(proto: onnx.ModelProto) -> None:
 
 def _says_nothing(name: str) -> bool:
     return name in _NO_NAMES or not any(map(str.isalnum, name))
+
+
+def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    for graph in iter_graphs(proto.graph):
+        yield from graph.node
 
 
 def _dims(proto: onnx.ModelProto) -> Iterator[onnx.TensorShapeProto.Dimension]:

@@ -25,8 +25,8 @@ def parse_values(texts: Sequence[str]) -> dict[str, ShapeRange]:
         read = [_integers(part) for part in (parts if len(parts) == 3 else parts * 3)]
         low, usual, high = read if len(read) == 3 else (None, None, None)
         if not name or low is None or usual is None or high is None:
-            fix = "--values sizes=[1,1]:[2,3]:[8,8]"
-            raise UsageError(f"{text!r} gives no values", where, _FORM, fix)
+            fix = "--values sizes=[1,1]:[2,3]:[8,8]; a float that decides sizes is a constant: --freeze scale=0.5"
+            raise UsageError(f"{text!r} gives no values, which are whole numbers", where, _FORM, fix)
         if name in ranges:
             what = f"values of {name!r} are given twice"
             raise UsageError(what, where, "one flag for each input", "remove one")
@@ -75,7 +75,8 @@ def value_profile(
         elif spec.dtype not in ("int32", "int64") or len(spec.shape) > 1 or None in spec.shape:
             what = f"input {name!r} is {spec.dtype} of rank {len(spec.shape)}"
             expected = "an integer scalar, or a vector of fixed length, that decides shapes"
-            problems.append(Problem(what, where, expected, "remove the flag"))
+            fix = f"--freeze {name}=VALUE" if spec.dtype.startswith("float") else "remove the flag"
+            problems.append(Problem(what, where, expected, fix))
         elif len(values.opt) != _count(spec):
             what = f"{len(values.opt)} values are given for input {name!r}"
             problems.append(

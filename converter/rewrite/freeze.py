@@ -83,7 +83,7 @@ forms with these want constants."""
 
 _SIZES: Mapping[str, frozenset[int]] = {**SHAPE_OPERANDS, "Loop": frozenset({0})}
 
-_FLOAT_TYPES = frozenset(NUMBERS[name] for name in FLOATS)
+FLOAT_TYPES = frozenset(NUMBERS[name] for name in FLOATS)
 
 _SIZE_OPERATORS = frozenset(
     """Abs Add Cast Ceil Concat Div Flatten Floor Gather Identity Max Min Mul Neg Relu Reshape Slice Squeeze Sub
@@ -170,7 +170,7 @@ def example_flag(value: onnx.ValueInfoProto) -> str:
 def inputs_to_freeze(proto: onnx.ModelProto, deciding: bool = True) -> frozenset[str]:
     """Names of the graph inputs that some node needs as a constant, or (`deciding`) that a rule may want as one."""
     tables = (CONSTANT_OPERANDS, DECIDING_OPERANDS) if deciding else (CONSTANT_OPERANDS,)
-    floats = {v.name for v in proto.graph.input if v.type.tensor_type.elem_type in _FLOAT_TYPES}
+    floats = {v.name for v in proto.graph.input if v.type.tensor_type.elem_type in FLOAT_TYPES}
     # a float that decides a size: TensorRT takes integers only for what a profile gives
     return _inputs_of(proto, tables) | (_inputs_of(proto, (_SIZES,)) & floats)
 

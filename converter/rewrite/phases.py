@@ -32,6 +32,7 @@ from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
 from trtsmith.converter.rewrite.profile.decisions import decide_by_profile
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.rules import RULES
+from trtsmith.converter.rewrite.rules.sequences.static_sequences import SEQUENCES
 from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separate_outputs
 from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
@@ -146,9 +147,16 @@ def _profile(work: Rewriting) -> Rewriting:
 
 
 def _fold(work: Rewriting) -> Rewriting:
-    """Rules fold as they go; this is for the passes, which read what exporters compute. Nothing is folded for nothing."""
+    """Rules fold as they go; this is for the passes, which read what exporters compute. Nothing is folded for nothing.
+
+    Sequences become the tensors in them first: torch's dynamo exporter, unoptimised, splits into one.
+    """
     if not _concerned(work):
         return work
+    sequences = [rule for rule in work.options.legal_rules() if rule.name == SEQUENCES.name]
+    if any(kind in SEQUENCES.kinds for _, kind in work.graph.kinds()):
+        done = apply_rules(work.graph, sequences, work.options.target)
+        work = replace(work, rewrites=(*work.rewrites, *done.rewrites))
     unfolded = work.model
     fold(work.graph)
     return replace(work, unfolded=unfolded)

@@ -36,6 +36,10 @@ CHANCE = 3.0
 LEAST = 16
 """Elements from which on the mean square of a slice tells of each of them."""
 
+QUIET = 0.25
+"""Slices with less than this of the noise of the noisiest one along their axis do not dilute it: the past of a cache of keys
+is copied, and rounded once at most; the new key is computed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Noise:
@@ -134,17 +138,36 @@ class ScaledOutput:
         shape = self.size.shape
         self.axes = [a for a, n in enumerate(shape) if n > 1 and self.size.size // n >= LEAST]
 
-    def least(self, squares: np.ndarray) -> np.ndarray:
-        """At each element the root mean square over the slice where that is smallest, or over the whole."""
-        count = max(float(self.active.sum(dtype=np.float64)), 1.0)
-        found = np.full(squares.shape, squares.sum(dtype=np.float64) / count, np.float32)
+    def least(self, squares: np.ndarray, counted: np.ndarray) -> np.ndarray:
+        """At each element the root mean square over the slice where that is smallest, or over the whole.
+
+        counted: 1 for elements that mean squares are over, else 0.
+        """
+        total = np.sum(squares * counted, dtype=np.float64)
+        whole = total / max(float(counted.sum(dtype=np.float64)), 1.0)
+        found = np.full(squares.shape, whole, np.float32)
         for axis in self.axes:
-            counts = along(self.active, axis)
-            means = np.where(
-                counts >= LEAST, along(squares, axis) / np.maximum(counts, 1), np.float32(np.inf)
-            )
-            np.minimum(found, means, out=found)
+            np.minimum(found, self._means(squares, counted, axis), out=found)
         return np.sqrt(found, out=found)
+
+    def least_noise(self, squares: np.ndarray) -> np.ndarray:
+        """`least` of changes. That of noisy slices is over these alone, along the axis where they stand out most."""
+        found, noisy, contrast = self.least(squares, self.active), self.active, 1.0
+        for axis in self.axes:
+            means = self._means(squares, self.active, axis)
+            known = means[np.isfinite(means)]
+            most = float(known.max(initial=0.0))
+            if known.size and most > contrast * float(known.mean()):
+                contrast, noisy = most / float(known.mean()), self.active * (means >= QUIET**2 * most)
+        least: np.ndarray = np.where(noisy > 0, self.least(squares, noisy), found)
+        return least
+
+    def _means(self, squares: np.ndarray, counted: np.ndarray, axis: int) -> np.ndarray:
+        """Of each slice along the axis; infinite where too few of its elements count."""
+        counts = along(counted, axis)
+        means = along(squares * counted, axis) / np.maximum(counts, 1)
+        known: np.ndarray = np.where(counts >= LEAST, means, np.float32(np.inf))
+        return known
 
     def typical(self) -> float:
         """What rounding changes in the middle slice of the axis where this is most, in proportion to the slice's scale.
@@ -174,16 +197,16 @@ def _finite(change: np.ndarray) -> np.ndarray:
 
 def bounds(output: ScaledOutput) -> tuple[np.ndarray, int, float]:
     """What each element may be off by; and how many are changed by more than this as rounding is measured, and the most."""
-    scale = np.maximum(output.least(output.squares), output.size)
+    scale = np.maximum(output.least(output.squares, output.active), output.size)
     changed = output.changed
     units = UNITS if changed is None or not changed.any() else UNITS_BESIDE
     bound = np.maximum(scale * np.float32(units * output.noise.unit), np.float32(output.quantum))
     if changed is None or output.changes is None:
         return bound, 0, 0.0
     few = np.float32(SIGMAS * (1 + CHANCE / np.sqrt(changed.size)))
-    np.maximum(bound, few * output.least(output.changes), out=bound)
+    np.maximum(bound, few * output.least_noise(output.changes), out=bound)
     relative = np.divide(changed, scale, out=np.zeros_like(changed), where=scale > 0)
-    np.maximum(bound, few * output.least(np.square(relative, out=relative)) * scale, out=bound)
+    np.maximum(bound, few * output.least_noise(np.square(relative, out=relative)) * scale, out=bound)
     beyond = changed > bound
     outliers, largest = int(np.count_nonzero(beyond)), float(changed[beyond].max(initial=0.0))
     return np.maximum(bound, np.float32(OWN) * changed, out=bound), outliers, largest

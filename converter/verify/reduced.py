@@ -18,14 +18,14 @@ from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import PROVES, QUANTIZED, changed_by, moved_by, type_of
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.engine import Outputs, onnxruntime_outputs, other_roundings
 from trtsmith.converter.verify.graphs import judged_graphs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import Verdict, not_comparable
+from trtsmith.converter.verify.verdict import DISAGREE, Verdict, not_comparable
 from trtsmith.importers.dtypes import dtype_name
 
 
@@ -62,8 +62,15 @@ def verify_reduced(
         return not_comparable("rewritten graph", error, inputs, "original")
     other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
     wanted = plain[0] if expected is None else expected
-    measured, found = compared(original, wanted, actual, plain[0], other, precision, tolerances)
-    verdict = judged_graphs(original, measured, found, inputs, tolerances, doubtful)
+
+    def judged(draws: Sequence[Outputs] = ()) -> Verdict:
+        ways = [one[0] for one in draws]
+        graphs = (original, wanted, actual, plain[0], other, precision, tolerances)
+        return judged_graphs(original, *compared(*graphs, draws=ways), inputs, tolerances, doubtful)
+
+    verdict = judged()
+    if verdict.status == DISAGREE and narrow is not None:
+        verdict = judged(other_roundings(watched(original), sets, precision, lambda text: None, exact))
     sums = ", its sums emulated" if precision == FP16_SUMS else ""
     return replace(verdict, reason=f"{verdict.reason}, in {type_of(precision)} against the original{sums}")
 

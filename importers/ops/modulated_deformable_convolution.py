@@ -59,12 +59,13 @@ _CENTERNET = Alias(
     domains=(),
     inputs=_INPUTS,
     attributes=(*_SPANS, Attr("groups", Kind.INT, 1), _DEFORMABLE_GROUP),
+    when=lambda node: "bias" in node.present or len(node.shapes.get("weight", ())) == 4,
     fields=_plain_fields,
     source="TensorRT-CenterNet, readme/ctdet2onnx; FairMOT's ports",
 )
 
 _PACKED_OFFSETS, _PACKED = 18, 27
-"""Channels of DCNv2_TRT's second input: (dy, dx) for each of 3x3 taps, then nine mask logits."""
+"""Channels of the second input: (dy, dx) for each of 3x3 taps, then nine mask logits."""
 
 
 def _packed_guard(node: AliasedNode) -> Refusal | None:
@@ -73,7 +74,7 @@ def _packed_guard(node: AliasedNode) -> Refusal | None:
         if set(node.attrs[name]) != {1}:
             return Refusal(
                 f"{name} = {list(node.attrs[name])}",
-                f"{name} = [1, 1], all that DCNv2_TRT computes",
+                f"{name} = [1, 1], all that the plugin computes",
                 "use DeformConv",
             )
     if node.attrs["deformable_groups"] != 1:
@@ -100,22 +101,30 @@ def _unpack(node: AliasedNode) -> dict[str, Value]:
     return {"offset": g.Slice("packed", [0], [_PACKED_OFFSETS], [1]), "mask": g.Sigmoid(logits)}
 
 
-_PACKED_ALIAS = Alias(
-    op_type="DCNv2_TRT",
-    domains=(),
-    inputs=("x", "packed", "weight", "bias"),
-    attributes=(
-        spans("stride", 1),
-        spans("padding", 1),
-        spans("dilation", 1),
-        Attr("deformable_groups", Kind.INT, 1),
-        Attr("name", Kind.STRING, ignored=True),  # left over from the node that the model's script renames
-        Attr("info", Kind.STRING, ignored=True),
-    ),
-    guard=_packed_guard,
-    fields=_packed_fields,
-    prologue=_unpack,
-    source="dcnv2_trt (TensorRT 7), after tensorRTIntegrate",
+def _packed(op_type: str, source: str, *attributes: Attr) -> Alias:
+    return Alias(
+        op_type=op_type,
+        domains=(),
+        inputs=("x", "packed", "weight", "bias"),
+        attributes=(
+            spans("stride", 1),
+            spans("padding", 1),
+            spans("dilation", 1),
+            Attr("deformable_groups", Kind.INT, 1),
+            *attributes,
+        ),
+        guard=_packed_guard,
+        fields=_packed_fields,
+        prologue=_unpack,
+        source=source,
+    )
+
+
+_DCNV2_TRT = _packed(
+    "DCNv2_TRT",
+    "dcnv2_trt (TensorRT 7), after tensorRTIntegrate",
+    Attr("name", Kind.STRING, ignored=True),  # left over from the node that the model's script renames
+    Attr("info", Kind.STRING, ignored=True),
 )
 
 
@@ -158,7 +167,8 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
         onnx_alias(masked=True),
         torchvision_alias(masked=True),
         _CENTERNET,
-        _PACKED_ALIAS,
+        _packed("DCNv2", "tensorRT_Pro, onnxplugin/plugins/DCNv2.cu; tensorRTIntegrate"),
+        _DCNV2_TRT,
         _bevformer("ModulatedDeformableConv2dTRT"),
         _bevformer("ModulatedDeformableConv2dTRT2"),
     ),

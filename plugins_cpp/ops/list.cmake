@@ -27,6 +27,7 @@ trtsmith_operator(PyramidRotatedRegionAlign BINDING pyramid_rotated_region_align
 trtsmith_operator(PositionSensitiveRegionAlign
   BINDING position_sensitive_region_align.cpp KERNELS regions/region_align.cu)
 trtsmith_operator(DeformableRegionPool BINDING deformable_region_pool.cpp KERNELS regions/region_align.cu)
+trtsmith_operator(RegionPool BINDING region_pool.cpp KERNELS regions/region_pool.cu)
 trtsmith_operator(DetectionSelection BINDING detection_selection.cpp KERNELS selection/detection_selection.cu)
 trtsmith_operator(RotatedBoxSelection DATA_DEPENDENT_SHAPES
   BINDING rotated_box_selection.cpp KERNELS selection/rotated_box_selection.cu)

@@ -37,7 +37,7 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.plugin.cases import type_choices
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
-from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs, other_roundings
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.importers.registry import OPS, by_name
 
@@ -209,8 +209,10 @@ def subjects_of(form: str, folder: Path) -> Iterator[StressEngine]:
     cases = []
     for batch in BATCHES:
         feeds = _images(batch)
-        wanted = onnxruntime_outputs(model, (InputSet("", feeds),), PRECISION, lambda text: None)
-        cases.append(StressCase(feeds, partial(_image_fault, model, *wanted)))
+        sets = (InputSet("", feeds),)
+        wanted = onnxruntime_outputs(model, sets, PRECISION, lambda text: None)
+        draws = other_roundings(model, sets, PRECISION, lambda text: None)
+        cases.append(StressCase(feeds, partial(_image_fault, model, *wanted, draws)))
     yield StressEngine("convolutions, ranging sizes", _plan(folder, form, "ranging"), cases)
     yield StressEngine("convolutions, static sizes", _plan(folder, form, "static"), cases[1:2])
     for name in OPERATORS:
@@ -233,9 +235,13 @@ def _images(batch: int) -> Arrays:
     return {"x": np.random.default_rng(batch).standard_normal((batch, 16, 24, 24)).astype(np.float32)}
 
 
-def _image_fault(model: Model, plain: Outputs, narrow: Outputs | None, outputs: Arrays) -> str:
-    """What is wrong with the images of one batch."""
+def _image_fault(
+    model: Model, plain: Outputs, narrow: Outputs | None, draws: Sequence[Outputs], outputs: Arrays
+) -> str:
+    """What is wrong with the images of one batch, judged as `verify_engine` does: draws count where it would disagree."""
     verdict = judge_outputs(model, SETS, "", plain, plain, narrow, [outputs], PRECISION)
+    if not verdict.passed:
+        verdict = judge_outputs(model, SETS, "", plain, plain, narrow, [outputs], PRECISION, draws=draws)
     return "" if verdict.passed else verdict.reason
 
 

@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from harness.line_child import LineChild, after
 from harness.processes import run_boxed
 from popularnetworks.architecture import OWN, Architecture
-from popularnetworks.drawn_weights import strip_graph
 from popularnetworks.network_export import FILE, SAMPLES
 from realmodels.native_outcome import native_outcome
 
@@ -171,13 +168,3 @@ def judged(report: Row) -> Row:
         "why": why[:400],
         "relative": max(errors, default=None),
     }
-
-
-def write_skeletons(folder: Path, target: Path) -> Iterator[Path]:
-    """The exported files of a folder without the weights that fill_graph draws."""
-    target.mkdir(parents=True, exist_ok=True)
-    for path in sorted(folder.glob(f"*/{FILE}")):
-        proto = onnx.load(path)
-        strip_graph(proto)
-        onnx.save(proto, target / f"{path.parent.name}.onnx")
-        yield target / f"{path.parent.name}.onnx"

@@ -44,7 +44,7 @@ NARROW = [pytest.param(e, dtype, id=f"{e}-{dtype}") for e in EXAMPLES for dtype 
 
 def onnxruntime_runs(example: Example, dtype: str) -> bool:
     """Its CPU kernels of a prologue have no bfloat16."""
-    return not (dtype == "bfloat16" and alias_of(example).prologue)
+    return not (dtype == "bfloat16" and lowered(example).alias.prologue)
 
 
 @pytest.mark.parametrize(("op", "alias"), ALIASES, ids=[f"{op.name}-{s.op_type}" for op, s in ALIASES])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -39,9 +39,37 @@ def _same(a: Any, b: Any) -> Any:
     return (a == b) | ((a != a) & (b != b))
 
 
+def _grouped_product(x: Any, weight: Any, offs: Any, *others: Any, **named: Any) -> Any:
+    """Rows of x [S, K], sorted by group, times the matrix of theirs in weight [G, K, N]. offs: where each group ends.
+
+    Each row takes its own matrix where that copies no more than the weights have, else it is multiplied by all of them, and
+    one product is chosen: ONNX has no product of ragged groups. Rows behind the last group are zero.
+    """
+    if x.dim() != 2 or weight.dim() != 3 or any(one is not None for one in (*others, *named.values())):
+        return NotImplemented
+    rows, groups = torch.arange(x.shape[0], device=x.device), weight.shape[0]
+    group = (rows[:, None] >= offs).sum(-1)
+    own = group.clamp(max=groups - 1)
+    if isinstance(x.shape[0], int) and x.shape[0] <= groups:
+        product = torch.bmm(x[:, None], weight[own])[:, 0]
+    else:
+        product = torch.matmul(x, weight)[own, rows]
+    return torch.where((group < groups)[:, None], product, 0.0)
+
+
 RULES: Mapping[Any, Callable[..., Any]] = {
     _aten._is_all_true.default: _is_all_true,
     _aten.cummax.default: _cumulative("amax"),
     _aten.cummin.default: _cumulative("amin"),
+    _aten._grouped_mm.default: _grouped_product,
 }
 """By overload, as ExportedProgram.run_decompositions takes it. Sources: the operators' documentation in torch 2.13."""
+
+_OF_LIBRARIES: Mapping[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": _grouped_product}
+"""By name, operators that a library defines when it is imported: of mixtures of experts, in transformers 5."""
+
+
+def rules_for(operators: Iterable[Any]) -> dict[Any, Callable[..., Any]]:
+    """RULES, and those of the libraries' operators that a program calls."""
+    found = {one: _OF_LIBRARIES.get(str(one._schema.name)) for one in operators}
+    return {**RULES, **{operator: rule for operator, rule in found.items() if rule is not None}}

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from trtsmith.converter.convert.pytorch.aten_rules import rules_for
 from trtsmith.converter.operators.module_files import LOADED
 from trtsmith.importers import torch_ops
 from trtsmith.importers.problem import Problem
@@ -17,6 +18,9 @@ from trtsmith.importers.torch_aliases import argument_faults, node_of_call, tran
 
 _PYTORCHS_OWN = frozenset({"aten", "prim", "prims", "higher_order", "quantized_decomposed", "onnx"})
 _SHOWN = 3
+
+Functions = dict[Any, Callable[..., Any]]
+"""By operator."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +48,18 @@ def calls_of(program: Any) -> tuple[OperatorCall, ...]:
 
 def translations_for(
     program: Any, given: Mapping[Any, Callable[..., Any]], name: str
-) -> tuple[dict[Any, Callable[..., Any]], list[Problem]]:
+) -> tuple[Functions, Functions, list[Problem]]:
     """Translations of the program's custom operators: the user's, ours, or those of aliases.
 
-    And a problem for each unknown one.
+    And rules that write operators in terms of others (aten_rules), and a problem for each unknown one.
     """
-    table: dict[Any, Callable[..., Any]] = {**torch_ops.translations(), **given}
+    table: Functions = {**torch_ops.translations(), **given}
     problems: list[Problem] = []
-    for call in calls_of(program):
+    calls = calls_of(program)
+    rules = rules_for(call.operator for call in calls)
+    for call in calls:
         operator = call.operator
-        if operator in table or (call.name in _overloads(table)):
+        if operator in table or operator in rules or (call.name in _overloads(table)):
             continue
         namespace, _, short = call.name.partition("::")
         node = node_of_call(namespace, short)
@@ -66,7 +72,7 @@ def translations_for(
             problems.append(_unusable(call, faults[0], node, name))
         else:
             table[operator] = translation_of(operator._schema, *node)
-    return table, problems
+    return table, rules, problems
 
 
 def _overloads(table: Mapping[Any, Any]) -> set[str]:

@@ -13,7 +13,6 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_structure
 from torch.utils._sympy.value_ranges import bound_sympy
 
-from trtsmith.converter.convert.pytorch.aten_rules import RULES
 from trtsmith.converter.convert.pytorch.custom_calls import places, translations_for
 from trtsmith.converter.convert.pytorch.exported_model import MODEL, ExportedModel
 from trtsmith.converter.convert.pytorch.exported_program import Program, computed
@@ -39,7 +38,7 @@ def export_program(program: Program, folder: Path, given: Translations, progress
     exporter refuses."""
     progress("exporting to ONNX")
     edges = edges_of(program)
-    table, problems = translations_for(program.exported, given, program.name)
+    table, rules, problems = translations_for(program.exported, given, program.name)
     if problems:
         raise ConversionError(problems)
     if not edges.outputs:
@@ -49,7 +48,7 @@ def export_program(program: Program, folder: Path, given: Translations, progress
             "one tensor at least",
             "return the tensors that the engine shall compute",
         )
-    written = _write(program, edges, table, folder / MODEL)
+    written = _write(program, edges, table, rules, folder / MODEL)
     shapes = {name: tuple(tensor.shape) for name, tensor in edges.inputs.items()}
     profile, endless = profile_of(program.exported, shapes, edges.fakes)
     progress("computing the example's outputs with PyTorch")
@@ -78,10 +77,10 @@ def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
     return notes
 
 
-def _write(program: Program, edges: Edges, table: Translations, path: Path) -> list[str]:
+def _write(program: Program, edges: Edges, table: Translations, rules: Translations, path: Path) -> list[str]:
     """Writes the ONNX file; the buffers that the module writes, which are constants there."""
-    rules = {**RULES, **torch_ops.decompositions()}
-    decompositions = {operator: rule for operator, rule in rules.items() if operator not in table}
+    known = {**rules, **torch_ops.decompositions()}
+    decompositions = {operator: rule for operator, rule in known.items() if operator not in table}
     with torch.no_grad(), torch_ops.quiet():
         try:
             lowered = program.exported.run_decompositions(decompositions)

@@ -12,7 +12,8 @@ from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.rewrite.types import IoType
 
 EAGER = "eager"
-SPECIALIZATIONS = (EAGER, "lazy", "none")
+LAZY = "lazy"
+SPECIALIZATIONS = (EAGER, LAZY, "none")
 """When TensorRT-RTX compiles kernels for the very shapes of an engine with dynamic ones: before the first run with them,
 behind it (TensorRT-RTX's own choice: a kernel for any shape runs meanwhile), or never. Ours is EAGER: outputs and times do
 not depend on how far the compiler is, and some of TensorRT-RTX 1.6.1's kernels for any shape fail when they run."""

@@ -15,10 +15,11 @@ from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.explain_failure import kernel_problem, memory_problem, run_problem
 from trtsmith.converter.engine.runtime.feeds import check_profile, name_problems
 from trtsmith.converter.engine.runtime.inputs import Binder, Input
+from trtsmith.converter.engine.runtime.launching import Launcher
 from trtsmith.converter.engine.runtime.loading import LoadedEngine
 from trtsmith.converter.engine.runtime.outputs import Output, make_allocator
 from trtsmith.converter.engine.runtime.profiling import profiled
-from trtsmith.converter.engine.runtime.run_request import EAGER
+from trtsmith.converter.engine.runtime.run_request import EAGER, LAZY
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType
 
@@ -60,6 +61,10 @@ class Session:
         except DeviceError as error:
             raise UsageError(kernel_problem(error, loaded.origin)) from error
         self._execute = self._context.execute_async_v3
+        self._launcher: Launcher | None = None
+        if loaded.flavour.is_rtx:
+            lazy = specialization == LAZY
+            self._execute = self._launcher = Launcher(self._execute, captures=cuda_graph, always=lazy)
         self._handle = stream.handle
         self._threads, self._index = device.threads, device.index
         types = {io.name: io for io in io_types}
@@ -171,6 +176,8 @@ class Session:
     def _prepare(self) -> None:
         """Tell TensorRT what changed, and make room for the outputs."""
         context = self._context
+        if self._launcher is not None:
+            self._launcher.changed()
         self._loaded.log.take_errors()
         reshaped = not self._results
         for item in self._inputs:

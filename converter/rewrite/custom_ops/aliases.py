@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -36,12 +36,13 @@ def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
     """Lower every node that has an alias. Nodes have names of their own."""
     values = value_names(graph)
     for part in all_graphs(graph):
+        wanted = {tensor.name for tensor in part.outputs}
         replacements: dict[int, list[onnx.NodeProto]] = {}
         for node in part.nodes:
             domain = domain_of(node)
             if not find_aliases(domain, node.op):
                 continue
-            result = _lowered(node, opset_of(graph, domain))
+            result = _lowered(node, opset_of(graph, domain), wanted)
             if isinstance(result, Refusal):
                 yield Declined(node.name, qualified(domain, node.op), NAME, result)
             elif result is not None:
@@ -60,10 +61,10 @@ def rewrite_aliases(graph: gs.Graph) -> Iterator[Record]:
             ensure_domain(graph, PLUGIN_NAMESPACE)
 
 
-def _lowered(node: gs.Node, opset: int) -> Lowered | Refusal | None:
+def _lowered(node: gs.Node, opset: int, wanted: Container[str]) -> Lowered | Refusal | None:
     """What the node becomes. UsageError where the definition is somebody's own, and does not hold together."""
     try:
-        return lower(foreign_node(node, node.name), opset)
+        return lower(foreign_node(node, node.name, wanted), opset)
     except LookupError as error:
         for op, alias in find_aliases(domain_of(node), node.op):
             package = package_of(op.name)

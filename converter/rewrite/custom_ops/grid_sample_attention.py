@@ -16,12 +16,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import onnx_graphsurgeon as gs
+from onnx import TensorProto
 
+from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of
 from trtsmith.converter.rewrite.custom_ops.grid_sample_proof import Match, prove
-from trtsmith.converter.rewrite.custom_ops.grid_sample_roles import Chain, find_chain
+from trtsmith.converter.rewrite.custom_ops.grid_sample_roles import Chain, find_chain, is_grid_sample
 from trtsmith.converter.rewrite.custom_ops.layout import UnprovedError
 from trtsmith.converter.rewrite.custom_ops.surgery import all_graphs, domain_of, ensure_domain
-from trtsmith.converter.rewrite.custom_ops.traces import place
+from trtsmith.converter.rewrite.custom_ops.traces import climb, place, producer
 from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.fields import plugin_attributes
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
@@ -43,6 +45,7 @@ def map_grid_sample_attention(graph: gs.Graph) -> Iterator[Record]:
         removed: set[int] = set()
         added: dict[int, list[gs.Node]] = {}
         constants: dict[bytes, gs.Constant] = {}
+        joins = {id(node): node for node in part.nodes if _joins_levels(node)}
         for node in part.nodes:
             if id(node) in removed or node.op != "ReduceSum" or domain_of(node):
                 continue
@@ -50,11 +53,13 @@ def map_grid_sample_attention(graph: gs.Graph) -> Iterator[Record]:
                 chain = find_chain(node)
                 if chain is None:
                     continue
+                joins.pop(id(chain.concat), None)
                 match = prove(chain, kept)
                 end = match.output.inputs[0]
                 dead = _dead_without(end, chain, match, own, kept)
             except UnprovedError as error:
                 culprit = error.node or node
+                joins.pop(id(culprit), None)
                 refusal = Refusal(error.reason, error.expected, _FIX)
                 yield Declined(_name(culprit), culprit.op, NAME, refusal, fatal=False)
                 continue
@@ -66,6 +71,14 @@ def map_grid_sample_attention(graph: gs.Graph) -> Iterator[Record]:
                 old.inputs.clear()
                 old.outputs.clear()
             added[id(end)] = _plugin_nodes(match, name, constants)
+        for node in joins.values():
+            reason = (
+                f"{len(node.inputs)} sampled images are joined, but not multiplied with weights and summed"
+            )
+            refusal = Refusal(
+                reason, "Mul and ReduceSum after it, for multi-scale deformable attention", _FIX
+            )
+            yield Declined(_name(node), node.op, NAME, refusal, fatal=False)
         if removed:
             part.nodes[:] = [
                 n for old in part.nodes for n in added.get(id(old), () if id(old) in removed else (old,))
@@ -75,6 +88,14 @@ def map_grid_sample_attention(graph: gs.Graph) -> Iterator[Record]:
 
 def _name(node: gs.Node) -> str:
     return str(node.name or (node.outputs[0].name if node.outputs else node.op))
+
+
+def _joins_levels(node: gs.Node) -> bool:
+    """Whether a Concat joins what several GridSamples give."""
+    if node.op != "Concat" or len(node.inputs) < 2:
+        return False
+    tops = [steps[-1].source if (steps := climb(tensor)) else tensor for tensor in node.inputs]
+    return all(is_grid_sample(producer(top)) for top in tops)
 
 
 def _dead_without(end: gs.Node, chain: Chain, match: Match, own: set[int], kept: set[int]) -> list[gs.Node]:
@@ -128,6 +149,10 @@ def _plugin_nodes(match: Match, name: str, constants: dict[bytes, gs.Constant]) 
     for port, source in sources.items():
         inputs[port], before = place(source.origin.tensor, source.order, f"{name}/{port}")
         nodes += before
+        if dtype_of(source.origin.tensor) == np.float64:
+            cast = gs.Variable(f"{name}/{port}/float32", np.float32)
+            nodes.append(gs.Node("Cast", cast.name, {"to": TensorProto.FLOAT}, [inputs[port]], [cast]))
+            inputs[port] = cast
     attributes = plugin_attributes(OP, {})
     ports = [inputs[port.name] for port in OP.inputs]
     nodes.append(gs.Node(OP.name, name, attributes, ports, [match.output], domain=PLUGIN_NAMESPACE))

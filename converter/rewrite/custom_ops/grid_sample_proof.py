@@ -114,7 +114,9 @@ def prove(chain: Chain, kept: set[int]) -> Match:
         weights = _best(list(origins([chain.weights])), lambda origin: weight_roles(origin, sampled, sizes))
     sources = {"value": value, "sampling_locations": locations, "attention_weights": weights}
     dtypes = {name: str(dtype_of(source.origin.tensor)) for name, source in sources.items()}
-    if len(set(dtypes.values())) > 1 or dtypes["value"] not in TYPE_VARIABLES["T"]:
+    # Without float64, TensorRT takes such locations as float32 in any case.
+    taken = dtypes | ({"sampling_locations": "float32"} if dtypes["sampling_locations"] == "float64" else {})
+    if len(set(taken.values())) > 1 or dtypes["value"] not in TYPE_VARIABLES["T"]:
         types = ", ".join(f"{name} is {dtype}" for name, dtype in dtypes.items())
         raise UnprovedError(types, f"one type, of {', '.join(TYPE_VARIABLES['T'])}", first)
     levels = levels_of(value.origin)

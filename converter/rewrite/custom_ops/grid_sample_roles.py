@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import onnx_graphsurgeon as gs
 
@@ -65,20 +66,20 @@ def find_chain(reduce: gs.Node) -> Chain | None:
         ends = list(stacked.inputs) if concat is not None else [stacked.outputs[0]]
         stacking = tuple(climb(tensor) for tensor in ends)
         tops = [producer(_top(tensor, steps)) for tensor, steps in zip(ends, stacking, strict=True)]
-        samples = tuple(
-            node for node in tops if node is not None and node.op == "GridSample" and not domain_of(node)
-        )
+        samples = tuple(node for node in tops if is_grid_sample(node))
         if not samples:
             continue
         if len(samples) != len(tops):
-            other = next(
-                t for t, node in zip(ends, tops, strict=True) if node is None or node.op != "GridSample"
-            )
+            other = next(t for t, node in zip(ends, tops, strict=True) if not is_grid_sample(node))
             raise UnprovedError(
                 f"input {other.name!r} is not a sampled level", "one GridSample for each input", concat
             )
         return Chain(samples, stacking, concat, weighing, mul, weights, summing, reduce)
     return None
+
+
+def is_grid_sample(node: gs.Node | None) -> TypeGuard[gs.Node]:
+    return node is not None and node.op == "GridSample" and not domain_of(node)
 
 
 def _top(tensor: gs.Tensor, steps: Sequence[MovementStep]) -> gs.Tensor:

@@ -62,8 +62,11 @@ def known_shape(tensor: gs.Tensor) -> tuple[int | None, ...] | None:
     return tuple(int(d) if isinstance(d, (int, np.integer)) and d >= 0 else None for d in tensor.shape)
 
 
-def foreign_node(node: gs.Node, name: str) -> ForeignNode:
-    """The node in the form that trtsmith.importers.lowering takes. `name` is unique in the model."""
+def foreign_node(node: gs.Node, name: str, wanted: Container[str]) -> ForeignNode:
+    """The node in the form that trtsmith.importers.lowering takes. `name` is unique in the model.
+
+    wanted: names of the graph's outputs; of a node's others, those that no node reads count as left out.
+    """
     tensors = {tensor.name: tensor for tensor in node.inputs if not tensor.is_empty()}
 
     def constant(value: str) -> np.ndarray | None:
@@ -77,7 +80,7 @@ def foreign_node(node: gs.Node, name: str) -> ForeignNode:
         domain=domain_of(node),
         attributes={k: list(v) if isinstance(v, EmptyList) else v for k, v in node.attrs.items()},
         inputs=tuple("" if tensor.is_empty() else tensor.name for tensor in node.inputs),
-        outputs=tuple("" if tensor.is_empty() else tensor.name for tensor in node.outputs),
+        outputs=tuple(t.name if t.outputs or t.name in wanted else "" for t in node.outputs),
         constant=constant,
         dtypes={value: str(dtype) for value, dtype in dtypes.items() if dtype is not None},
         shapes={value: shape for value, shape in shapes.items() if shape is not None},

@@ -116,10 +116,21 @@ _UNREADABLE = (ArithmeticError, LookupError, TypeError, ValueError)
 _FREEZE = re.compile(r"--freeze (\S+)=\S+")
 
 
-def _real_flags(scope: Scope, found: re.Match[str]) -> str:
-    """The flags for the model's inputs, where a rule names an operand of its node: ready to be pasted."""
-    flags = ready_made_flags(scope, found[1])
-    return f"{flags}   (with your own value)" if flags else found[0]
+def _usable_fix(scope: Scope, fix: str) -> str:
+    """The fix with flags for the model's inputs, ready to be pasted, where a rule names an operand of its node.
+
+    --freeze takes inputs of the model alone: of another value, that has to become a constant elsewhere.
+    """
+    found = _FREEZE.search(fix)
+    if found is None:
+        return fix
+    name, flags = found[1], ready_made_flags(scope, found[1])
+    if flags:
+        return f"{fix[: found.start()]}{flags}   (with your own value){fix[found.end() :]}"
+    holder = scope.holder(name)
+    if holder is not None and holder.outer is None and name not in holder.producers:
+        return fix
+    return f"make {name!r} a constant where the model is exported: it is no input of the model, which --freeze takes alone"
 
 
 def _folded_away(
@@ -241,8 +252,8 @@ class _Round:
         source = self._ledger.get(self._origin.get(name, ""))
         if source is not None:
             shown += f", made of {source.op_type} {source.node!r}"
-        fix = _FREEZE.sub(lambda found: _real_flags(node.scope, found), refusal.fix)
-        self.declined.append(Declined(name, shown, rule.name, replace(refusal, fix=fix)))
+        usable = replace(refusal, fix=_usable_fix(node.scope, refusal.fix))
+        self.declined.append(Declined(name, shown, rule.name, usable))
 
     def _apply(self, scope: Scope, replacements: Mapping[Node, tuple[str, list[onnx.NodeProto]]]) -> None:
         entered: dict[Node, list[Node]] = {}

@@ -28,6 +28,7 @@ from trtsmith.converter.rewrite.precision.policy import (
     POSITION_DIGITS,
     POSITIONS,
     QUOTIENT,
+    ROOT,
     SENSITIVE,
 )
 from trtsmith.converter.rewrite.precision.ports import Ports, described
@@ -310,13 +311,23 @@ class Judge:
     def _lost_in_sum(self, node: Node, index: int) -> bool:
         """Whether the input is added to values so large that what rounding takes from it is beyond their last digit.
 
-        A learned bias of 1e-5 beside activations of 1 is such an addend; the epsilon beside a variance is not.
+        A learned bias of 1e-5 beside activations of 1 is such an addend; the epsilon beside a variance is not, nor one that
+        keeps a divisor from zero: elements that are large say nothing of those that are zero.
         """
+        result = node.outputs[0]
+        if any(_must_not_be_zero(reader, result) for reader in node.scope.whole.readers_of(result)):
+            return False
         addend = node.op_type in ("Add", "Sub") or (
             node.op_type in ("Conv", "ConvTranspose", "Gemm") and index == 2
         )
-        size = self.seen.get(node.outputs[0], 0.0) if node.scope.outer is None else 0.0
+        size = self.seen.get(result, 0.0) if node.scope.outer is None else 0.0
         return addend and not node.domain and self.limit >= size > self.fmt.normal * 2**self.fmt.digits
+
+
+def _must_not_be_zero(node: Node, name: str) -> bool:
+    """Whether the value is a divisor of the node, or what it takes a root or a logarithm of."""
+    divides = node.op_type == "Div" and node.inputs[1] == name
+    return not node.domain and (divides or SENSITIVE.get(node.op_type) in (QUOTIENT, ROOT))
 
 
 def refused(node: Node, fmt: Format) -> str:

@@ -26,7 +26,10 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.scope import all_scopes
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.precision.sums import LONGEST, is_sum, products
+from trtsmith.converter.rewrite.profile.decisions import decide_by_profile
+from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
 
 ROUNDING = 2.1e-4
 """Norm of the error of rounding values to float16 by that of the values. Measured with the sums."""
@@ -90,15 +93,14 @@ def noise_of(count: int) -> float:
 
 
 def _sized(model: Model, feeds: Mapping[str, np.ndarray]) -> Model:
-    """The model with the sizes that its inputs have."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
-    for value in proto.graph.input:
-        if value.name in feeds:
-            dims = value.type.tensor_type.shape.dim
-            for dim, size in zip(dims, feeds[value.name].shape, strict=False):
-                dim.dim_value = size
-    return infer_shapes(model.with_proto(proto))
+    """The model with the sizes that its inputs have, and those that nodes compute of them where sums depend on these."""
+    shapes = {name: array.shape for name, array in feeds.items()}
+    ranges = ranges_of([{name: ShapeRange(shape, shape, shape) for name, shape in shapes.items()}])
+    graph = Graph(infer_shapes(with_fixed_sizes(model, ranges)))
+    nodes = (node for scope in all_scopes(graph.root) for node in scope.nodes)
+    if any(is_sum(node) and products(node) is None for node in nodes):
+        decide_by_profile(graph, ranges)
+    return graph.model()
 
 
 def _ranks(proto: onnx.ModelProto) -> dict[str, int]:
@@ -130,17 +132,25 @@ class _Noise:
         graph.node.extend(nodes)
 
     def _noisy(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-        """Noise in proportion to the root mean square of a channel, as partial sums are large where sums cancel."""
+        """Noise in proportion to the root mean square of a channel, as partial sums are large where sums cancel.
+
+        Of its finite elements: attention that is masked whole is NaN until a node behind it chooses zeros.
+        """
         name = node.output[0]
-        steps = ("sum", "wide", "square", "mean", "size", "noise", "scaled", "noisy")
-        exact, wide, square, mean, size, noise, scaled, noisy = (
+        steps = ("sum", "wide", "square", "finite", "counted", "mean", "size", "noise", "scaled", "noisy")
+        exact, wide, square, finite, counted, mean, size, noise, scaled, noisy = (
             self._names.value(f"{name}/{step}") for step in steps
         )
+        infinity, zero = (self._names.value(f"{name}/{constant}") for constant in ("infinity", "zero"))
+        graph.initializer.append(numpy_helper.from_array(np.array(np.inf, np.float32), infinity))
+        graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), zero))
         node.output[0] = exact
         self.sums.add(exact)
         yield helper.make_node("Cast", [exact], [wide], to=T.FLOAT)
         yield helper.make_node("Mul", [wide, wide], [square])
-        yield self._mean(square, mean, self._axes(node, name), graph)
+        yield helper.make_node("Less", [square, infinity], [finite])
+        yield helper.make_node("Where", [finite, square, zero], [counted])
+        yield self._mean(counted, mean, self._axes(node, name), graph)
         yield helper.make_node("Sqrt", [mean], [size])
         yield helper.make_node(
             "RandomNormalLike",

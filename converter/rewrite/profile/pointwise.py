@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.profile.size_algebra import SizeAlgebra, SizeExp
 
 Step = Callable[[SizeAlgebra, SizeExpr, SizeExpr], "SizeExpr | None"]
 
-_LIKE_THE_FIRST = """Relu Sigmoid Tanh Sqrt Exp Log Erf Clip LeakyRelu Elu Selu HardSigmoid HardSwish Softplus Softsign Sin
+_LIKE_THE_FIRST = """Relu Sigmoid Tanh Sqrt Exp Log Erf LeakyRelu Elu Selu HardSigmoid HardSwish Softplus Softsign Sin
     Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Softmax LogSoftmax Hardmax IsNaN IsInf Sign Reciprocal ThresholdedRelu
     Celu Mish Gelu Swish LpNormalization LRN InstanceNormalization QuantizeLinear DequantizeLinear CumSum Trilu
     MeanVarianceNormalization GroupNormalization RandomNormalLike RandomUniformLike Bernoulli ReverseSequence
@@ -61,6 +61,19 @@ def _absolute(algebra: SizeAlgebra, item: SizeExpr) -> SizeExpr | None:
     if item.low >= 0:
         return item
     return algebra.sub(constant(0), item) if item.high <= 0 else None
+
+
+def _clip(v: OperatorView) -> Sequence[KnownValue]:
+    """By the bounds that are inputs; attributes, as before opset 11, are of floats."""
+    first = v.input(0)
+    items = first.items if v.opset >= 11 else None
+    for index, step in ((1, SizeAlgebra.larger), (2, SizeAlgebra.smaller)):
+        if items is not None and v.given(index):
+            limit = v.input(index).items
+            if limit is None or limit.size != 1:
+                return [v.made(first.dims)]
+            items = _pairs(v.algebra, step, items, limit.reshape(()))
+    return [v.made(first.dims, items)]
 
 
 def _dims(v: OperatorView) -> tuple[SizeExpr, ...] | None:
@@ -232,6 +245,7 @@ POINTWISE: Propagations = {
     "Mul": _range_of(SizeAlgebra.mul),
     "Min": _range_of(SizeAlgebra.smaller),
     "Max": _range_of(SizeAlgebra.larger),
+    "Clip": _clip,
     "Div": _div,
     "Mod": _mod,
     "Pow": _range_of(_pow),

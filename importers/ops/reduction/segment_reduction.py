@@ -107,7 +107,7 @@ def _work(_fields: Fields, shapes: Shapes) -> Work:
     return Work(flops=math.prod(shapes["source"]))
 
 
-def _guard(node: AliasedNode) -> Refusal | None:
+def _several_offsets(node: AliasedNode) -> Refusal | None:
     offsets = node.shapes.get("offsets")
     if offsets is not None and len(offsets) != 1:
         return Refusal(
@@ -115,7 +115,24 @@ def _guard(node: AliasedNode) -> Refusal | None:
             "one: the same segments for all of a row",
             "export the node with offsets of one dimension",
         )
-    return unknown_reduction("reduce", node.attrs["reduce"])
+    return None
+
+
+def _guard(node: AliasedNode) -> Refusal | None:
+    return _several_offsets(node) or unknown_reduction("reduce", node.attrs["reduce"])
+
+
+def _torch_scatter(reduction: str) -> Alias:
+    """Its operator of PyTorch. The largest and the smallest have a second output, which row each is from."""
+    return Alias(
+        op_type=f"segment_{reduction}_csr",
+        domains=("torch_scatter",),
+        inputs=("source", "offsets", "out?"),
+        when=lambda node: "out" not in node.present,
+        guard=_several_offsets,
+        fields=lambda _: {"reduction": NAMES[reduction]},
+        source="torch_scatter, csrc/segment_csr.cpp, exported with ONNX_FALLTHROUGH",
+    )
 
 
 def _inputs(lengths: list[int] | int, *columns: int, rows: int = 0, change: Any = None) -> Any:
@@ -230,6 +247,7 @@ SEGMENT_REDUCTION = OpDef(
             fields=lambda node: {"reduction": NAMES[node.attrs["reduce"]]},
             source="Autoware, autoware_tensorrt_plugins, segment_csr; AWML and autoware-ml, PTv3",
         ),
+        *map(_torch_scatter, ("sum", "mean", "max", "min")),
     ),
     tolerance={"float32": 2e-6, "float16": 4.4e-4, "bfloat16": 3.5e-3},
     cases=CASES,

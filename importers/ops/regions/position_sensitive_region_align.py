@@ -67,7 +67,7 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
     )
 
 
-def _channels_read(node: AliasedNode) -> dict[str, Value]:
+def channels_read(node: AliasedNode) -> dict[str, Value]:
     """torchvision's second output, which its gradient needs: the input channel of every element of the first."""
     g = node.builder()
     shape = g.Shape("output")
@@ -90,7 +90,7 @@ _ALIASES = (
         ),
         guard=sampling_refusal,
         fields=renamed,
-        epilogue=_channels_read,
+        epilogue=channels_read,
         source="torchvision ops/ps_roi_align",
     ),
 )

@@ -176,11 +176,10 @@ _MMDEPLOY = (
     Attr("return_index", Kind.INT, 0),
 )
 
-BATCHED_NMS = (
-    _nvidia("BatchedNMSDynamic_TRT"),
-    _nvidia("BatchedNMS_TRT"),
-    Alias(
-        op_type="TRTBatchedRotatedNMS",
+
+def _rotated(op_type: str, source: str) -> Alias:
+    return Alias(
+        op_type=op_type,
         domains=("mmdeploy",),
         inputs=("boxes", "scores"),
         attributes=_MMDEPLOY,
@@ -188,8 +187,15 @@ BATCHED_NMS = (
         guard=_rotated_guard,
         fields=_rotated_fields,
         epilogue=_mmdeploy_epilogue,
-        source="mmdeploy, trt_batched_rotated_nms.cpp",
-    ),
+        source=source,
+    )
+
+
+BATCHED_NMS = (
+    _nvidia("BatchedNMSDynamic_TRT"),
+    _nvidia("BatchedNMS_TRT"),
+    _rotated("TRTBatchedRotatedNMS", "mmdeploy, trt_batched_rotated_nms.cpp"),
+    _rotated("TRTBatchedBEVNMS", "mmdeploy, trt_batched_bev_nms.cpp, for mmdet3d: the same kernel"),
     Alias(
         op_type="TRTBatchedNMS",
         domains=("mmdeploy",),

@@ -182,3 +182,24 @@ def test_a_graph_without_sums_of_float16_stays_as_it_is(tmp_path: Path) -> None:
         tmp_path, DIFFERENCE, {"k": normal(2048, 64), "m": normal(2048, 64), "n": normal(300, 64)}
     )
     assert with_float16_sums(model).model is model
+
+
+def test_rows_that_are_masked_whole_leave_the_noise_of_others(tmp_path: Path) -> None:
+    """Attention that is masked whole is NaN until zeros are chosen behind it."""
+    k, x = normal(256, 64).astype(np.float16), normal(32, 256).astype(np.float16)
+    model = network(tmp_path, "(float16[N,256] x) => (float16[N,64] y) { y = MatMul (x, k) }", {"k": k})
+    x[3] = np.nan
+    found = run_reduced(model, {"x": x}, float16_sums=True)["y"]
+    assert np.isnan(found[3]).all() and np.isfinite(np.delete(found, 3, 0)).all()
+
+
+def test_sizes_that_the_graph_computes_say_how_many_products_are_summed(tmp_path: Path) -> None:
+    """As PyTorch's older exporter writes heads: 16 products have the noise of their rounding, not that of many."""
+    body = """(float16[n,16,m] x) => (float16[k,16,16] y) {
+        s = Shape (x)  a = Gather (s, one)  t = Gather (s, two)  h = Div (t, two)
+        q = Concat <axis = 0> (minus, a, h)
+        p = Reshape (x, q)  r = Transpose <perm = [0, 2, 1]> (p)  y = MatMul (p, r) }"""
+    values = {"one": [1], "two": [2], "minus": [-1]}
+    model = network(tmp_path, body, {name: np.array(value, np.int64) for name, value in values.items()})
+    assert with_float16_sums(model, feeds={"x": normal(2, 16, 32).astype(np.float16)}).model is model
+    assert with_float16_sums(model).model is not model

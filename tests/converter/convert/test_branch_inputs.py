@@ -56,6 +56,25 @@ def test_a_value_that_nobody_knows_is_the_users(model: Path) -> None:
     )
 
 
+SIZES = """(float[1, 3, h, w] x, float[1] ratio) => (float[a, b, c, d] y) {
+    ones = Constant <value = float[2] {1, 1}> ()
+    scales = Concat <axis = 0> (ones, ratio, ratio)
+    y = Resize <mode = "linear"> (x, , scales)
+}"""
+
+
+def test_a_float_that_decides_sizes_is_offered(model: Path) -> None:
+    written(model, SIZES, opset=18)
+    with pytest.raises(trtsmith.ConversionError) as caught:
+        trtsmith.convert(model, shapes="x:1x3x8x8")
+    fix = caught.value.problems[0].fix
+    assert fix.startswith("--freeze 'ratio=[0.0]' (with your own value): sizes depend on the input 'ratio'")
+    assert trtsmith.convert(model, shapes="x:1x3x8x8", freeze="ratio=[0.5]").passed
+    with pytest.raises(trtsmith.UsageError) as refused:
+        trtsmith.convert(model, shapes="x:1x3x8x8", values="ratio=[1]")
+    assert refused.value.problems[0].fix == "--freeze ratio=VALUE"
+
+
 def test_nothing_is_offered_where_nothing_is_looked_for(model: Path) -> None:
     with pytest.raises(trtsmith.ConversionError) as caught:
         trtsmith.convert(model, reduce=False)

@@ -86,6 +86,23 @@ def test_operators_that_nobody_has(
 
 
 @pytest.mark.parametrize(
+    ("op_type", "domain", "what", "fix"),
+    [
+        ("StringNormalizer", "", "works on strings", "cut the model there"),
+        ("GenerateProposals", "org.pytorch._caffe2", "is Caffe2's", "--export-method tracing --format onnx"),
+        ("BoxWithNMSLimit", "org.pytorch._caffe2", "is Caffe2's", "--export-method tracing --format onnx"),
+    ],
+)
+def test_operators_that_no_engine_has(op_type: str, domain: str, what: str, fix: str, tmp_path: Path) -> None:
+    text = f"(float[2, 2] x) => (float[] y) {{ [n] y = {domain}{'.' * bool(domain)}{op_type} (x) }}"
+    if op_type == "StringNormalizer":
+        text = "(string[2] x) => (string[2] y) { [n] y = StringNormalizer (x) }"
+    (problem, *_) = plan(rewrite(parsed(tmp_path / "m.onnx", text))).problems
+    assert what in problem.what
+    assert fix in problem.fix
+
+
+@pytest.mark.parametrize(
     ("op_type", "inputs", "near"),
     [
         ("MMCVDeformConv", 3, "MMCVDeformConv2d"),
@@ -94,7 +111,7 @@ def test_operators_that_nobody_has(
         ("DeformableAttentionAggrPlugin", 5, None),
         ("ViTAttentionPlugin", 5, None),
         ("RotatePlugin", 2, None),
-        ("TRTBatchedBEVNMS", 2, None),
+        ("TRTBatchedSoftNMS", 2, None),
         ("ScatterBEV", 2, None),
     ],
 )

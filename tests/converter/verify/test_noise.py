@@ -55,6 +55,19 @@ def test_nothing_measured_leaves_roundings_of_the_scale() -> None:
     assert not excess(Y, at((5, 1), 2e-7), Noise(2.0**-20, quantum=2.0**-22))
 
 
+def test_copied_slices_do_not_dilute_the_noise_of_what_is_computed() -> None:
+    """A cache of keys [batch, past and new, channels]: the past is exact, and the new key as uncertain as it is alone."""
+    keys, noise = RNG.standard_normal((2, 64, 32)), np.zeros((2, 64, 32))
+    noise[:, 63] = np.abs(1e-3 * RNG.standard_normal((2, 32)))
+    off = np.zeros_like(keys)
+    off[1, 63, 5] = 6e-3
+    assert not excess(keys, off, Noise(UNIT / 100, change=noise))
+    off[1, 63, 5] = 24e-3
+    assert excess(keys, off, Noise(UNIT / 100, change=noise)).count == 1
+    off[1, 63, 5], off[1, 8, 5] = 0.0, 1e-3
+    assert excess(keys, off, Noise(UNIT / 100, change=noise)).worst == (1, 8, 5)
+
+
 def test_as_many_steps_the_other_way_as_rounding_takes() -> None:
     """A threshold that two elements of 3000 cross: other ones may in the engine, and not many more."""
     change = np.full(Y.shape, 1e-4) * CHANNELS

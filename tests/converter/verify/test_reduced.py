@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+import trtsmith.converter.verify.reduced
 from tests.converter.models import parsed, written
 from tests.converter.rewrite.precision.networks import Changed, network, normal, reduce_model
 from trtsmith.converter.engine.runtime.run_request import RunRequest
@@ -47,6 +48,19 @@ def test_a_right_graph_agrees_and_the_precision_is_named(tmp_path: Path, flag: s
     assert verdict.passed and flag in verdict.reason and not verdict.engine_run
     error = next(c.relative for c in verdict.comparisons if c.output == "y")
     assert 2.0 ** -(FORMATS[flag].digits + 3) < error < 2.0 ** -(FORMATS[flag].digits - 3)
+
+
+def test_before_a_graph_disagrees_values_are_rounded_other_ways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _, feeds = both(tmp_path, "fp16")
+    (tmp_path / "off").mkdir()
+    weights = {"w": 1.02 * normal(16, 16), "v": normal(16, 8, seed=1)}
+    off = reduce_model(network(tmp_path / "off", BODY, weights), FORMATS["fp16"])
+    assert verify_reduced(model, off.model, feeds, "generated", "fp16").status == "disagree"
+    ways = [[run_reduced(off.model, feeds)]]
+    monkeypatch.setattr(trtsmith.converter.verify.reduced, "other_roundings", lambda *_: ways)
+    assert verify_reduced(model, off.model, feeds, "generated", "fp16").passed
 
 
 LAYER_NORM = """

@@ -218,9 +218,11 @@ def _batched_of_mmdeploy(note: str, groups: int = 1, **changed: Any) -> Example:
     return Example(SELECTION, "TRTBatchedNMS", "mmdeploy", attributes, inputs, oracle, note=note, types=types)
 
 
-def _batched_rotated(note: str, groups: int = 1, **changed: Any) -> Example:
+def _batched_rotated(
+    note: str, op_type: str = "TRTBatchedRotatedNMS", groups: int = 1, **changed: Any
+) -> Example:
     attributes, oracle = MMDEPLOY | {"iou_threshold": 0.3125} | changed, _mmdeploy(extra=POLYGONS, **changed)
-    op_type, types = "TRTBatchedRotatedNMS", ("T", "S", "S")
+    types = ("T", "S", "S")
     return Example(
         SELECTION, op_type, "mmdeploy", attributes, _turned(groups), oracle, note=note, types=types
     )
@@ -277,6 +279,7 @@ EXAMPLES = (
     _batched_of_mmdeploy("box_for_each_class", groups=3, topk=5),
     _batched_rotated(""),
     _batched_rotated("box_for_each_class", groups=3, topk=5, return_index=0),
+    _batched_rotated("", "TRTBatchedBEVNMS", return_index=1),
     Example(SELECTION, SELECTION, "trtsmith", FIELDS, _corners(3), _own),
 )
 

@@ -74,6 +74,7 @@ EXAMPLES = (
     ),
     Example(DCN2, "DCNv2", "", _CENTERNET, _NVIDIA_INPUTS, convolution((1, 1), SQUARE)),
     Example(DCN2, "DCNv2_TRT", "", _PACKED, packed_inputs, packed),
+    Example(DCN2, "DCNv2", "", {}, packed_inputs, packed, note="packed"),
     Example(
         DCN2, "ModulatedDeformableConv2dTRT", "", MMCV, convolution_inputs("x offset mask weight bias"), convolution()
     ),

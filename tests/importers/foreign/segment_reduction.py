@@ -1,4 +1,4 @@
-"""The reduction of rows of consecutive segments, as Autoware's plugin has it."""
+"""The reduction of rows of consecutive segments, as Autoware's plugin and torch_scatter have it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def by(how: str):  # type: ignore[no-untyped-def]
 EXAMPLES = (
     *(
         Example(SEGMENTS, "SegmentCSR", "autoware", {"reduce": how}, inputs, by(how), note=how)
+        for how in ("sum", "mean", "max", "min")
+    ),
+    *(
+        Example(SEGMENTS, f"segment_{how}_csr", "torch_scatter", {}, inputs, by(how))
         for how in ("sum", "mean", "max", "min")
     ),
     Example(SEGMENTS, SEGMENTS, "trtsmith", {"reduction": 1}, inputs, by("mean")),

@@ -88,6 +88,23 @@ _EXAMPLES = (
         "float[1, 4] y, float[1, 4] w",
     ),
     _example(
+        "what is appended to a state without rows",
+        """
+        none = Constant <value = float[0, 4] {}> ()
+        y, w = Loop (three, yes, none, z) <
+            body = b (int64 i, bool c, float[k, 4] s, float[1, 4] t) => (bool d, float[l, 4] r, float[1, 4] u) {
+            d = Identity (c)
+            row = Gather (x, i)
+            other = Sin (row)
+            more = Unsqueeze (other, zero)
+            same = Cast <to = 1> (s)
+            r = Concat <axis = 0> (same, more)
+            u = Add (t, more)
+        }>
+        """,
+        "float[3, 4] y, float[1, 4] w",
+    ),
+    _example(
         "no condition",
         """
         y = Loop (three, , z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r) {

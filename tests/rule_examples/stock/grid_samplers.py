@@ -148,6 +148,24 @@ _OF_VOLUMES = (
         atol=1e-5,
         expected=_scaled_volumes,
     ),
+    *(
+        Example(
+            f"LivePortrait's volumes, {what}",
+            f"""<ir_version: 8, opset_import: ["" : {opset}]>
+            g (float[1, 2, 3, 4, 5] x, float[1, 2, 2, 3, 3] p) => (float[1, 2, 2, 2, 3] y) {{
+                y = GridSample3D <{attributes}> (x, p)
+            }}""",
+            feeds={"x": _VOLUMES, "p": _PLACES},
+            rtol=1e-4,
+            atol=1e-5,
+            expected=_oracle("bilinear", padding, aligned),
+        )
+        for what, opset, attributes, padding, aligned in (
+            ("renamed", 16, 'name = "GridSample3D", version = 1, namespace = ""', "zeros", False),
+            ("in words", 17, 'mode = "bilinear", padding_mode = "border", align_corners = 1', "border", True),
+            ("in numbers", 17, "interpolation_mode = 0, padding_mode = 2", "reflection", False),
+        )
+    ),
     Example(
         "nearest voxels",
         """<ir_version: 10, opset_import: ["" : 20, "aten" : 1]>

@@ -66,6 +66,15 @@ def _leaky(inputs: Arrays) -> Arrays:
     return {"y": np.where(x > 0, x, x * x.dtype.type(0.1))}
 
 
+def _hard(swish: bool) -> Callable[[Arrays], Arrays]:
+    def expected(inputs: Arrays) -> Arrays:
+        x = inputs["x"].astype(np.float64)
+        gate = np.minimum(np.maximum(x + 3, 0), 6) / 6
+        return {"y": (x * gate if swish else gate).astype(inputs["x"].dtype)}
+
+    return expected
+
+
 def _example(
     name: str,
     call: str,
@@ -98,6 +107,8 @@ _CHANNELS = "acrossSpatial = 0, channelShared = 0, eps = 0.01, nbWeights = 1, we
 _IMAGES = "acrossSpatial = 1, channelShared = 1, eps = 0.01, weights = float[1] {20.0}"
 
 _EXAMPLES = (
+    _example("tensorRT_Pro's HSwish", "HSwish", _hard(True), (2, 3, 5), open_="N"),
+    _example("HSigmoid in float16", "HSigmoid", _hard(False), (2, 3, 5), kind="float16"),
     _example(
         "L2 of channels, an old opset, an unknown batch",
         f"TRT.Normalize_TRT <{_CHANNELS}>",

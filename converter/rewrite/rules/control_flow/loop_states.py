@@ -82,6 +82,85 @@ def with_steady_shapes(node: NodeView, values: LoopValues, trips: TripCount) -> 
     )
 
 
+def appended(values: LoopValues, state: str) -> str | None:
+    """What each run appends to a state that has no rows before the loop: a value of the body; None for another state.
+
+    Exporters write a list of tensors so: Concat(state, Unsqueeze(value, 0)), between Casts to the type that it has.
+    """
+    joined = values.makers.get(_cast_from(values, values.results[state]))
+    if joined is None or joined.op_type != "Concat" or len(joined.input) != 2 or not _is_empty(values, state):
+        return None
+    axis = next(a.i for a in joined.attribute if a.name == "axis")
+    row = values.makers.get(_cast_from(values, joined.input[1]))
+    readers = [name for inner in values.body.node for name in values_read(inner) if name == state]
+    if axis or _cast_from(values, joined.input[0]) != state or len(readers) != 1:
+        return None
+    return (
+        row.input[0] if row is not None and row.op_type == "Unsqueeze" and _axes(values, row) == [0] else None
+    )
+
+
+def _is_empty(values: LoopValues, state: str) -> bool:
+    """Whether a state has no rows before the loop."""
+    dims = values.dims(state)
+    if dims and isinstance(dims[0], int):
+        return dims[0] == 0
+    maker = values.node.maker_of(values.initial[state])
+    sizes = maker.maker(0) if maker is not None and maker.is_a("ConstantOfShape") else None
+    rows = sizes.constant(0) if sizes is not None and sizes.is_a("Concat") else None
+    return rows is not None and rows.size > 0 and not rows.reshape(-1)[0]
+
+
+def _cast_from(values: LoopValues, name: str) -> str:
+    """What a value is a copy of, in its own type."""
+    maker = values.makers.get(name)
+    while maker is not None and maker.op_type in ("Cast", "Identity"):
+        if values.elem_type(maker.input[0]) != values.elem_type(name):
+            return name
+        name = maker.input[0]
+        maker = values.makers.get(name)
+    return name
+
+
+def with_collected_rows(node: NodeView, values: LoopValues) -> Replacement | None:
+    """The Loop with what its runs append to states as outputs that it collects; None if there are no such states.
+
+    Of no runs it collects nothing, too, whatever sizes onnxruntime gives the other axes then.
+    """
+    names = list(values.initial)
+    rows = {index: row for index, name in enumerate(names) if (row := appended(values, name)) is not None}
+    if not rows:
+        return None
+    w = Writer(node)
+    states = [index for index in range(len(names)) if index not in rows]
+    body = onnx.GraphProto()
+    body.CopyFrom(values.body)
+    left = [*body.input[:2], *(body.input[2 + index] for index in states)]
+    made = [body.output[0], *(body.output[1 + index] for index in states), *body.output[1 + len(names) :]]
+    inputs, outputs = [_copied(value) for value in left], [_copied(value) for value in made]
+    for row in rows.values():
+        collected = node.fresh("row")
+        body.node.append(onnx.helper.make_node("Identity", [row], [collected]))
+        type_ = onnx.helper.make_tensor_type_proto(values.elem_type(row), None)
+        outputs.append(onnx.ValueInfoProto(name=collected, type=type_))
+    del body.input[:], body.output[:]
+    body.input.extend(inputs)
+    body.output.extend(outputs)
+    at = [*states, *range(len(names), len(node.outputs)), *rows]
+    wanted = [bool(node.output(index)) for index in at]
+    results = dict(
+        zip(
+            at,
+            w.Loop(*w.x[:2], *(w.x[2 + i] for i in states), outputs=wanted, body=pruned(body)),
+            strict=True,
+        )
+    )
+    return Replacement(
+        w.finish(*(results[index] for index in range(len(node.outputs)))),
+        f"{len(rows)} of its states as outputs that it collects",
+    )
+
+
 def pruned(body: onnx.GraphProto) -> onnx.GraphProto:
     """The body without nodes that nothing reads."""
     needed = {value.name for value in body.output}
@@ -158,12 +237,15 @@ def _source(values: LoopValues, name: str) -> str:
 
 
 def _same_axes(values: LoopValues, one: onnx.NodeProto, other: onnx.NodeProto) -> bool:
-    found = []
-    for node in (one, other):
-        held = values.constant(node.input[1]) if len(node.input) > 1 else None
-        given = [list(a.ints) for a in node.attribute if a.name == "axes"]
-        found.append(held.reshape(-1).tolist() if held is not None else given[0] if given else None)
-    return found[0] is not None and found[0] == found[1]
+    axes = _axes(values, one)
+    return axes is not None and axes == _axes(values, other)
+
+
+def _axes(values: LoopValues, node: onnx.NodeProto) -> list[int] | None:
+    """The axes of a Squeeze or Unsqueeze."""
+    held = values.constant(node.input[1]) if len(node.input) > 1 else None
+    given = [list(a.ints) for a in node.attribute if a.name == "axes"]
+    return held.reshape(-1).tolist() if held is not None else given[0] if given else None
 
 
 def _copied(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:

@@ -24,6 +24,7 @@ from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_s
 from trtsmith.converter.rewrite.rules.control_flow.loop_slices import SliceWriter
 from trtsmith.converter.rewrite.rules.control_flow.loop_states import (
     pruned,
+    with_collected_rows,
     with_steady_shapes,
     without_spare_states,
 )
@@ -154,7 +155,11 @@ def _rewrite_loops(node: NodeView) -> Replacement | Refusal | None:
     trips = TripCount(node, values, condition)
     done = ""
     if why:
-        mended = without_spare_states(node, values, trips) or with_steady_shapes(node, values, trips)
+        mended = (
+            without_spare_states(node, values, trips)
+            or with_collected_rows(node, values)
+            or with_steady_shapes(node, values, trips)
+        )
         if mended is not None:
             return mended
         gathered, refused = SliceWriter(node, values, condition.bounds()).body()

@@ -235,9 +235,9 @@ class TripCount:
             return found
         count = w.constant(first.offset)
         if first.plus:
-            count = w.Add(self._outside(w, first.plus), count)
+            count = w.Add(self._counted(w, first.plus), count)
         if first.minus:
-            count = w.Sub(count, self._outside(w, first.minus))
+            count = w.Sub(count, self._counted(w, first.minus))
         count = self._chosen(w, False, count, w.constant(0))
         if first.step > 1:
             count = w.Div(w.Add(count, first.step - 1), first.step)
@@ -249,16 +249,17 @@ class TripCount:
             return w.write("Min" if least else "Max", one, other)
         return w.Where(w.Less(one, other), *((one, other) if least else (other, one)))
 
-    def _outside(self, w: Writer, name: str) -> Value:
-        """A value of the body that stays, as a scalar int64 before the loop."""
-        values = self._values
-        if name in values.initial:
-            found = w.value(values.initial[name])
-        elif name in values.makers or name in values.tensors:
-            found = w.inline(*_computed_before(w, values, name))[0]
-        else:
-            found = w.value(name)
-        return w.Cast(w.Reshape(found, shape=[]), to="int64")
+    def _counted(self, w: Writer, name: str) -> Value:
+        return w.Cast(w.Reshape(before_loop(w, self._values, name), shape=[]), to="int64")
+
+
+def before_loop(w: Writer, values: LoopValues, name: str) -> Value:
+    """A value of the body that stays, computed before the loop."""
+    if name in values.initial:
+        return w.value(values.initial[name])
+    if name in values.makers or name in values.tensors:
+        return w.inline(*_computed_before(w, values, name))[0]
+    return w.value(name)
 
 
 def _computed_before(w: Writer, values: LoopValues, name: str) -> tuple[onnx.GraphProto, list[Value]]:

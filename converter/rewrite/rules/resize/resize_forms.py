@@ -138,7 +138,7 @@ class DynamicAxis:
         w = self.w
         floor = w.Floor(x)
         spots = [w.Add(floor, self._one(float(t))) for t in range(1 - s.reach, s.reach + 1)]
-        weights = [self._kernel(s, w.Sub(spot, x)) for spot in spots]
+        weights = [kernel(w, s, w.Sub(spot, x)) for spot in spots]
         if s.exclude_outside:
             weights = [w.Mul(v, self._is_inside(p)) for v, p in zip(weights, spots, strict=True)]
             total = w.Sum(*weights)
@@ -154,7 +154,7 @@ class DynamicAxis:
         count = w.Add(self.size, w.Mul(margin, [2]))
         spots = w.Cast(w.Sub(w.arange(count), margin), to="float32")
         distance = w.Mul(w.Sub(w.Unsqueeze(spots, axes=[0]), w.Unsqueeze(x, axes=[1])), shrink)
-        weight = self._kernel(s, distance)
+        weight = kernel(w, s, distance)
         if s.exclude_outside:
             weight = w.Mul(weight, w.Unsqueeze(self._is_inside(spots), axes=[0]))
         total = w.reduce("ReduceSum", weight, [1])
@@ -173,28 +173,29 @@ class DynamicAxis:
     def _is_inside(self, spots: Value) -> Value:
         return self.w.Cast(self.w.Not(self.outside(spots)), to="float32")
 
-    def _kernel(self, s: Sampling, distance: Value) -> Value:
-        w = self.w
-        d = w.Abs(distance)
-        if s.mode == "linear":
-            return w.Max(w.Sub(self._one(1.0), d), self._one(0.0))
-        a = s.cubic
-        near = self._polynomial(d, (a + 2, -(a + 3), 0.0, 1.0))
-        far = self._polynomial(d, (a, -5 * a, 8 * a, -4 * a))
-        far = w.Where(w.Less(d, self._one(2.0)), far, self._one(0.0))
-        return w.Where(w.Greater(d, self._one(1.0)), far, near)
-
-    def _polynomial(self, d: Value, factors: tuple[float, ...]) -> Value:
-        w = self.w
-        result = self._one(factors[0])
-        for factor in factors[1:]:
-            result = w.Add(w.Mul(result, d), self._one(factor))
-        return result
-
     def _one(self, value: float) -> Value:
         if not math.isfinite(value):
             raise ValueError(f"a coordinate of {value}")
         return self.w.Reshape(float(value), shape=[1])
+
+
+def kernel(w: Writer, s: Sampling, distance: Value) -> Value:
+    """Weights of inputs by their distance, float32."""
+    d = w.Abs(distance)
+    if s.mode == "linear":
+        return w.Max(w.Sub(1.0, d), 0.0)
+    a = s.cubic
+    near = _polynomial(w, d, (a + 2, -(a + 3), 0.0, 1.0))
+    far = _polynomial(w, d, (a, -5 * a, 8 * a, -4 * a))
+    far = w.Where(w.Less(d, 2.0), far, 0.0)
+    return w.Where(w.Greater(d, 1.0), far, near)
+
+
+def _polynomial(w: Writer, d: Value, factors: tuple[float, ...]) -> Value:
+    result = w.Mul(d, factors[0])
+    for factor in factors[1:-1]:
+        result = w.Mul(w.Add(result, factor), d)
+    return w.Add(result, factors[-1])
 
 
 _GATHERED = 8

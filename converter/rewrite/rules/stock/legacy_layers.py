@@ -10,6 +10,9 @@ Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - AliasWithName is Caffe2's (caffe2/operators/alias_with_name.h): its operand under another name.
 - leakyReluPlugin, clipPlugin, geluPlugin (GELU by tanh, behind an optional bias).
 
+shouxieai/tensorRT_Pro, src/tensorRT/onnxplugin/plugins/HSwish.cu and HSigmoid.cu: x clipped to -3..3, plus 3, over 6; HSwish
+multiplies it by x.
+
 Pointwise plugins that demo/Diffusion inserted: NVIDIA/TensorRT, release 8.5, demo/Diffusion/models.py, and under plugin/:
 - layerNormPlugin/layerNormPlugin.cpp: `epsilon` and the first `axis` of those that are normalised, -1 where it is absent;
 - splitGeLUPlugin/splitGeLUPlugin.cpp and splitGeLUKernel.cu: the left half of the last axis times the GELU of the right one,
@@ -184,6 +187,15 @@ def _gelu(w: Writer, dtype: str) -> Value:
     return narrow(w, fast_gelu(w, shifted, "float32"), dtype)
 
 
+def _hard_sigmoid(w: Writer, dtype: str) -> Value:
+    settings(w.node)
+    return w.HardSigmoid(w.x[0], alpha=1 / 6, beta=0.5)
+
+
+def _hard_swish(w: Writer, dtype: str) -> Value:
+    return w.Mul(w.x[0], _hard_sigmoid(w, dtype))
+
+
 def _alias(w: Writer, dtype: str) -> Value:
     settings(w.node, name="", is_backward=0)
     return w.Identity(w.x[0])
@@ -198,11 +210,13 @@ _LAYERS = {
     "LReLU_TRT": Plugin(_leaky_relu, "LeakyRelu"),
     "Clip_TRT": Plugin(_clip, "Clip"),
     "CustomGeluPluginDynamic": Plugin(_gelu, "GELU by tanh"),
+    "HSigmoid": Plugin(_hard_sigmoid, "HardSigmoid"),
+    "HSwish": Plugin(_hard_swish, "HardSigmoid and a product"),
 }
 
 STOCK_LEGACY_LAYERS = NodeRule(
     "stock-legacy-layers",
-    "plugins of old releases of TensorRT, and Caffe2's alias, become standard operators",
+    "plugins of old releases of TensorRT and of tensorRT_Pro, and Caffe2's alias, become standard operators",
     kinds(*_LAYERS, domains=(CAFFE2,)),
     rewriter(_LAYERS),
 )

@@ -12,6 +12,10 @@ Grid samplers that exporters wrote before ONNX had GridSample, and those with a 
   -10 to 10.
 - microsoft/onnxruntime, docs/ContribOperators.md: com.microsoft.GridSample is what ONNX took over in opset 16. TensorRT's
   parser takes it as it is, so it is not refused for the model's opset; but no type of it is inferred.
+- SeanWangJS/grid-sample3d-trt-plugin: GridSample3D is what exporters of LivePortrait and Ditto rename GridSample of volumes
+  to: most drop its attributes for the plugin's name, version and namespace, others keep ONNX's words or write PyTorch's
+  numbers. The plugin lists no fields, and computes linear, zeros, not aligned whatever the node says; the model means what
+  it says.
 
 The rotation becomes a grid and GridSample. Source: DerryHub/BEVFormer_tensorrt, det2trt/models/functions/rotate.py and
 TensorRT/plugin/rotate/rotateKernel.cu: an image
@@ -159,14 +163,17 @@ Mode = tuple[str, str, bool]
 
 
 def _mode(node: NodeView) -> Mode:
-    if node.domain == "com.microsoft":
-        given = settings(node, mode="bilinear", padding_mode="zeros", align_corners=0)
+    words = node.given("mode") or isinstance(node.attributes.get("padding_mode"), str)
+    extra = {"name": "", "version": 1, "namespace": ""} if node.op_type == "GridSample3D" else {}
+    if node.domain == "com.microsoft" or (extra and words):
+        given = settings(node, mode="bilinear", padding_mode="zeros", align_corners=0, **extra)
         return given["mode"], given["padding_mode"], bool(given["align_corners"])
     if node.domain == "aten":
         return _by_numbers(*_operands(node))
     if node.op_type == "GridSampler":
         return _by_numbers(*settings(node, interpolationmode=0, paddingmode=0, aligncorners=0).values())
-    return _by_numbers(*settings(node, interpolation_mode=0, padding_mode=0, align_corners=0).values())
+    given = settings(node, interpolation_mode=0, padding_mode=0, align_corners=0, **extra)
+    return _by_numbers(given["interpolation_mode"], given["padding_mode"], given["align_corners"])
 
 
 def _by_numbers(mode: int, padding: int, aligned: int) -> Mode:
@@ -227,17 +234,18 @@ def _sample(w: Writer, dtype: str) -> Replacement | Refusal | None:
 
 _SAMPLERS = {
     **dict.fromkeys(
-        ("grid_sampler", "GridSampler", "GridSample", *_SCALED), Plugin(_sample, least=2, floats=(0, 1))
+        ("grid_sampler", "GridSampler", "GridSample", "GridSample3D", *_SCALED),
+        Plugin(_sample, least=2, floats=(0, 1)),
     ),
     **dict.fromkeys(_ATEN, Plugin(_sample, least=5, floats=(0, 1))),
 }
 
 STOCK_GRID_SAMPLER = NodeRule(
     "stock-grid-sampler",
-    "grid samplers of mmdeploy, mmcv, PyTorch, BEVFormer_tensorrt and onnxruntime become GridSample",
+    "grid samplers of mmdeploy, mmcv, PyTorch, BEVFormer_tensorrt, LivePortrait and onnxruntime become GridSample",
     (
         *kinds("grid_sampler", domains=("mmdeploy", "mmcv")),
-        *kinds("GridSampler"),
+        *kinds("GridSampler", "GridSample3D"),
         *kinds(*_SCALED, domains=("custom_op", "custom")),
         *_ATEN,
         "com.microsoft::GridSample",

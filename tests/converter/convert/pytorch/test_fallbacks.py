@@ -48,6 +48,44 @@ def test_a_cumulative_extreme_is_pytorchs(name: str, dtype: Any) -> None:
             np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 
 
+def grouped_product(x: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    out, start = torch.zeros(x.shape[0], weight.shape[2]), 0
+    for matrix, end in zip(weight, offs.tolist(), strict=True):
+        out[start:end] = x[start:end] @ matrix
+        start = end
+    return out
+
+
+@pytest.mark.parametrize(("rows", "ends"), [(3, [1, 1, 3, 3]), (9, [0, 4, 5, 8]), (9, [9, 9, 9, 9])])
+def test_rows_of_groups_take_the_matrix_of_their_group(rows: int, ends: list[int]) -> None:
+    """Groups without rows, and rows of no group; fewer rows than groups, and more."""
+    x, weight, offs = torch.randn(rows, 5), torch.randn(4, 5, 6), torch.tensor(ends, dtype=torch.int32)
+    rule = RULES[torch.ops.aten._grouped_mm.default]
+    torch.testing.assert_close(rule(x, weight, offs), grouped_product(x, weight, offs))
+    assert rule(x, weight, None, bias=torch.ones(6)) is NotImplemented
+
+
+class _Experts(nn.Module):
+    """A mixture of experts as transformers calls it: rows sorted by expert, and where each expert ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.router, self.weight = nn.Linear(8, 4), nn.Parameter(torch.randn(4, 8, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        expert, order = torch.sort(self.router(x).argmax(-1))
+        offs = (expert[None, :] <= torch.arange(4)[:, None]).sum(-1).to(torch.int32)
+        product = torch.ops.transformers.grouped_mm_fallback(x[order], self.weight, offs)
+        return x + product[torch.argsort(order)]
+
+
+def test_an_operator_of_a_library_is_known_by_its_name(tmp_path: Path) -> None:
+    operator = torch.library.custom_op("transformers::grouped_mm_fallback", grouped_product, mutates_args=())
+    operator.register_fake(lambda x, weight, offs: x.new_empty(x.shape[0], weight.shape[2]))
+    done = trtsmith.convert(_Experts(), (torch.randn(6, 8),), output=tmp_path / "net.plan", precision="fp16")
+    assert done.passed
+
+
 def test_a_graph_that_pytorchs_optimizer_breaks_is_written_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,6 +190,14 @@ NEAR_MISSES: Mapping[str, tuple[Core, str]] = {
         build(end=lambda out: out.view(-1, HEADS, CHANNELS, QUERIES).permute(0, 3, 2, 1).flatten(2)),
         "is used",
     ),
+    "the_largest_sample": (
+        build(
+            end=lambda out: out,
+            weigh=lambda w: w.mean(),
+            stack=lambda s: torch.cat(s, -1).amax(-1, keepdim=True),
+        ),
+        "3 sampled images are joined, but not multiplied with weights and summed",
+    ),
     "another_input_stacked": (
         build(stack=lambda s: torch.cat([*s[:2], s[2] * 0.5], dim=-1)),
         "is not a sampled level",
@@ -228,9 +236,10 @@ def exported(
         "output_names": ["output"],
         "opset_version": opset,
     }
-    if exporter == "dynamo":
+    if exporter.startswith("dynamo"):
         shapes = tuple({0: torch.export.Dim("batch", min=1, max=8)} for _ in inputs) if dynamic else None
         options |= {"dynamo": True, "dynamic_shapes": shapes, "external_data": False, "verbose": False}
+        options["optimize"] = exporter == "dynamo"
     else:
         axes = {name: {0: "batch"} for name in inputs} if dynamic else None
         options |= {"dynamo": False, "dynamic_axes": axes}
@@ -265,6 +274,16 @@ def check_mapped(model: Model, batches: tuple[int, ...] = (1, 3)) -> Rewritten:
         assert want.std() > 0.1
         agree(rewritten, model, example(batch))
     return rewritten
+
+
+def test_levels_as_the_unoptimised_exporter_splits_them(tmp_path: Path) -> None:
+    """Into a sequence, of which it takes one element after the other."""
+    model = exported(reference, tmp_path / "m.onnx", "dynamo, unoptimised", dynamic=False, opset=18)
+    assert {"SplitToSequence", "SequenceAt"} <= kinds(model).keys()
+    rewritten = rewrite(model)
+    assert kinds(rewritten.model)[PLUGIN] == 1 and "GridSample" not in kinds(rewritten.model)
+    assert {record.pass_name for record in rewritten.rewrites} == {"sequences", "grid-sample-attention"}
+    agree(rewritten, model, example())
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -420,6 +439,19 @@ def test_half_precision() -> None:
     (got,), (want,) = run(expand(rewritten.model), half).values(), run(model_of(edited()), inputs).values()
     assert got.dtype == np.float16
     np.testing.assert_allclose(got, want, rtol=0, atol=2e-2)
+
+
+def test_locations_in_double_precision() -> None:
+    """As Mask2Former computes them. onnxruntime's GridSample takes none, so the formula in float32 is what to agree with."""
+    proto = in_type(edited(), np.float64)
+    for value in (*proto.graph.input, *proto.graph.output):
+        if value.name != "locations":
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    rewritten = rewrite(model_of(proto))
+    counts = kinds(rewritten.model)
+    assert counts[PLUGIN] == 1 and "GridSample" not in counts
+    inputs = example(3)
+    assert_close(run(expand(rewritten.model), inputs), run(model_of(edited()), inputs), rtol=0, atol=2e-5)
 
 
 def test_double_precision_is_left_alone() -> None:

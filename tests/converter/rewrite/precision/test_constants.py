@@ -139,3 +139,12 @@ def test_the_model_s_own_files_are_not_touched(tmp_path: Path) -> None:
     assert model.proto.SerializeToString() == proto
     assert os.listdir(tmp_path) == ["network.onnx"]
     onnx.checker.check_model(str(tmp_path / "network.onnx"))
+
+
+@pytest.mark.parametrize("reader", ["Div (a, b)", "Reciprocal (b)", "Sqrt (b)"])
+def test_a_tiny_number_that_keeps_a_divisor_from_zero_stays(tmp_path: Path, reader: str) -> None:
+    """As in linear attention: large sums elsewhere say nothing of one that is zero."""
+    body = f"(float[8,8] x) => (float[8,8] y) {{ [a] a = MatMul (x, w)\n [b] b = Add (a, e)\n [r] y = {reader} }}"
+    model = network(tmp_path, body, {"w": normal(8, 8), "e": np.array(1e-15, np.float32)})
+    reduced = reduce_model(model, FP16, seen={"b": 300.0})
+    assert {"b", "r"} <= {k.node for k in reduced.report.kept} and made_in(reduced.model)["b"] == T.FLOAT

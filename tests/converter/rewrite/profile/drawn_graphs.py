@@ -111,12 +111,16 @@ class Drawing:
         self.do("Reshape", x, self.do("Concat", halves, self.const([-1]), axis=0))
 
     def arithmetic(self) -> None:
-        op = str(self.choice(["Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Neg", "Abs"]))
+        op = str(self.choice(["Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Clip", "Neg", "Abs"]))
         a = str(self.choice(self.scalars))
         if op in ("Neg", "Abs"):
             self.scalars.append(self.do(op, a))
             return
         b = str(self.choice([*self.scalars, self.const(self.number(-3, 7))]))
+        if op == "Clip":
+            bounds = [*self.scalars, self.const(self.number(-3, 7)), ""]
+            self.scalars.append(self.do(op, a, str(self.choice(bounds)), str(self.choice(bounds))))
+            return
         if op in ("Div", "Mod"):
             b = self.const(int(self.choice([1, 2, 3, 8, -2])))  # type: ignore[call-overload]
         self.scalars.append(self.do(op, a, b))

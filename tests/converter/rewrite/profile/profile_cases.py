@@ -108,6 +108,13 @@ _LOOP = f"""{_CONSTANTS}
     >
 """
 
+_AT_MOST_3 = """
+    s = Shape (x)  i = Constant <value_int = 1> ()  n = Gather (s, i)
+    least = Constant <value_int = 1> ()  most = Constant <value_int = 3> ()  k = Clip (n, least, most)
+    axes = Constant <value_ints = [0]> ()  count = Unsqueeze (k, axes)  best, place = TopK (x, count)
+    all = Constant <value_ints = [-1]> ()  y = Reshape (best, all)
+"""
+
 CASES = (
     ProfileCase(
         "squeeze without axes, a batch of 1",
@@ -156,6 +163,14 @@ CASES = (
         ("x=1x3x4x4:2x3x4x6:4x3x4x9",),
         ("If",),
         gone=("If", "Squeeze"),
+    ),
+    ProfileCase(
+        "as many of the best as there are, but no more than 3",
+        "(float[N, L] x) => (float[a] y)",
+        _AT_MOST_3,
+        ("x=1x5:2x6:4x9",),
+        ("Unsqueeze",),
+        gone=("Clip", "Shape", "Gather"),
     ),
     ProfileCase(
         "a branch by a rank",

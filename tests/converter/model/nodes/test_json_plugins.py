@@ -1,0 +1,90 @@
+"""Nodes `Plugin` with attributes as JSON, as tensorRT_Pro's exporters write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto as T
+from onnx import helper
+
+from trtsmith.converter.model.errors import InvalidModelError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.rewrite.rewrite import rewrite
+
+
+def written(folder: Path, node: onnx.NodeProto, *weights: tuple[str, np.ndarray]) -> Path:
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(n, T.FLOAT, (1, c, 6, 7)) for n, c in (("x", 5), ("packed", 27))],
+        [helper.make_tensor_value_info("y", T.FLOAT, None)],
+        [onnx.numpy_helper.from_array(array.astype(np.float32), name) for name, array in weights],
+    )
+    path = folder / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)]), path)
+    return path
+
+
+def plugin(name: str, **attributes: object) -> onnx.NodeProto:
+    node: onnx.NodeProto = helper.make_node("Plugin", ["x"], ["y"], name="n")
+    node.attribute.extend(
+        helper.make_attribute(key, value) for key, value in {"name": name, **attributes}.items()
+    )
+    return node
+
+
+def test_becomes_the_plugin_that_it_names(tmp_path: Path) -> None:
+    given = {"size": 555, "shape": [6, 7, 8], "eps": 3e-2, "module": "abc", "scales": [1, 2.5], "flip": True}
+    node = plugin("Swish", info=json.dumps(given), version="2", namespace="mine", mode="constant")
+    (found,) = load_model(written(tmp_path, node)).proto.graph.node
+    values = {a.name: helper.get_attribute_value(a) for a in found.attribute}
+    assert (found.op_type, found.domain, list(found.input)) == ("Swish", "", ["x"])
+    assert values.pop("eps") == pytest.approx(3e-2)
+    assert values == {
+        "size": 555, "shape": [6, 7, 8], "module": b"abc", "scales": [1, 2.5], "flip": 1,
+        "plugin_version": b"2", "plugin_namespace": b"mine", "mode": b"constant",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("info", [{"info": ""}, {}, {"info": "{}"}])
+def test_a_plugin_of_no_attributes_converts(tmp_path: Path, info: dict[str, str]) -> None:
+    node = plugin("DCNv2", **info)
+    node.input[:] = ["x", "packed", "w", "b"]
+    path = written(tmp_path, node, ("w", np.ones((4, 5, 3, 3))), ("b", np.ones(4)))
+    result = rewrite(load_model(path))
+    assert "ModulatedDeformableConvolution" in [n.op_type for n in result.model.proto.graph.node]
+
+
+@pytest.mark.parametrize(
+    ("info", "word"),
+    [
+        ("string attribute", "Expecting value"),
+        ('{"a": 1', "Expecting ',' delimiter"),
+        ("[1]", "is a list"),
+        ('{"a": {"b": 1}}', "is a dict"),
+        ('{"a": null}', "None"),
+        ('{"a": []}', "empty"),
+        ('{"a": 1180591620717411303424}', "range"),
+        ('{"a": "\\ud800"}', "surrogates"),
+        ("[" * 100_000, "recursion"),
+    ],
+)
+def test_attributes_that_cannot_be_read(tmp_path: Path, info: str, word: str) -> None:
+    with pytest.raises(InvalidModelError) as caught:
+        load_model(written(tmp_path, plugin("MReLU", info=info)))
+    (problem,) = caught.value.problems
+    assert word in problem.what
+    assert "'MReLU'" in problem.what
+    assert "node 'n' (Plugin)" in problem.where
+    assert problem.expected
+    assert "json.dumps" in problem.fix
+
+
+def test_another_operator_of_that_name_stays(tmp_path: Path) -> None:
+    node = helper.make_node("Plugin", ["x"], ["y"], name="n", domain="mine", size=3)
+    (found,) = load_model(written(tmp_path, node)).proto.graph.node
+    assert (found.op_type, found.attribute[0].i) == ("Plugin", 3)
