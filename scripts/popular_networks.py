@@ -18,6 +18,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,12 @@ def main(argv: Sequence[str] | None = None, networks: Sequence[Architecture] = N
         for one, exporter in chosen:
             print(f"{one.name}, {exporter}: {one.library}, {one.make}")
         return 0 if chosen else 2
+    precisions = list(options.precision or PRECISIONS)
+    if "int8" in precisions and not find_spec("modelopt"):
+        print("int8 is not tried: nvidia-modelopt, which calibrates, is not installed", file=sys.stderr)
+        precisions.remove("int8")
     exports = ExportChild(options.python, options.timeout)
-    setup = PopularSetup(exports, options.folder, options.timeout, options.precision or PRECISIONS)
+    setup = PopularSetup(exports, options.folder, options.timeout, precisions)
     record = popular_record(networks, options.output)
     for one, exporter in chosen:
         key = job(one.name, exporter)
