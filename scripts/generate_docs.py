@@ -72,6 +72,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/popular-networks.md": {
         "popular networks": popular_tables.popular_networks,
         "popular programs": popular_tables.popular_programs,
+        "popular networks on a GPU": popular_tables.popular_engines,
     },
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,

@@ -46,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return
             key = _key(row, precision)
             found = convert_here(row, options.graphs, precision, limit, Path(folder) / key)
+            if limit < LIMIT_S and not found["builds"]:
+                return  # the time for all of them was over, which says nothing of this one
             record.add(key, found)
             print(f"{time.strftime('%T')} {key}: {found['verdict']} {found['why'][:80]}", flush=True)
 

@@ -25,6 +25,21 @@ def popular_programs() -> str:
     return render_popular_programs(json.loads(RECORD.read_text(encoding="utf-8"))["rows"])
 
 
+def popular_engines() -> str:
+    """A table for each GPU of which there is a record."""
+    parts = []
+    for path in sorted(RECORD.parent.glob(f"*/{RECORD.name}")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[tuple[str, str, str], dict[str, Row]] = defaultdict(dict)
+        for row in record["rows"]:
+            found[row["network"], row["library"], row["exporter"]][row["precision"]] = row
+        head = ("network", "library", "exporter", *PRECISIONS[:2])
+        lines = [(*names, *(_cell(by.get(one)) for one in PRECISIONS[:2])) for names, by in found.items()]
+        versions = f"driver {record['driver']}, TensorRT-RTX {record['packages']['tensorrt-rtx-cu13']}"
+        parts += [f"{record['gpu']}, {versions}.", markdown_table(head, lines)]
+    return "\n\n".join(parts)
+
+
 def popular_row() -> tuple[str, str, str]:
     """For the table of all figures."""
     rows = json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
