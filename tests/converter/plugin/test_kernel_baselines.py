@@ -45,9 +45,14 @@ def subject(op_name: str, case_name: str, dtype: str = "float32", sets: int = 3)
     return kernel_torch.TorchSubject(owner, op, case, generated, dtype, sets)
 
 
+ROUNDING = {"RegionPool": "by_position"}
+"""Cases in which numbers are rounded, of operators of which `some_case` only selects them."""
+
+
 @pytest.mark.parametrize("op", [op for op in OPS if op.benchmarks], ids=lambda op: op.name)
 def test_the_framework_computes_the_operator(op: OpDef) -> None:
-    found = kernel_torch.measure_baselines(subject(op.name, some_case(op).name), ["eager"], 30)
+    case = ROUNDING.get(op.name) or some_case(op).name
+    found = kernel_torch.measure_baselines(subject(op.name, case), ["eager"], 30)
     assert isinstance(found["eager"], Measured), found
     if op.tolerance:
         assert 0 < (found["eager"].error or 0) < op.tolerance["float32"]
