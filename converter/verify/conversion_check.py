@@ -38,7 +38,7 @@ from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
-from trtsmith.converter.verify.sensitivity import with_own_definitions
+from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
@@ -188,6 +188,9 @@ class ConversionCheck:
         graphs = compared(checked, expected, doubtful)
         if self.expected is None:
             graphs = with_own_definitions(self.original, graphs)
+        elif graphs.status == DISAGREE:
+            with suppress(ConversionError):
+                graphs = with_original(graphs, expected, run(reference(self.original), self.feeds))
         graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
         if graphs.ran == "nothing" and self.expected is None:
             graphs = replace(graphs, ran="original")

@@ -81,6 +81,27 @@ def with_sensitivity(
     return replace(verdict, references=(*verdict.references, *told))
 
 
+def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
+    """The verdict, with a sentence for each output of which the original model is as far from what the user expects.
+
+    A network that was just made has scores that are equal, say, which PyTorch and onnxruntime order each in its own way.
+
+    plain: the original's outputs in onnxruntime.
+    """
+    told = []
+    for c in verdict.comparisons:
+        one, other = expected[c.output], plain[c.output]
+        if c.agrees or one.dtype.kind != "f" or one.shape != other.shape:
+            continue
+        off = changed_by(one, other)
+        if off >= EXPLAINED * c.relative > 0:
+            told.append(
+                f"the model that was given differs from what is expected of {c.output!r} by {off:.1e} in onnxruntime, too: "
+                "its export computes something else, or puts equal scores in another order"
+            )
+    return replace(verdict, references=(*verdict.references, *told))
+
+
 def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
     """The verdict on a comparison with the model's own outputs, with what it rests on."""
     names = defined_here(model)

@@ -22,6 +22,7 @@ from trtsmith.converter.verify import conversion_check, engine, graphs
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
 from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.sensitivity import with_original
 from trtsmith.converter.verify.verdict import OtherSizes, judge, with_other_sizes
 from trtsmith.importers.problem import Problem
 
@@ -80,6 +81,15 @@ def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
     np.savez("y.npz", y=np.ones((2, 4, 4), np.float32))
     code, _, verdict = place.convert("--inputs", "x.npz", "--expected", "y.npz")
     assert code == 3 and verdict["engine_run"] is False and not place.fake.asked
+    (sentence,) = verdict["references"]
+    assert "'y' by" in sentence and "in onnxruntime, too: its export computes something else" in sentence
+
+
+def test_an_original_that_is_as_expected_is_not_blamed() -> None:
+    expected = {"y": np.arange(1, 9, dtype=np.float32)}
+    verdict = judge(compare(expected, {"y": expected["y"] * 2}), "", engine_run=False)
+    assert with_original(verdict, expected, expected).references == ()
+    assert len(with_original(verdict, expected, {"y": expected["y"] * 2}).references) == 1
 
 
 @pytest.mark.parametrize(
