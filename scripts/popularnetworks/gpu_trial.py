@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from harness.processes import run_boxed
 from popularnetworks.drawn_weights import fill_graph, strip_graph
 from popularnetworks.network_export import FILE, SAMPLES
-from popularnetworks.network_trial import judged
+from popularnetworks.network_trial import convert_file
 
-SCRIPTS = Path(__file__).resolve().parents[1]
 INDEX = "index.json"
 PRECISIONS = ("fp32", "fp16")
 
@@ -48,17 +45,8 @@ def convert_here(row: Row, graphs: Path, precision: str, limit_s: float, folder:
     proto = onnx.load(graphs / row["name"] / FILE)
     fill_graph(proto)
     onnx.save(proto, folder / FILE)
-    report = folder / "report.json"
-    command = [sys.executable, "-m", "trtsmith", "convert", folder / FILE, "-o", folder / "model.plan"]
-    command += ["--precision", precision, "--report", report, "--quiet", "--no-reduce"]
-    command += ["--inputs", graphs / row["name"] / SAMPLES]
-    command += [word for shape in row["shapes"] for word in ("--shapes", shape)]
-    done = run_boxed(list(map(str, command)), limit_s, SCRIPTS.parent)
-    said = (
-        json.loads(report.read_text(encoding="utf-8"))
-        if report.is_file()
-        else {"problems": [{"what": done.problem or "no report"}]}
-    )
+    samples = graphs / row["name"] / SAMPLES
+    found = convert_file(folder / FILE, row["shapes"], precision, ["--inputs", str(samples)], limit_s)
     shutil.rmtree(folder)
     head = {key: row[key] for key in ("network", "library", "exporter")}
-    return {**head, "precision": precision, **judged(said), "seconds": round(done.seconds, 1)}
+    return {**head, "precision": precision, **found}

@@ -109,37 +109,25 @@ def _export(one: Architecture, exporter: str, folder: Path, setup: PopularSetup)
 
 def _convert(one: Architecture, model: Path, row: Row, precision: str, setup: PopularSetup) -> Row:
     """What `trtsmith convert` says. Its inputs are ours where some are integers, and for calibration."""
-    report = model.with_name(f"{precision}.json")
-    report.unlink(missing_ok=True)
     samples = str(model.with_name(SAMPLES))
-    words = [word for shape in row["shapes"] for word in ("--shapes", shape)]
+    words = ["--flavour", "tensorrt_rtx", "--target", "sm86"]
     if any(tensor.what for tensor in one.tensors.values()):
         words += ["--inputs", samples]
     elif precision == "int8":
         words += ["--calibration", samples]
-    engine = model.with_name("model.plan")
-    command = [
-        sys.executable,
-        "-m",
-        "trtsmith",
-        "convert",
-        str(model),
-        "-o",
-        str(engine),
-        "--quiet",
-        "--no-reduce",
-    ]
-    command += [
-        "--flavour",
-        "tensorrt_rtx",
-        "--target",
-        "sm86",
-        "--precision",
-        precision,
-        "--report",
-        str(report),
-    ]
-    done = run_boxed([*command, *words], setup.limit_s, SCRIPTS.parent)
+    return convert_file(model, row["shapes"], precision, words, setup.limit_s)
+
+
+def convert_file(
+    model: Path, shapes: Sequence[str], precision: str, words: Sequence[str], limit_s: float
+) -> Row:
+    """What `trtsmith convert` says of a file, and how long it took. words: more arguments. The engine is not kept."""
+    report, engine = model.with_name(f"{precision}.json"), model.with_name("model.plan")
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "trtsmith", "convert", str(model), "-o", str(engine), "--quiet"]
+    command += ["--no-reduce", "--precision", precision, "--report", str(report), *words]
+    command += [word for shape in shapes for word in ("--shapes", shape)]
+    done = run_boxed(command, limit_s, SCRIPTS.parent)
     engine.unlink(missing_ok=True)
     said = (
         json.loads(report.read_text(encoding="utf-8"))

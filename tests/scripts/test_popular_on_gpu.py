@@ -10,7 +10,7 @@ import pytest
 
 import popular_on_gpu
 from harness.processes import Ended
-from popularnetworks import gpu_trial
+from popularnetworks import gpu_trial, network_trial
 from popularnetworks.drawn_weights import fill_graph, mark_weights
 from popularnetworks.network_export import FILE, SAMPLES
 
@@ -47,7 +47,7 @@ def test_graphs_travel_without_weights_and_are_filled(
         Path(command[command.index("--report") + 1]).write_text(json.dumps(report))
         return Ended(0, "", 1.25, None)
 
-    monkeypatch.setattr(gpu_trial, "run_boxed", run_boxed)
+    monkeypatch.setattr(network_trial, "run_boxed", run_boxed)
     assert (graphs / "Net.dynamo" / FILE).stat().st_size < 1000
     (row,) = json.loads((graphs / gpu_trial.INDEX).read_text())
     found = gpu_trial.convert_here(row, graphs, "fp16", 10.0, tmp_path / "work")
@@ -59,7 +59,7 @@ def test_a_conversion_without_a_report_says_why(
     graphs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        gpu_trial, "run_boxed", lambda *_: Ended(None, "", 10.0, "took longer than 10 s and was ended")
+        network_trial, "run_boxed", lambda *_: Ended(None, "", 10.0, "took longer than 10 s and was ended")
     )
     (row,) = json.loads((graphs / gpu_trial.INDEX).read_text())
     found = gpu_trial.convert_here(row, graphs, "fp32", 10.0, tmp_path / "work")
