@@ -43,7 +43,7 @@ _MOVED = (
 _OF_SIZES = (*_MOVED, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
 
 
-class _Limits:
+class _ElementBounds:
     """Whole numbers that no element of a value exceeds: sizes of other values, and constants."""
 
     def __init__(self, w: Writer) -> None:
@@ -281,7 +281,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "linear or cubic interpolation of one of the images before the loop",
             _FIX,
         )
-    lengths = [_Limits(w).of(size.name, 1) for size in images.sizes]
+    lengths = [_ElementBounds(w).of(size.name, 1) for size in images.sizes]
     try:
         body = _BodyWriter(
             w, values, resize, images, [w.constant([1]) if length is None else length for length in lengths]
