@@ -58,7 +58,7 @@ def pinned_array(device: Device, shape: Sequence[int], dtype: Any) -> np.ndarray
     size = prod(shape) * element.itemsize
     memory = device.allocate_host(size)
     block = (ctypes.c_uint8 * size).from_address(memory.pointer)
-    block.memory = memory  # type: ignore[attr-defined]  # numpy keeps the block, and the block the memory
+    block.memory = memory  # numpy keeps the block, and the block the memory
     return np.frombuffer(block, element).reshape(tuple(shape))
 
 

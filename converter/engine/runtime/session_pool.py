@@ -74,7 +74,7 @@ def profile_feeds(info: EngineInfo, profile: int) -> list[dict[str, np.ndarray]]
     """Ones of the profile's smallest, usual and largest shapes; an input whose values decide shapes has the profile's."""
     feeds: list[dict[str, np.ndarray]] = [{}, {}, {}]
     for spec in info.inputs:
-        allowed = spec.profiles[profile] if spec.profiles else Profile(*[spec.shape] * 3)
+        allowed = spec.profiles[profile] if spec.profiles else Profile(spec.shape, spec.shape, spec.shape)
         for given, size in zip(feeds, (allowed.min, allowed.opt, allowed.max), strict=True):
             values = spec.is_shape_tensor and spec.profiles
             given[spec.name] = (
