@@ -203,7 +203,7 @@ class Runner:
         made = [self.session(profile=profile, cuda_graph=cuda_graph) for _ in range(sessions)]
         return SessionPool(made, self._to_host, profile_feeds(self.info, profile))
 
-    def pinned(self, shape: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
+    def pinned(self, shape: Sequence[int], dtype: Any = "float32") -> np.ndarray:
         """An array in page-locked memory, to decode inputs into: the GPU copies from there without the CPU."""
         self._device.make_current()
         try:
