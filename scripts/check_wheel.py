@@ -57,6 +57,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/converter/convert/report.schema.json",
         "trtsmith/converter/verify/input_generation/pictures.npz",
         "trtsmith/converter/pages/assets/frame.js",
+        "trtsmith/converter/samples/detector/detector.onnx",
         *SDK,
     ]
     missing = [name for name in wanted if names.count(name) != 1]
@@ -95,6 +96,7 @@ def check(wheel: Path) -> None:
         for words in (
             ["--help"],
             ["ops"],
+            ["sample"],
             ["plugin", "path"],
             ["plugin", "list", libraries[0]],
             ["plugin", "test", libraries[0]],
