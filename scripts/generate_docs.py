@@ -37,6 +37,7 @@ from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"figures": evidence.figures},
+    "docs/index.md": {"figures": evidence.figures},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},
     **python_api.pages(),

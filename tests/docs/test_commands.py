@@ -12,7 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.docs.blocks import Block, Command, PageError, blocks_of, files_of, shows
 from tests.docs.samples import write_yours
@@ -62,6 +64,16 @@ def test_commands_do_what_the_page_shows(page: Path, workplace: Path) -> None:
             assert code == command.code, f"{where}\nexit code {code}\n{output}"
             shown = "\n".join(command.output)
             assert shows(command.output, output), f"{where}\n--- shown\n{shown}\n--- real\n{output}"
+    for picture in (ROOT / "docs" / "images").iterdir():
+        if (workplace / picture.name).exists():
+            assert difference(picture, workplace / picture.name) < 2  # of 255: fonts and JPEG's rounding
+
+
+def difference(one: Path, other: Path) -> float:
+    """The mean absolute difference of the pixels of two pictures of one size."""
+    shown, drawn = (np.asarray(Image.open(path).convert("RGB"), np.float32) for path in (one, other))
+    return float(np.abs(shown - drawn).mean())
+
 
 def run(text: str) -> tuple[int, str]:
     """Exit code and output of a command. Ours and Python files run in this process, where PyTorch is imported once."""
