@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Installs the wheel that lies in a folder into a fresh environment and uses it there, away from the checkout.
 
-python3 scripts/check_wheel.py dist. Exit code 1, and what was wrong, if the wheel lacks something or has too much, or if the
-installed toolkit cannot load and judge its own plugin library.
+python3 scripts/check_wheel.py dist; with --gpus it names the GPUs that the wheel is for, and installs nothing. Exit code 1,
+and what was wrong, if the wheel lacks something or has too much, or if the installed toolkit cannot load and judge its own
+plugin library.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from envsetup.native import LIBRARIES
 from envsetup.steps import setup_error
 from trtsmith.converter.compile.logged import SetupError, run_logged, say
+from trtsmith.converter.engine.libraries import manifest
 
 TOP_LEVEL = {"trtsmith"}
 
@@ -68,6 +70,16 @@ def contents_problem(names: list[str]) -> str | None:
     return None
 
 
+def gpus_of(wheel: Path) -> str:
+    """Compute capabilities of the GPUs that the wheel's kernels run on."""
+    with tempfile.TemporaryDirectory(prefix="trtsmith-wheel-") as folder, zipfile.ZipFile(wheel) as archive:
+        library = archive.extract(f"trtsmith/converter/lib/{LIBRARIES[0]}", folder)
+        entries = manifest(Path(library))["cuda_architectures"].split()
+    built = [entry.removesuffix("-real") for entry in entries if not entry.endswith("-virtual")]
+    later = [entry.removesuffix("-virtual") for entry in entries if not entry.endswith("-real")]
+    return f"compute capability {', '.join(built)}, and GPUs after {', '.join(later)} by PTX"
+
+
 def check(wheel: Path) -> None:
     """Raises SetupError with the first thing that is wrong."""
     with zipfile.ZipFile(wheel) as archive:
@@ -113,13 +125,17 @@ def check(wheel: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    wheels = sorted(Path(argv[0] if argv else "dist").glob("trtsmith-*.whl"))
+    folder, only_gpus = Path(argv[0] if argv else "dist"), "--gpus" in argv
+    wheels = sorted(folder.glob("trtsmith-*.whl"))
     try:
         if len(wheels) != 1:
             raise setup_error(
                 f"There are {len(wheels)} wheels.", " ".join(argv) or "dist", "one", "make wheel"
             )
-        check(wheels[0])
+        if only_gpus:
+            print(f"{wheels[0]}: {wheels[0].stat().st_size / 1e6:.1f} MB, for {gpus_of(wheels[0])}")
+        else:
+            check(wheels[0])
     except SetupError as error:
         print(f"{error.tail}\n{error}", file=sys.stderr)
         return 1
