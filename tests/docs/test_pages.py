@@ -55,6 +55,13 @@ def test_python_that_a_page_shows_is_python_and_imports_what_there_is(page: Path
                 assert all(hasattr(module, name.name) for name in node.names), code
 
 
+def test_the_quick_start_lists_every_extra() -> None:
+    project = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2]
+    declared = re.findall(r"^(\w+) = \[", project.partition("\n[")[0], flags=re.M)
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "quickstart.md").read_text(), flags=re.M)
+    assert len(declared) > 9 and set(declared) <= set(re.findall(r"`(\w+)`", " ".join(rows)))
+
+
 SECURITY = " ".join((ROOT / "SECURITY.md").read_text().split())
 NOT_PROMISED = re.compile(r"What is not promised:.*?A saved PyTorch program")
 PROMISES = re.findall(
