@@ -8,6 +8,7 @@ plugin library.
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -108,12 +109,13 @@ def check(wheel: Path) -> None:
         for words in (
             ["--help"],
             ["ops"],
-            ["sample"],
             ["plugin", "path"],
             ["plugin", "list", libraries[0]],
             ["plugin", "test", libraries[0]],
         ):
             run_logged(f"trtsmith {' '.join(words[:2])}", [trtsmith, *words], work / "run.log")
+        first = f"cd {shlex.quote(folder)} && {trtsmith} sample detector && {trtsmith} check detector.onnx"
+        run_logged("the README's first commands", ["bash", "-c", first], work / "run.log")
         where = subprocess.run(
             [trtsmith, "plugin", "path"], capture_output=True, text=True, check=True, cwd=work
         ).stdout

@@ -26,7 +26,19 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 WITH_YOURS = [ROOT / "docs/guides/plugin-libraries.md", ROOT / "docs/guides/triton-kernels.md"]
 """Pages on libraries and packages that the reader has: no command of theirs brings them."""
-NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+WALK = [
+    ROOT / name
+    for name in (
+        "README.md",
+        "docs/quickstart.md",
+        "docs/guides/your-own-operator.md",
+        "docs/reference/batch-results.md",
+    )
+]
+"""What a newcomer reads, one page after another in one folder."""
+ALONE = [page for page in PAGES if page not in WALK[2:]]
+"""Pages that begin in a fresh folder. The last two of the walk take long, and are run once."""
+NAMES = [str(page.relative_to(ROOT)) for page in ALONE]
 
 
 @pytest.fixture
@@ -49,8 +61,18 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@pytest.mark.parametrize("page", ALONE, ids=NAMES)
 def test_commands_do_what_the_page_shows(page: Path, workplace: Path) -> None:
+    follow(page, workplace)
+
+
+def test_a_newcomer_goes_from_page_to_page(workplace: Path) -> None:
+    for page in WALK:
+        follow(page, workplace)
+
+
+def follow(page: Path, workplace: Path) -> None:
+    """Run the page's commands and compare their output, codes and pictures with the page's."""
     if page in WITH_YOURS:
         write_yours(workplace)
     for name, text in files_of(page).items():

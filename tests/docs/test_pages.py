@@ -55,11 +55,22 @@ def test_python_that_a_page_shows_is_python_and_imports_what_there_is(page: Path
                 assert all(hasattr(module, name.name) for name in node.names), code
 
 
-def test_the_quick_start_lists_every_extra() -> None:
+def extras() -> set[str]:
     project = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2]
-    declared = re.findall(r"^(\w+) = \[", project.partition("\n[")[0], flags=re.M)
+    return set(re.findall(r"^(\w+) = \[", project.partition("\n[")[0], flags=re.M))
+
+
+def test_the_quick_start_lists_every_extra() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "quickstart.md").read_text(), flags=re.M)
-    assert len(declared) > 9 and set(declared) <= set(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert len(extras()) > 9 and extras() <= set(re.findall(r"`(\w+)`", " ".join(rows)))
+
+
+def test_what_pages_and_messages_install_is_an_extra() -> None:
+    texts = [*PAGES, *(ROOT / "converter").rglob("*.py"), *(ROOT / "importers").rglob("*.py")]
+    named = re.findall(
+        r"(?:trtsmith|\.whl\)?|\.)\[([a-z]+(?:,[a-z]+)*)\]['\"]", "\n".join(t.read_text() for t in texts)
+    )
+    assert len(named) > 20 and {extra for names in named for extra in names.split(",")} <= extras()
 
 
 SECURITY = " ".join((ROOT / "SECURITY.md").read_text().split())
