@@ -78,7 +78,7 @@ def gpus_of(wheel: Path) -> str:
         entries = manifest(Path(library))["cuda_architectures"].split()
     built = [entry.removesuffix("-real") for entry in entries if not entry.endswith("-virtual")]
     later = [entry.removesuffix("-virtual") for entry in entries if not entry.endswith("-real")]
-    return f"compute capability {', '.join(built)}, and GPUs after {', '.join(later)} by PTX"
+    return f"compute capability {', '.join(built)}, and newer GPUs by PTX of {', '.join(later)}"
 
 
 def check(wheel: Path) -> None:
