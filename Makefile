@@ -53,7 +53,7 @@ docs:  ## build/site, from docs/; a link to nothing is an error
 wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
 	@rm -rf dist
 	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/native .
-	@ls -l dist
+	@$(PYTHON) scripts/check_wheel.py dist --gpus
 
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
 	@$(PYTHON) scripts/check_wheel.py dist

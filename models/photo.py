@@ -10,7 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-PHOTO = Path(__file__).parent / "data" / "photo.jpg"
+from trtsmith.converter.samples.sample_models import DETECTOR
+
+PHOTO = DETECTOR / "photo.jpg"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 

@@ -1,5 +1,8 @@
 """The PEP 517 backend: scikit-build-core, given a CUDA compiler and TensorRT's headers first.
 
+Compiling takes minutes. What is compiled, for how long, and the files as they are done stand on the output that
+`pip install -v` shows; without -v pip keeps it to itself.
+
 So `pip install .` works on a machine without either. The compiler's wheels are asked for as build requirements where
 the machine has none. The headers cannot be a requirement, as their wheel depends on torch and triton: they are fetched.
 """
@@ -20,7 +23,7 @@ from envsetup import ROOT, native
 from envsetup.steps import Stamps, setup_error
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import jobs, require_host_compiler
-from trtsmith.converter.compile.logged import SetupError
+from trtsmith.converter.compile.logged import SetupError, say
 
 Settings = Mapping[str, "str | list[str]"]
 CACHE = ROOT / ".cache"
@@ -45,12 +48,15 @@ def build_wheel(
 ) -> str:
     """The wheel with the compiled libraries in converter/lib. One wheel serves every Python: they do not link it."""
     with _shown_plainly():
+        import cmake
+
         toolkit, include = _tools()
         settings = dict(config_settings or {})
         for name, value in native.cmake_defines(toolkit, include, os.environ).items():
             settings.setdefault(f"cmake.define.{name}", value)
         os.environ.update(toolkit.environment(os.environ))
         os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs(os.environ)))
+        say(native.expectation(Path(cmake.CMAKE_BIN_DIR) / "cmake", os.environ))
         return skbuild.build_wheel(wheel_directory, settings, metadata_directory)
 
 

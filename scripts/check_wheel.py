@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Installs the wheel that lies in a folder into a fresh environment and uses it there, away from the checkout.
 
-python3 scripts/check_wheel.py dist. Exit code 1, and what was wrong, if the wheel lacks something or has too much, or if the
-installed toolkit cannot load and judge its own plugin library.
+python3 scripts/check_wheel.py dist; with --gpus it names the GPUs that the wheel is for, and installs nothing. Exit code 1,
+and what was wrong, if the wheel lacks something or has too much, or if the installed toolkit cannot load and judge its own
+plugin library.
 """
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from pathlib import Path
 from envsetup.native import LIBRARIES
 from envsetup.steps import setup_error
 from trtsmith.converter.compile.logged import SetupError, run_logged, say
+from trtsmith.converter.engine.libraries import manifest
 
 TOP_LEVEL = {"trtsmith"}
 
@@ -57,6 +60,7 @@ def contents_problem(names: list[str]) -> str | None:
         "trtsmith/converter/convert/report.schema.json",
         "trtsmith/converter/verify/input_generation/pictures.npz",
         "trtsmith/converter/pages/assets/frame.js",
+        "trtsmith/converter/samples/detector/detector.onnx",
         *SDK,
     ]
     missing = [name for name in wanted if names.count(name) != 1]
@@ -65,6 +69,16 @@ def contents_problem(names: list[str]) -> str | None:
     if not any(name.endswith("LICENSE") for name in names):
         return "it has no licence"
     return None
+
+
+def gpus_of(wheel: Path) -> str:
+    """Compute capabilities of the GPUs that the wheel's kernels run on."""
+    with tempfile.TemporaryDirectory(prefix="trtsmith-wheel-") as folder, zipfile.ZipFile(wheel) as archive:
+        library = archive.extract(f"trtsmith/converter/lib/{LIBRARIES[0]}", folder)
+        entries = manifest(Path(library))["cuda_architectures"].split()
+    built = [entry.removesuffix("-real") for entry in entries if not entry.endswith("-virtual")]
+    later = [entry.removesuffix("-virtual") for entry in entries if not entry.endswith("-real")]
+    return f"compute capability {', '.join(built)}, and newer GPUs by PTX of {', '.join(later)}"
 
 
 def check(wheel: Path) -> None:
@@ -100,6 +114,8 @@ def check(wheel: Path) -> None:
             ["plugin", "test", libraries[0]],
         ):
             run_logged(f"trtsmith {' '.join(words[:2])}", [trtsmith, *words], work / "run.log")
+        first = f"cd {shlex.quote(folder)} && {trtsmith} sample detector && {trtsmith} check detector.onnx"
+        run_logged("the README's first commands", ["bash", "-c", first], work / "run.log")
         where = subprocess.run(
             [trtsmith, "plugin", "path"], capture_output=True, text=True, check=True, cwd=work
         ).stdout
@@ -111,13 +127,17 @@ def check(wheel: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    wheels = sorted(Path(argv[0] if argv else "dist").glob("trtsmith-*.whl"))
+    folder, only_gpus = Path(argv[0] if argv else "dist"), "--gpus" in argv
+    wheels = sorted(folder.glob("trtsmith-*.whl"))
     try:
         if len(wheels) != 1:
             raise setup_error(
                 f"There are {len(wheels)} wheels.", " ".join(argv) or "dist", "one", "make wheel"
             )
-        check(wheels[0])
+        if only_gpus:
+            print(f"{wheels[0]}: {wheels[0].stat().st_size / 1e6:.1f} MB, for {gpus_of(wheels[0])}")
+        else:
+            check(wheels[0])
     except SetupError as error:
         print(f"{error.tail}\n{error}", file=sys.stderr)
         return 1

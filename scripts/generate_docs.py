@@ -36,11 +36,13 @@ from docpages import (  # noqa: E402
 from docpages.marks import Parts, refresh  # noqa: E402
 
 DOCUMENTS: Mapping[str, Parts] = {
-    "README.md": {"operators": operators.operators, "figures": evidence.figures},
+    "README.md": {"figures": evidence.figures},
+    "docs/index.md": {"figures": evidence.figures},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},
     **python_api.pages(),
     "docs/reference/operators.md": {
+        "operator families": operators.operators,
         "operators": operators.operator_reference,
         "torch operators": operators.torch_operators,
     },

@@ -30,6 +30,7 @@ ORDER = (
     "locate",
     "bench",
     "scaffold",
+    "samples",
     "pages",
     "batch",
     "cli",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from envsetup import ROOT
 from envsetup.steps import Stamps, digest, setup_error, source_files
 from trtsmith.converter.compile import nvcc
 from trtsmith.converter.compile.host_compiler import host_compiler, jobs, require_host_compiler
-from trtsmith.converter.compile.logged import run_logged
+from trtsmith.converter.compile.logged import run_logged, say
 
 LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
 SETTINGS = ("TRTSMITH_CUDA_ARCHITECTURES", "TRTSMITH_LEAVE_OUT")
@@ -22,6 +24,10 @@ DEFINITIONS = (ROOT / "importers", ROOT / "converter" / "compile" / "definitions
 """Of which the build makes headers."""
 BUILD = ROOT / "build" / "native"
 LIBRARY_DIR = ROOT / "converter" / "lib"
+CORE_MINUTES = 22
+"""Of one core, to compile for one compute capability: 1,286 s by ninja's log, two jobs on two cores of an AMD EPYC."""
+LEAST_MINUTES = 4
+"""However many cores there are: the longest file took 194 s there."""
 STAMPS = (
     ROOT / "build" / "stamps.json"
 )  # apart from .venv's: `pip install -e .` from any environment uses them too
@@ -48,6 +54,16 @@ def cmake_defines(toolkit: nvcc.Toolkit, headers: Path, env: Mapping[str, str]) 
     return defines
 
 
+def expectation(cmake: Path, env: Mapping[str, str]) -> str:
+    """What a build from nothing compiles, for which GPUs, and about how long that takes on this machine."""
+    script = [str(cmake), "-P", str(SOURCES / "cmake" / "CudaArchitectures.cmake")]
+    said = subprocess.run(script, env=dict(env), capture_output=True, text=True, check=False).stdout
+    found = sorted({int(entry) for entry in re.findall(r"(\d+)a?-(?:real|virtual)", said)})
+    minutes = max(LEAST_MINUTES, CORE_MINUTES * max(1, len(found)) // jobs(env))
+    gpus = ", ".join(map(str, found)) or "those of TRTSMITH_CUDA_ARCHITECTURES"
+    return f"compiling CUDA kernels for compute capability {gpus}, {jobs(env)} at a time: about {minutes} minutes"
+
+
 def build(
     tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path, *, warnings_are_errors: bool
 ) -> None:
@@ -66,6 +82,7 @@ def build(
     require_host_compiler(env)
     if not stamps.fresh("native compiler", compiler):
         shutil.rmtree(BUILD, ignore_errors=True)  # CMake keeps the first compiler and flags that it saw
+        say(expectation(tools.cmake, env))
     full = {**env, **tools.toolkit.environment(env)}
     defines = {
         "CMAKE_BUILD_TYPE": "Release",

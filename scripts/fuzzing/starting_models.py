@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from random import Random
 
@@ -13,6 +12,7 @@ import onnx
 
 from checkoutdiff.model_sources import SOURCES
 from fuzzing.bombs import FAMILIES, named_bombs
+from trtsmith.converter.samples.sample_models import SAMPLES, write_samples
 
 EXAMPLES = ("rules", "foreign", "bombs")
 """Sources that are written in a second or two; `suite` takes ten."""
@@ -77,7 +77,7 @@ def _of_bombs(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _of_documents(folder: Path) -> Iterator[tuple[str, str]]:
     """The sample models of the documents, and networks that ONNX's own tests carry."""
-    import_module("tests.docs.samples").write_samples(folder)
+    write_samples(list(SAMPLES), folder)
     for path in sorted(folder.rglob("*.onnx")):
         yield path.stem, str(path.relative_to(folder))
     carried = Path(onnx.__file__).parent / "backend" / "test" / "data"

@@ -8,35 +8,44 @@ import io
 import os
 import runpy
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.docs.blocks import Block, Command, PageError, blocks_of, files_of, shows
-from tests.docs.samples import write_samples
+from tests.docs.samples import write_yours
 from tests.polygraphy_registration import declared, installed, metadata_folder
 from trtsmith.converter.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HAS_TRITON = importlib.util.find_spec("triton") is not None
-NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-
-
-@pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    write_samples(folder)
-    return folder
+WITH_YOURS = [ROOT / "docs/guides/plugin-libraries.md", ROOT / "docs/guides/triton-kernels.md"]
+"""Pages on libraries and packages that the reader has: no command of theirs brings them."""
+WALK = [
+    ROOT / name
+    for name in (
+        "README.md",
+        "docs/quickstart.md",
+        "docs/guides/your-own-operator.md",
+        "docs/reference/batch-results.md",
+    )
+]
+"""What a newcomer reads, one page after another in one folder."""
+ALONE = [page for page in PAGES if page not in WALK[2:]]
+"""Pages that begin in a fresh folder. The last two of the walk take long, and are run once."""
+NAMES = [str(page.relative_to(ROOT)) for page in ALONE]
 
 
 @pytest.fixture
-def workplace(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the sample models, in which the commands of one page run one after another."""
-    folder = shutil.copytree(samples, tmp_path / "work")
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh folder, in which the commands of one page run one after another."""
+    folder = tmp_path / "work"
+    folder.mkdir()
     programs = tmp_path / "programs"
     programs.mkdir()
     script = programs / "trtsmith"
@@ -52,8 +61,20 @@ def workplace(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@pytest.mark.parametrize("page", ALONE, ids=NAMES)
 def test_commands_do_what_the_page_shows(page: Path, workplace: Path) -> None:
+    follow(page, workplace)
+
+
+def test_a_newcomer_goes_from_page_to_page(workplace: Path) -> None:
+    for page in WALK:
+        follow(page, workplace)
+
+
+def follow(page: Path, workplace: Path) -> None:
+    """Run the page's commands and compare their output, codes and pictures with the page's."""
+    if page in WITH_YOURS:
+        write_yours(workplace)
     for name, text in files_of(page).items():
         (workplace / name).write_text(text, encoding="utf-8")
     for block in blocks_of(page):
@@ -65,6 +86,15 @@ def test_commands_do_what_the_page_shows(page: Path, workplace: Path) -> None:
             assert code == command.code, f"{where}\nexit code {code}\n{output}"
             shown = "\n".join(command.output)
             assert shows(command.output, output), f"{where}\n--- shown\n{shown}\n--- real\n{output}"
+    for picture in (ROOT / "docs" / "images").iterdir():
+        if (workplace / picture.name).exists():
+            assert difference(picture, workplace / picture.name) < 2  # of 255: fonts and JPEG's rounding
+
+
+def difference(one: Path, other: Path) -> float:
+    """The mean absolute difference of the pixels of two pictures of one size."""
+    shown, drawn = (np.asarray(Image.open(path).convert("RGB"), np.float32) for path in (one, other))
+    return float(np.abs(shown - drawn).mean())
 
 
 def run(text: str) -> tuple[int, str]:

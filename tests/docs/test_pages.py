@@ -39,7 +39,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in found}
 
 
-@pytest.mark.parametrize(("name", "most"), [("README.md", 150), ("CONTRIBUTING.md", 200)])
+@pytest.mark.parametrize(("name", "most"), [("README.md", 120), ("CONTRIBUTING.md", 200)])
 def test_what_newcomers_read_is_short(name: str, most: int) -> None:
     assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= most
 
@@ -53,6 +53,24 @@ def test_python_that_a_page_shows_is_python_and_imports_what_there_is(page: Path
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "trtsmith":
                 module = importlib.import_module(node.module or "")
                 assert all(hasattr(module, name.name) for name in node.names), code
+
+
+def extras() -> set[str]:
+    project = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2]
+    return set(re.findall(r"^(\w+) = \[", project.partition("\n[")[0], flags=re.M))
+
+
+def test_the_quick_start_lists_every_extra() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "quickstart.md").read_text(), flags=re.M)
+    assert len(extras()) > 9 and extras() <= set(re.findall(r"`(\w+)`", " ".join(rows)))
+
+
+def test_what_pages_and_messages_install_is_an_extra() -> None:
+    texts = [*PAGES, *(ROOT / "converter").rglob("*.py"), *(ROOT / "importers").rglob("*.py")]
+    named = re.findall(
+        r"(?:trtsmith|\.whl\)?|\.)\[([a-z]+(?:,[a-z]+)*)\]['\"]", "\n".join(t.read_text() for t in texts)
+    )
+    assert len(named) > 20 and {extra for names in named for extra in names.split(",")} <= extras()
 
 
 SECURITY = " ".join((ROOT / "SECURITY.md").read_text().split())

@@ -12,12 +12,13 @@ from pathlib import Path
 import cmake
 import pytest
 
-from check_wheel import SDK, contents_problem
+from check_wheel import SDK, contents_problem, gpus_of
 from envsetup import ROOT, native
 from envsetup.steps import Stamps, digest
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import jobs, require_host_compiler
 from trtsmith.converter.compile.logged import SetupError, explain_failure, run_logged
+from trtsmith.converter.engine.libraries import manifest
 
 FAKE_NVCC = """#!/bin/sh
 case "$*" in
@@ -313,6 +314,7 @@ GOOD = [f"trtsmith/converter/lib/{name}" for name in native.LIBRARIES] + [
     "trtsmith/converter/convert/report.schema.json",
     "trtsmith/converter/verify/input_generation/pictures.npz",
     "trtsmith/converter/pages/assets/frame.js",
+    "trtsmith/converter/samples/detector/detector.onnx",
     *SDK,
     "trtsmith-0.1.0.dist-info/licenses/LICENSE",
 ]
@@ -325,6 +327,32 @@ def test_a_complete_wheel_is_good() -> None:
 @pytest.mark.parametrize("missing", GOOD)
 def test_a_wheel_that_lacks_something_is_not(missing: str) -> None:
     assert contents_problem([name for name in GOOD if name != missing]) is not None
+
+
+def test_a_wheel_names_the_gpus_that_it_is_for(tmp_path: Path) -> None:
+    wheel = tmp_path / "trtsmith-0.1.0-py3-none-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(
+            native.LIBRARY_DIR / native.LIBRARIES[0], f"trtsmith/converter/lib/{native.LIBRARIES[0]}"
+        )
+    built = manifest(native.LIBRARY_DIR / native.LIBRARIES[0])["cuda_architectures"].split()[0].split("-")[0]
+    assert gpus_of(wheel).startswith(f"compute capability {built}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "jobs", "gpus", "minutes"),
+    [
+        ("86", "2", "86", 11),
+        ("75;86", "2", "75, 86", 22),
+        ("release", "64", "75, 80, 86, 89, 90, 100, 120", 4),
+    ],
+)
+def test_a_build_says_what_it_compiles_and_how_long_that_takes(
+    asked: str, jobs: str, gpus: str, minutes: int
+) -> None:
+    env = os.environ | {"TRTSMITH_CUDA_ARCHITECTURES": asked, "TRTSMITH_JOBS": jobs}
+    said = native.expectation(Path(cmake.CMAKE_BIN_DIR) / "cmake", env)
+    assert f"for compute capability {gpus}, {jobs} at a time: about {minutes} minutes" in said
 
 
 def test_a_wheel_that_carries_more_is_not() -> None:

@@ -13,6 +13,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "convert": ("convert", "ONNX model or PyTorch program in, TensorRT engine out"),
     "check": ("convert", "how every node reaches TensorRT"),
     "rewrite": ("convert", "write the rewritten ONNX graph"),
+    "sample": ("convert", "write a sample model to try the commands on"),
     "run": ("run and compare", "run an engine on the arrays of a file"),
     "verify": ("run and compare", "compare an engine's outputs with onnxruntime's"),
     "locate": ("run and compare", "find the node that makes an engine's results wrong"),

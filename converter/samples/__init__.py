@@ -1,0 +1,1 @@
+"""Sample models on which the commands of the documents run."""

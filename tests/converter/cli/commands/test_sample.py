@@ -1,0 +1,45 @@
+"""`trtsmith sample` writes the documents' models, and overwrites nothing of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from tests.converter.cli.commands.running import Cli, refused, snapshot
+from train_sample_detector import expected, sample_weights
+from trtsmith.converter.samples.sample_models import SAMPLES
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+def test_every_sample_is_listed_and_written_twice_alike(cli: Cli) -> None:
+    listed = [line.split()[0] for line in cli("sample").out.splitlines()]
+    assert listed == list(SAMPLES) and snapshot() == {}
+    assert cli("sample", *listed).code == 0
+    first = snapshot()
+    assert set(first) == {f"{name}.onnx" for name in listed} | {"inputs.npz", "expected.npz", "photo.jpg"}
+    for name in listed:
+        assert onnx.load(f"{name}.onnx").graph.node
+    assert cli("sample", *listed).code == 0 and snapshot() == first
+
+
+def test_a_file_of_the_user_stays(cli: Cli) -> None:
+    Path("inputs.npz").write_bytes(b"mine")
+    refused(cli("sample mean detector"), 2, "inputs.npz is another file")
+    assert snapshot() == {"inputs.npz": b"mine"}
+
+
+def test_an_unknown_sample_is_refused_with_those_that_there_are(cli: Cli) -> None:
+    refused(cli("sample mean detctor"), 2, "detctor", *SAMPLES)
+    assert snapshot() == {}
+
+
+def test_what_the_sample_expects_is_what_pytorch_computes(cli: Cli) -> None:
+    cli("sample detector")
+    with np.load("inputs.npz") as inputs, np.load("expected.npz") as outputs:
+        computed = expected(sample_weights(Path("detector.onnx")), torch.from_numpy(inputs["images"]))
+        np.testing.assert_allclose(computed, outputs["heatmap"], rtol=1e-5, atol=1e-6)
