@@ -29,23 +29,36 @@ class Tasks(TypedDict, total=False):
 
     only: Annotated[
         Texts,
-        Flag("tasks whose name or model matches, such as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
         Flag(
-            "show the tasks and their command lines without running them", "", "--list", action="store_true"
+            "tasks whose name or model matches, such as 'resnet*' or '*/sm86'; may be repeated",
+            "PATTERN",
+            common=True,
+        ),
+        Flag(
+            "show the tasks and their command lines without running them",
+            "",
+            "--list",
+            common=True,
+            action="store_true",
         ),
     ]
-    retry_failed: Annotated[bool, Flag("also retry refused tasks; crashed and lost tasks are always retried")]
+    retry_failed: Annotated[
+        bool, Flag("also retry refused tasks; crashed and lost tasks are always retried", common=True)
+    ]
 
 
 class Place(TypedDict, total=False):
     """where they run"""
 
-    jobs: Annotated[int | None, Flag("number of parallel tasks (default: as the cores allow)", "N")]
+    jobs: Annotated[
+        int | None, Flag("number of parallel tasks (default: as the cores allow)", "N", common=True)
+    ]
     on: Annotated[
         str | None,
         Flag(
             "a Ray cluster (HOST:PORT), or local to start Ray on this machine; needs the extra `fleet`",
             "ADDRESS",
+            common=True,
         ),
     ]
 

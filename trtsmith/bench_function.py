@@ -27,6 +27,7 @@ class Inputs(TypedDict, total=False):
         Flag(
             "for an engine: the shape to time at, such as images=1x3x640x640; for a model: the profile, as for `convert`",
             "NAME=SHAPE",
+            common=True,
         ),
     ]
     at: Annotated[
@@ -35,10 +36,13 @@ class Inputs(TypedDict, total=False):
             "points of the profile to time at: min, opt, max (opt)",
             "POINT,...",
             default=("opt",),
+            common=True,
             type=commas,
         ),
     ]
-    inputs: Annotated[Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ")]
+    inputs: Annotated[
+        Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ", common=True)
+    ]
     freeze: Annotated[Texts, Flag("for a model: as for `convert`", "NAME=VALUE")]
 
 
@@ -50,7 +54,7 @@ class Timing(TypedDict, total=False):
     ]
     duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, type=not_negative)]
     iterations: Annotated[int, Flag("minimum number of inferences (10)", "N", default=10)]
-    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1)]
+    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1, common=True)]
     transfers: Annotated[
         bool,
         Flag(
@@ -71,6 +75,7 @@ class Timing(TypedDict, total=False):
             "show the N slowest layers, and the shares of operators and plugins; 0: no profile (10)",
             "N",
             default=10,
+            common=True,
             type=int,
         ),
     ]
@@ -80,7 +85,13 @@ class Comparison(TypedDict, total=False):
     """comparison, for a model"""
 
     against: Annotated[
-        Texts, Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas)
+        Texts,
+        Flag(
+            "; ".join(f"{name}: {text}" for name, text in BASELINES.items()),
+            "NAME,...",
+            common=True,
+            type=commas,
+        ),
     ]
     torch: Annotated[
         str,
@@ -97,7 +108,7 @@ class Comparison(TypedDict, total=False):
 
 
 class TimedEngine(Running, total=False):
-    """the engine"""
+    """engine"""
 
 
 class TimedOptions(Inputs, Timing, Comparison, TimedEngine, Page, Operators, Telling, total=False):

@@ -43,6 +43,8 @@ from trtsmith.options import Flag, Operators, Paths, Texts, with_defaults
 
 
 class LookedAt(TypedDict, total=False):
+    """engine"""
+
     plugins: Annotated[Paths, PLUGINS]
     flavour: Annotated[str, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
@@ -54,7 +56,8 @@ class Trial(TypedDict, total=False):
     build: Annotated[
         bool,
         Flag(
-            "also build an engine and discard it: slower, but the only way to know whether TensorRT accepts the graph"
+            "also build an engine and discard it: slower, but the only way to know whether TensorRT accepts the graph",
+            common=True,
         ),
     ]
     target: Annotated[Texts, TARGET]
@@ -62,7 +65,7 @@ class Trial(TypedDict, total=False):
     timeout: Annotated[float | None, TIMEOUT]
 
 
-class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused, Operators, total=False):
+class CheckOptions(Torch, Shapes, Freezing, Precision, LookedAt, Trial, Refused, Operators, total=False):
     """The options of `trtsmith check`."""
 
 

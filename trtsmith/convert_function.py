@@ -62,19 +62,22 @@ from trtsmith.options import (
 
 
 class EngineFile(TypedDict, total=False):
+    """output"""
+
     output: Annotated[
         StrPath | None,
         Flag(
-            "the engine to write; default: the model's name with .plan, in the current folder",
+            "the engine to write; default: MODEL's name with .plan, in this folder",
             "ENGINE",
             "-o",
             "--output",
+            common=True,
         ),
     ]
 
 
 class Engine(TypedDict, total=False):
-    """the engine"""
+    """engine"""
 
     target: Annotated[Texts, TARGET]
     flavour: Annotated[str, FLAVOUR]
@@ -92,13 +95,14 @@ class Engine(TypedDict, total=False):
 
 class Expected(TypedDict, total=False):
     expected: Annotated[
-        Arrays | None, Flag("expected outputs; default: those of the original model in onnxruntime", "NPZ")
+        Arrays | None,
+        Flag("expected outputs; default: the original model's in onnxruntime", "NPZ", common=True),
     ]
     reference: Annotated[References | None, REFERENCE]
 
 
 class Judged(Expected, Compared, total=False):
-    """the verdict"""
+    """verdict"""
 
     max_cost: Annotated[
         float | None,
@@ -124,13 +128,13 @@ class Judged(Expected, Compared, total=False):
 
 class ConversionOptions(
     Torch,
-    EngineFile,
     Shapes,
     Freezing,
     Precision,
     Engine,
     Refused,
     Judged,
+    EngineFile,
     Page,
     Operators,
     Telling,
@@ -176,7 +180,6 @@ def convert(
     custom_translation_table: as in torch.onnx.export.
     save_onnx:    a file for the exported ONNX model, for `verify` and `locate`.
     export_timeout: time limit for loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
-    export_timeout: of loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
     data_folder:  folder of the external data of a ModelProto or bytes.
     shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one; or texts as --shapes
         takes them, "images=1x3x64x64".

@@ -73,7 +73,8 @@ def add_options(parser: ArgumentParser, options: type, terminal: type | None = N
 
     words: by option, what the command says in the place of {} in its help.
     """
-    groups: dict[str, _ActionsContainer] = {"": parser}
+    groups: dict[str, _ActionsContainer] = {str(group.title): group for group in parser._action_groups}
+    groups[""] = parser
     done: set[str] = set()
     for block in blocks_of(options):
         if terminal is not None and {"html", "ops"} & block.__annotations__.keys():
@@ -108,7 +109,8 @@ def _add(
             arguments = _arguments(option, flag) | flag.arguments
             if "{}" in arguments["help"]:
                 arguments["help"] = arguments["help"].replace("{}", words[option.name])
-            place.add_argument(*flag.names or [f"--{option.name.replace('_', '-')}"], **arguments)
+            added = place.add_argument(*flag.names or [f"--{option.name.replace('_', '-')}"], **arguments)
+            added.common = flag.common  # type: ignore[attr-defined]
 
 
 def _arguments(option: Option, flag: Flag) -> dict[str, Any]:

@@ -26,24 +26,31 @@ from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerance
 from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_defaults
 
 
-class Search(TypedDict, total=False):
+class Found(TypedDict, total=False):
+    """output"""
+
     output: Annotated[
         StrPath | None,
-        Flag("folder for the faulty node (MODEL's name with .located)", "DIR", "-o", "--output"),
+        Flag("folder for the faulty node (MODEL's name with .located)", "DIR", "-o", "--output", common=True),
     ]
+
+
+class Search(TypedDict, total=False):
+    """search"""
+
     data_folder: StrPath | None
     on: Annotated[
         str,
         Flag(
             "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
-            "tensorrt if it is "
-            "installed",
+            "tensorrt if it is installed",
             default="auto",
+            common=True,
             choices=("auto", TENSORRT, KERNELS),
         ),
     ]
     native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")]
-    all: Annotated[bool, Flag("continue after the first faulty node")]
+    all: Annotated[bool, Flag("continue after the first faulty node", common=True)]
     memory: Annotated[
         int,
         Flag(
@@ -52,11 +59,26 @@ class Search(TypedDict, total=False):
             default=MEMORY >> 20,
         ),
     ]
-    shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
+
+
+class Sizes(TypedDict, total=False):
+    """shapes and inputs"""
+
+    shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX", common=True)]
     values: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
 
 
-class SearchedOptions(Search, Freezing, Precision, Tolerances, Running, Page, Operators, total=False):
+class SearchedEngine(Running, total=False):
+    """engine"""
+
+
+class Allowance(Tolerances, total=False):
+    """verdict"""
+
+
+class SearchedOptions(
+    Search, Sizes, Freezing, Precision, SearchedEngine, Allowance, Found, Page, Operators, total=False
+):
     """The options of `trtsmith locate`."""
 
     progress: Progress | None

@@ -45,15 +45,23 @@ class Flag:
     """The command-line form of an option, as far as it does not follow from its type.
 
     help:    {} in it is what the command says of the option.
+    common:  whether the short help of a command with many flags shows it; --help-all shows all.
     default: None: that of the type.
     alone:   a name that flags share of which a command line may have one.
     more:    arguments of argparse's add_argument, in the place of those that the type asks for.
     """
 
     def __init__(
-        self, help: str, metavar: str = "", *names: str, default: Any = None, alone: str = "", **more: Any
+        self,
+        help: str,
+        metavar: str = "",
+        *names: str,
+        default: Any = None,
+        alone: str = "",
+        common: bool = False,
+        **more: Any,
     ) -> None:
-        self.names, self.default, self.alone = names, default, alone
+        self.names, self.default, self.alone, self.common = names, default, alone, common
         self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
 
 
@@ -136,16 +144,16 @@ REFERENCE = Flag(
 
 
 class Operators(TypedDict, total=False):
-    """operators from outside"""
+    """your own operators"""
 
     ops: Annotated[
         Paths,
         Flag(
-            "definitions of your own operators: FILE.py, a FOLDER or a dotted MODULE with OPERATORS; its code is "
-            "imported and "
-            f"run; may be repeated. {VARIABLE} names more",
+            "FILE.py, a FOLDER or a dotted MODULE with their definitions, OPERATORS; its code is imported and run; may be "
+            f"repeated. {VARIABLE} names more",
             "SPEC",
             type=str,
+            common=True,
         ),
     ]
     plugins_from_packages: Annotated[

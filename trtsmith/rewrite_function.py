@@ -29,6 +29,8 @@ from trtsmith.options import Flag, Operators, StrPath, with_defaults
 
 
 class GraphFile(TypedDict, total=False):
+    """output"""
+
     output: Annotated[
         StrPath | None,
         Flag(
@@ -37,21 +39,25 @@ class GraphFile(TypedDict, total=False):
             "OUT",
             "-o",
             "--output",
+            common=True,
         ),
     ]
     flavour: Annotated[str, FLAVOUR]
 
 
 class GraphForm(TypedDict, total=False):
+    """output"""
+
     expand: Annotated[
-        bool, Flag("expand custom operators into standard ones, for plain onnxruntime", alone="form")
+        bool,
+        Flag("expand custom operators into standard ones, for plain onnxruntime", alone="form", common=True),
     ]
     plugin_v2: Annotated[
-        bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form")
+        bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form", common=True)
     ]
 
 
-class GraphOptions(Torch, GraphFile, Shapes, Freezing, Precision, GraphForm, Operators, total=False):
+class GraphOptions(Torch, Shapes, Freezing, Precision, GraphFile, GraphForm, Operators, total=False):
     """The options of `trtsmith rewrite`."""
 
 

@@ -34,16 +34,21 @@ class Data(TypedDict, total=False):
     """inputs and outputs"""
 
     data_folder: StrPath | None
-    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ")]
+    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ", common=True)]
     expected: Annotated[
         Arrays | None,
-        Flag("expected outputs for --inputs; default: those of the original model in onnxruntime", "NPZ"),
+        Flag(
+            "expected outputs for --inputs; default: those of the original model in onnxruntime",
+            "NPZ",
+            common=True,
+        ),
     ]
     shapes: Annotated[
         Ranges | None,
         Flag(
             "sizes of generated inputs, such as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
             "NAME=SHAPE",
+            common=True,
         ),
     ]
     reference: Annotated[References | None, REFERENCE]
@@ -77,7 +82,7 @@ class PolygraphyFiles(TypedDict, total=False):
 
 
 class Allowed(Compared, total=False):
-    """tolerances"""
+    """verdict"""
 
     precision: Annotated[
         str,
@@ -89,7 +94,7 @@ class Allowed(Compared, total=False):
 
 
 class VerifiedEngine(Running, total=False):
-    """the engine"""
+    """engine"""
 
 
 class VerificationOptions(

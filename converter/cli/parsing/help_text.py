@@ -17,7 +17,9 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         columns = shutil.get_terminal_size().columns - 2
-        super().__init__(*arguments, **{"width": max(min(columns, MOST_COLUMNS), 40), **options})
+        super().__init__(
+            *arguments, **{"width": max(min(columns, MOST_COLUMNS), 40), "max_help_position": 30, **options}
+        )
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return filled(text, width, indent)

@@ -40,7 +40,7 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # no gene
 class OverviewParser(CommandParser):
     """The parser of `trtsmith` itself, whose help has the commands in their groups."""
 
-    def format_help(self) -> str:
+    def format_help(self, every: bool = False) -> str:
         flags = [(", ".join(a.option_strings), str(a.help)) for a in self._actions if a.option_strings]
         groups: dict[str, list[tuple[str, str]]] = {title: [] for title, _ in COMMANDS.values()}
         for name, (title, said) in COMMANDS.items():
