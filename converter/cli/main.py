@@ -22,7 +22,7 @@ from trtsmith.converter.cli.exit_handling import (
     signals_unwind,
 )
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of, common_options
-from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, OverviewParser
+from trtsmith.converter.cli.parsing.overview import COMMANDS, FORMER, Commands, OverviewParser
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from trtsmith.converter.model.process.foreign_code import foreign_code
@@ -64,9 +64,10 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if name in named:
             module = import_module(f"trtsmith.converter.cli.commands.{name.replace('-', '_')}")
             texts = {"description": module.DESCRIPTION, "epilog": getattr(module, "EPILOG", None)}
-            parents: Any = [] if name == "plugin" else [common_options()]  # its actions have them
+            run = getattr(module, "run", None)  # None: its actions have one each, and the common options
+            parents: Any = [common_options()] if run else []
             command = commands.add_parser(name, parents=parents, **texts)
-            command.set_defaults(run=getattr(module, "run", None))  # None: its actions have one each
+            command.set_defaults(run=run)
             module.add_arguments(command)
         else:
             commands.add_parser(name)
@@ -91,6 +92,7 @@ def _main(argv: Sequence[str] | None) -> int:
     if little is not None:
         Console().problems([little])
         return EXIT_USAGE
+    words[:1] = FORMER.get(words[0], words[:1]) if words else []
     if not words:
         build_parser(words).print_help(sys.stderr)
         return EXIT_USAGE

@@ -170,7 +170,7 @@ def _run(argv: Sequence[str], log: Path, env: Mapping[str, str], package: Packag
         "the operators do not compile:\n" + "\n".join(str(error) for error in errors[:SHOWN]) + more,
         f"{package.root}; all that the compilers said is in {log}",
         "sources that compile",
-        f"correct {errors[0].place or package.list_file.name} and run trtsmith build-plugins again",
+        f"correct {errors[0].place or package.list_file.name} and run trtsmith op build again",
     )
 
 

@@ -20,14 +20,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bundle": ("deploy", "an engine as a model of a Triton Inference Server repository"),
     "ops": ("operators and plugins", "operators, aliases and dtypes"),
     "plugin": ("operators and plugins", "inspect and test plugin libraries"),
-    "new": ("operators and plugins", "write a package for your own operator"),
-    "build-plugins": ("operators and plugins", "compile the operators of your package"),
+    "op": ("operators and plugins", "write, compile and test operators of your own"),
     "batch": ("convert", "convert many models, here or on a cluster, and compare runs"),
     "cache": ("deploy", "show and prune the cache of `trtsmith batch`"),
     "doctor": ("this machine", "show what is installed, what is missing, and how to get it"),
     "completion": ("this machine", "print a shell completion script"),
 }
 """By command: its group, and its help. Each is a module of trtsmith.converter.cli.commands."""
+
+FORMER = {"new": ("op", "new"), "build-plugins": ("op", "build")}
+"""By a command's former name, which scripts may use: its words now."""
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # no generic at run time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -28,7 +29,7 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
     [
         ("convrt m.onnx", "'convert'"),
         ("Check m.onnx", "'check'"),
-        ("build_plugins", "'build-plugins'"),
+        ("op biuld package", "'build'"),
         ("plugin insepct", "'inspect'"),
         ("convert m.onnx --shape x=1", "--shapes"),
         ("convert m.onnx --workspce=1", "--workspace"),
@@ -98,6 +99,25 @@ def test_the_help_of_every_command_fits_a_screen(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("COLUMNS", "100")
     for parser in parsers(build_parser()):
         assert len(parser.format_help().splitlines()) <= 50, parser.prog
+
+
+def test_every_help_ends_with_examples_that_are_commands() -> None:
+    leaves = [parser for parser in parsers(build_parser()) if parser._subparsers is None]
+    for parser in leaves:
+        _, _, examples = parser.format_help().partition("\nexamples:\n")
+        commands = re.findall(r"^  (trtsmith .*)", examples.replace(" \\\n", ""), re.MULTILINE)
+        assert commands, parser.prog
+        for command in commands:
+            if command.startswith(parser.prog):
+                words = shlex.split(command.partition(" > ")[0])[1:]
+                assert parser.prog.startswith(f"trtsmith {build_parser(words).parse_args(words).command}")
+
+
+def test_former_names_of_commands_work_and_are_not_shown(cli: Cli) -> None:
+    assert cli("new --help").out == cli("op new --help").out
+    assert cli("build-plugins --help").out == cli("op build --help").out
+    refused(cli("build-plugins none"), 2, "there is no such folder")
+    assert "build-plugins" not in cli("--help").out and " new " not in cli("--help").out
 
 
 def test_help_all_shows_every_flag_by_group(cli: Cli) -> None:
