@@ -51,7 +51,8 @@ def check_plugin(
     cases:   test cases of plugins without an operator definition (trtsmith.converter.plugin.contract.ContractCase).
     timeout: time limit of one check, in seconds.
 
-    Other arguments are those of `convert`. In the result, `ok` says whether all checks passed, and `render()` is the report.
+    Other arguments are those of `convert`. In the result, `ok` says whether no check found a broken contract (advice
+    does not count), and `render()` is the report.
 
     >>> import trtsmith
     >>> report = trtsmith.check_plugin("libtrtsmith_plugins.so", gpu=False)  # doctest: +SKIP

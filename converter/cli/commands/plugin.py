@@ -16,7 +16,7 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
-from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
+from trtsmith.converter.plugin.contract import CheckResult
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
@@ -109,7 +109,7 @@ def test(options: argparse.Namespace, console: Console) -> int:
     def show(result: CheckResult) -> None:
         case = f" [{result.case}]" if result.case else ""
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
-        (console.note if result.verdict is CheckStatus.FAIL else console.detail)(text)
+        (console.detail if result.problem is None else console.note)(text)
 
     check_report(options.report, (options.library, options.model))
     of_model = _cases(options)
