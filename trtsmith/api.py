@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import silent, with_operators
+from trtsmith.arguments import logged, with_operators
 from trtsmith.converter.convert import reports
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
@@ -61,7 +61,7 @@ def check_plugin(
 
     Raises UsageError for a library that does not load, and for `gpu=True` without a GPU.
     """
-    tell = progress or silent
+    tell = logged(progress)
     return test_library(
         Path(library),
         gpu=gpu,

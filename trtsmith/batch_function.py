@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import path_of, silent, texts_of
+from trtsmith.arguments import logged, path_of, texts_of
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
 from trtsmith.converter.batch.store import VARIABLE, default_folder
@@ -159,5 +159,5 @@ def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> Bat
     Raises UsageError: the zoo, the folder or the cluster cannot be used.
     """
     given = with_defaults(BatchOptions, options)
-    lines = ProgressLines(given.progress or silent)
+    lines = ProgressLines(logged(given.progress))
     return run_batch(batch_of(Path(zoo), Path(output), given), lines, lines.warn)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
+from trtsmith.arguments import logged, path_of, stage_options, texts_of, with_operators
 from trtsmith.converter.bench.baseline_worker import BASELINES
 from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.points import check_points
@@ -16,7 +16,17 @@ from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.bench.timed_engine import GRAPHS, TimingOptions, graphs_of
 from trtsmith.flags import commas, not_negative
 from trtsmith.model_options import Page, Running
-from trtsmith.options import Arrays, Flag, Operators, Ranges, StrPath, Telling, Texts, with_defaults
+from trtsmith.options import (
+    Arrays,
+    CudaGraphMode,
+    Flag,
+    Operators,
+    Ranges,
+    StrPath,
+    Telling,
+    Texts,
+    with_defaults,
+)
 
 
 class Inputs(TypedDict, total=False):
@@ -66,7 +76,7 @@ class Timing(TypedDict, total=False):
         ),
     ]
     cuda_graph: Annotated[
-        str,
+        CudaGraphMode,
         Flag("time with a CUDA graph, without one, or both (both)", default="both", choices=tuple(GRAPHS)),
     ]
     layers: Annotated[
@@ -161,5 +171,5 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     given = with_defaults(TimedOptions, options)
     asked = timing_of(Path(target), given)
     return report_files.timing(
-        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
+        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, logged(given.progress))
     )

@@ -16,9 +16,9 @@ from trtsmith.arguments import (
     model_of,
     precision_of,
     refusals_of,
-    silent,
     stage_options,
     targets_of,
+    unheard,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
@@ -39,14 +39,21 @@ from trtsmith.model_options import (
     Shapes,
     Torch,
 )
-from trtsmith.options import Flag, Operators, Paths, Texts, with_defaults
+from trtsmith.options import (
+    Flag,
+    FlavourName,
+    Operators,
+    Paths,
+    Texts,
+    with_defaults,
+)
 
 
 class LookedAt(TypedDict, total=False):
     """engine"""
 
     plugins: Annotated[Paths, PLUGINS]
-    flavour: Annotated[str, FLAVOUR]
+    flavour: Annotated[FlavourName, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
 
 
@@ -133,4 +140,4 @@ def check(
     """
     given = with_defaults(CheckOptions, options)
     source, trial = model_of(model, args, kwargs, given), build_of(given)
-    return check_model(looked_at(source, given, **trial), silent, build=given.build)
+    return check_model(looked_at(source, given, **trial), unheard, build=given.build)

@@ -15,12 +15,12 @@ from trtsmith import report_files
 from trtsmith.arguments import (
     Example,
     ModelLike,
+    logged,
     model_of,
     output_of,
     path_of,
     precision_of,
     refusals_of,
-    silent,
     stage_options,
     targets_of,
     tolerances_of,
@@ -51,12 +51,14 @@ from trtsmith.options import (
     REFERENCE,
     Arrays,
     Flag,
+    FlavourName,
     Operators,
     Paths,
     References,
     StrPath,
     Telling,
     Texts,
+    VerifyMode,
     with_defaults,
 )
 
@@ -80,7 +82,7 @@ class Engine(TypedDict, total=False):
     """engine"""
 
     target: Annotated[Texts, TARGET]
-    flavour: Annotated[str, FLAVOUR]
+    flavour: Annotated[FlavourName, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
     plugins: Annotated[Paths, PLUGINS]
     embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")]
@@ -113,7 +115,7 @@ class Judged(Expected, Compared, total=False):
         ),
     ]
     verify: Annotated[
-        str | None,
+        VerifyMode | None,
         Flag(
             "what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if it is "
             "built for this "
@@ -266,5 +268,5 @@ def convert(
     return report_files.conversion(
         report_files.WrittenFiles(path_of(given.html)),
         asked,
-        lambda: pipeline.convert(asked, given.progress or silent),
+        lambda: pipeline.convert(asked, logged(given.progress)),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import EXPECTED, is_cost, is_count, is_seconds
 from trtsmith.converter.model.options.gpu_names import parse_targets
-from trtsmith.options import Flag, Option, blocks_of, options_of, title_of
+from trtsmith.options import CHOICES, Flag, Option, blocks_of, options_of, title_of
 
 
 def _number(read: Callable[[str], Any], allowed: Callable[[object], bool]) -> Callable[[str], Any]:
@@ -63,7 +63,7 @@ _OF_TYPE: Mapping[str, dict[str, Any]] = {
     "Mapping[str, str]": _REPEATED,
     "int": {"type": positive_int},
     "float": {"type": positive_seconds},
-    "str": {},
+    **{name: {} for name in ("str", *CHOICES)},
 }
 """What argparse does with options of a type, or of that or None."""
 

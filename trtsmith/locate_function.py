@@ -10,10 +10,10 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import (
+    logged,
     onnx_of,
     path_of,
     precision_of,
-    silent,
     stage_options,
     tolerances_of,
     with_operators,
@@ -23,7 +23,15 @@ from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, LocateOptions, 
 from trtsmith.converter.locate.searched_graph import MEMORY
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
-from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_defaults
+from trtsmith.options import (
+    ExecutorName,
+    Flag,
+    Operators,
+    Progress,
+    Ranges,
+    StrPath,
+    with_defaults,
+)
 
 
 class Found(TypedDict, total=False):
@@ -40,7 +48,7 @@ class Search(TypedDict, total=False):
 
     data_folder: StrPath | None
     on: Annotated[
-        str,
+        ExecutorName,
         Flag(
             "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
             "tensorrt if it is installed",
@@ -130,5 +138,5 @@ def locate(
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
-    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    files, progress = report_files.WrittenFiles(path_of(given.html)), logged(given.progress)
     return report_files.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

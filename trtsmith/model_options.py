@@ -16,7 +16,20 @@ from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS
 from trtsmith.flags import targets
-from trtsmith.options import Arrays, Flag, Freeze, Paths, Ranges, Samples, StrPath, Texts, Tolerance
+from trtsmith.options import (
+    AccumulateName,
+    Arrays,
+    Flag,
+    FlavourName,
+    Freeze,
+    Paths,
+    PrecisionName,
+    Ranges,
+    Samples,
+    StrPath,
+    Texts,
+    Tolerance,
+)
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 FLAVOUR = Flag(
@@ -95,7 +108,7 @@ class Precision(TypedDict, total=False):
     """precision"""
 
     precision: Annotated[
-        str,
+        PrecisionName,
         Flag(
             "run layers in this type where accuracy allows; inputs and outputs keep their types. Default: the model's types",
             common=True,
@@ -110,7 +123,7 @@ class Precision(TypedDict, total=False):
         ),
     ]
     accumulate: Annotated[
-        str,
+        AccumulateName,
         Flag(
             "for fp16 with TensorRT-RTX, which sums float16 products in float16: keep no such sum in float32 (fp16), "
             "sums of "
@@ -195,7 +208,7 @@ class Compared(Tolerances, total=False):
 class Running(TypedDict, total=False):
     plugins: Annotated[Paths, PLUGINS]
     flavour: Annotated[
-        str,
+        FlavourName,
         Flag(
             "which TensorRT; auto: the manifest's, else tensorrt if it is installed, else tensorrt_rtx",
             default="auto",

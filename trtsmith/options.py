@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature, unwrap
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from typing_extensions import TypedDict
 
@@ -37,7 +37,25 @@ Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]
 Tolerance = float | Texts | Mapping[str, float]
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
 
-_DEFAULTS = {"bool": False, "str": "", "Texts": (), "Paths": (), "Samples": (), "Freeze": ()}
+PrecisionName = Literal["", "fp32", "fp16", "bf16", "int8", "fp8"]
+EnginePrecision = Literal["", "fp32", "tf32", "fp16", "fp16-sums", "bf16", "int8", "fp8"]
+AccumulateName = Literal["", "auto", "fp32", "fp16"]
+FlavourName = Literal["auto", "tensorrt", "tensorrt_rtx"]
+VerifyMode = Literal["auto", "graph", "engine"]
+ExecutorName = Literal["auto", "tensorrt", "kernels"]
+CudaGraphMode = Literal["both", "off", "on"]
+SpecializationMode = Literal["eager", "lazy", "none"]
+CHOICES = {name: get_args(value) for name, value in globals().items() if get_origin(value) is Literal}
+"""By the name of such a type, its texts."""
+
+_DEFAULTS: dict[str, Any] = dict.fromkeys(CHOICES, "") | {
+    "bool": False,
+    "str": "",
+    "Texts": (),
+    "Paths": (),
+    "Samples": (),
+    "Freeze": (),
+}
 """By type, the value of an option that is not given and says no other; None of the others."""
 
 

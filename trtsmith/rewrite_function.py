@@ -25,7 +25,13 @@ from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
-from trtsmith.options import Flag, Operators, StrPath, with_defaults
+from trtsmith.options import (
+    Flag,
+    FlavourName,
+    Operators,
+    StrPath,
+    with_defaults,
+)
 
 
 class GraphFile(TypedDict, total=False):
@@ -42,7 +48,7 @@ class GraphFile(TypedDict, total=False):
             common=True,
         ),
     ]
-    flavour: Annotated[str, FLAVOUR]
+    flavour: Annotated[FlavourName, FLAVOUR]
 
 
 class GraphForm(TypedDict, total=False):
