@@ -3,8 +3,8 @@
     python scripts/startup_seconds.py                 # prints them, and compares with LIMITS
     python scripts/startup_seconds.py --json benchmarks/startup.json
 
-The model is the detector of the documents' samples, with an operator of mmcv's. CPU seconds of user and system, as other work
-on the machine changes them less than those on the clock. The exit code is 1 if a command takes more than its limit.
+The model is the detector of the documents' samples, with an operator of mmcv's. CPU seconds are of user and system: other
+work on the machine changes them less than those on the clock. The exit code is 1 if a command takes more than its limit.
 """
 
 from __future__ import annotations

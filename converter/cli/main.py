@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and their exit code."""
     hold_standard_streams()
     if argv is None:  # a process of its own
-        gc.disable()  # imports make many objects that live to the end: a sixth of the time of a check goes into looking at them
+        gc.disable()  # imports make many objects that live to the end: looking at them is a sixth of the time of a check
     remove_left_folders()
     with signals_unwind(), own_process():
         try:
