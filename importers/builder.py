@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache, partial, partialmethod
 from typing import Any, Protocol, Union, cast, overload
 
@@ -97,7 +98,7 @@ class Builder:
 
     def __getattr__(self, op_type: str) -> _Operator:
         if not op_type[0].isupper():
-            raise AttributeError(op_type)
+            raise AttributeError(op_type if op_type.startswith("_") else _unknown(op_type))
         return cast(_Operator, partial(self.write, op_type))
 
     def inputs(self, *names: str) -> list[Value]:
@@ -117,6 +118,8 @@ class Builder:
                 attributes[key] = NUMBERS[attributes[key]]
         names = [self._name(operand) for operand in inputs]
         domain = attributes.get("domain", "")
+        if not domain and not _is_known(op_type):
+            raise ValueError(_unknown(op_type))
         for key, place in moved_attributes(op_type, domain, self.opset, tuple(attributes)).items():
             if place < 0:
                 raise ValueError(f"{op_type} of opset {self.opset} has no attribute or input {key!r}")
@@ -204,6 +207,17 @@ def as_array(value: Any) -> np.ndarray:
     if isinstance(value, (np.ndarray, np.generic)) or array.dtype.kind != "f":
         return array
     return array.astype(np.float32 if array.size else np.int64)
+
+
+@lru_cache(maxsize=4096)
+def _is_known(op_type: str) -> bool:
+    return bool(onnx.defs.has(op_type))
+
+
+def _unknown(op_type: str) -> str:
+    names = {schema.name.lower(): schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    near = get_close_matches(op_type.lower(), names, 1)
+    return f"ONNX has no operator {op_type}" + (f"; did you mean {names[near[0]]}?" if near else "")
 
 
 @lru_cache(maxsize=4096)

@@ -54,7 +54,7 @@ class TritonKernel:
     reference:       what it computes, in PyTorch: "FILE.py:FUNCTION", from the folder of the kernel's file, or
                      "MODULE:FUNCTION". And
     examples:        the shapes of its tensors and the values of its numbers: {"x": "2x3x4", "eps": "1e-5"}. Both are for
-                     `trtsmith new --from-triton`, which makes the operator's definition of them.
+                     `trtsmith op new --from-triton`, which makes the operator's definition of them.
     """
 
     kernel: Any

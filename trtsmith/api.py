@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import silent, with_operators
+from trtsmith.arguments import logged, with_operators
 from trtsmith.converter.convert import reports
 from trtsmith.converter.convert.reports import Report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
@@ -51,7 +51,8 @@ def check_plugin(
     cases:   test cases of plugins without an operator definition (trtsmith.converter.plugin.contract.ContractCase).
     timeout: time limit of one check, in seconds.
 
-    Other arguments are those of `convert`. In the result, `ok` says whether all checks passed, and `render()` is the report.
+    Other arguments are those of `convert`. In the result, `ok` says whether no check found a broken contract (advice
+    does not count), and `render()` is the report.
 
     >>> import trtsmith
     >>> report = trtsmith.check_plugin("libtrtsmith_plugins.so", gpu=False)  # doctest: +SKIP
@@ -60,7 +61,7 @@ def check_plugin(
 
     Raises UsageError for a library that does not load, and for `gpu=True` without a GPU.
     """
-    tell = progress or silent
+    tell = logged(progress)
     return test_library(
         Path(library),
         gpu=gpu,

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.importers.problem import Problem
-from trtsmith.options import spelled_out
+from trtsmith.options import CHOICES, spelled_out
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ _KINDS: Mapping[str, _Kind] = {
     "Progress": _Kind(callable, "a function of a line of text", "print"),
     "int": _Kind(lambda value: isinstance(value, Real), "a whole number", "4"),
     "float": _Kind(lambda value: isinstance(value, Real), "a number", "1.5"),
-    "str": _Kind(_is_text, "a text", '"text"'),
+    **dict.fromkeys(("str", *CHOICES), _Kind(_is_text, "a text", '"text"')),
 }
 """By the name that stands in an annotation. An annotation with another name in it is not checked here."""
 

@@ -5,6 +5,7 @@ What the command line can say is parsed in one place. Python's values become suc
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import fields, replace
@@ -37,6 +38,7 @@ from trtsmith.options import (
     Freeze,
     Option,
     Paths,
+    Progress,
     Ranges,
     Samples,
     StrPath,
@@ -72,8 +74,23 @@ def with_operators(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def silent(text: str) -> None:
-    """The progress of a call that was given none."""
+_LOG = logging.getLogger("trtsmith")
+_LOG.addHandler(logging.NullHandler())  # an application that wants the lines says where they go
+
+
+def logged(progress: Progress | None) -> Progress:
+    """The progress of a call, of which the logger `trtsmith` gets each line, too, as information."""
+
+    def tell(text: str) -> None:
+        _LOG.info("%s", text)
+        if progress is not None:
+            progress(text)
+
+    return tell
+
+
+unheard = logged(None)
+"""The progress of a call that takes none."""
 
 
 def path_of(given: StrPath | None) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import path_of, silent, texts_of
+from trtsmith.arguments import logged, path_of, texts_of
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
 from trtsmith.converter.batch.store import VARIABLE, default_folder
@@ -29,23 +29,36 @@ class Tasks(TypedDict, total=False):
 
     only: Annotated[
         Texts,
-        Flag("tasks whose name or model matches, such as 'resnet*' or '*/sm86'; may be repeated", "PATTERN"),
         Flag(
-            "show the tasks and their command lines without running them", "", "--list", action="store_true"
+            "tasks whose name or model matches, such as 'resnet*' or '*/sm86'; may be repeated",
+            "PATTERN",
+            common=True,
+        ),
+        Flag(
+            "show the tasks and their command lines without running them",
+            "",
+            "--list",
+            common=True,
+            action="store_true",
         ),
     ]
-    retry_failed: Annotated[bool, Flag("also retry refused tasks; crashed and lost tasks are always retried")]
+    retry_failed: Annotated[
+        bool, Flag("also retry refused tasks; crashed and lost tasks are always retried", common=True)
+    ]
 
 
 class Place(TypedDict, total=False):
     """where they run"""
 
-    jobs: Annotated[int | None, Flag("number of parallel tasks (default: as the cores allow)", "N")]
+    jobs: Annotated[
+        int | None, Flag("number of parallel tasks (default: as the cores allow)", "N", common=True)
+    ]
     on: Annotated[
         str | None,
         Flag(
             "a Ray cluster (HOST:PORT), or local to start Ray on this machine; needs the extra `fleet`",
             "ADDRESS",
+            common=True,
         ),
     ]
 
@@ -146,5 +159,5 @@ def batch(zoo: StrPath, output: StrPath, **options: Unpack[BatchOptions]) -> Bat
     Raises UsageError: the zoo, the folder or the cluster cannot be used.
     """
     given = with_defaults(BatchOptions, options)
-    lines = ProgressLines(given.progress or silent)
+    lines = ProgressLines(logged(given.progress))
     return run_batch(batch_of(Path(zoo), Path(output), given), lines, lines.warn)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import path_of, silent, stage_options, texts_of, with_operators
+from trtsmith.arguments import logged, path_of, stage_options, texts_of, with_operators
 from trtsmith.converter.bench.baseline_worker import BASELINES
 from trtsmith.converter.bench.engine_bench import bench as timed
 from trtsmith.converter.bench.points import check_points
@@ -16,7 +16,17 @@ from trtsmith.converter.bench.subject import BenchOptions
 from trtsmith.converter.bench.timed_engine import GRAPHS, TimingOptions, graphs_of
 from trtsmith.flags import commas, not_negative
 from trtsmith.model_options import Page, Running
-from trtsmith.options import Arrays, Flag, Operators, Ranges, StrPath, Telling, Texts, with_defaults
+from trtsmith.options import (
+    Arrays,
+    CudaGraphMode,
+    Flag,
+    Operators,
+    Ranges,
+    StrPath,
+    Telling,
+    Texts,
+    with_defaults,
+)
 
 
 class Inputs(TypedDict, total=False):
@@ -27,6 +37,7 @@ class Inputs(TypedDict, total=False):
         Flag(
             "for an engine: the shape to time at, such as images=1x3x640x640; for a model: the profile, as for `convert`",
             "NAME=SHAPE",
+            common=True,
         ),
     ]
     at: Annotated[
@@ -35,10 +46,13 @@ class Inputs(TypedDict, total=False):
             "points of the profile to time at: min, opt, max (opt)",
             "POINT,...",
             default=("opt",),
+            common=True,
             type=commas,
         ),
     ]
-    inputs: Annotated[Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ")]
+    inputs: Annotated[
+        Arrays | None, Flag("inputs by name; default: generated random numbers", "NPZ", common=True)
+    ]
     freeze: Annotated[Texts, Flag("for a model: as for `convert`", "NAME=VALUE")]
 
 
@@ -50,7 +64,7 @@ class Timing(TypedDict, total=False):
     ]
     duration_s: Annotated[float, Flag("length of each run (3)", "S", default=3.0, type=not_negative)]
     iterations: Annotated[int, Flag("minimum number of inferences (10)", "N", default=10)]
-    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1)]
+    streams: Annotated[int, Flag("number of parallel contexts (1)", "N", default=1, common=True)]
     transfers: Annotated[
         bool,
         Flag(
@@ -62,7 +76,7 @@ class Timing(TypedDict, total=False):
         ),
     ]
     cuda_graph: Annotated[
-        str,
+        CudaGraphMode,
         Flag("time with a CUDA graph, without one, or both (both)", default="both", choices=tuple(GRAPHS)),
     ]
     layers: Annotated[
@@ -71,6 +85,7 @@ class Timing(TypedDict, total=False):
             "show the N slowest layers, and the shares of operators and plugins; 0: no profile (10)",
             "N",
             default=10,
+            common=True,
             type=int,
         ),
     ]
@@ -80,7 +95,13 @@ class Comparison(TypedDict, total=False):
     """comparison, for a model"""
 
     against: Annotated[
-        Texts, Flag("; ".join(f"{name}: {text}" for name, text in BASELINES.items()), "NAME,...", type=commas)
+        Texts,
+        Flag(
+            "; ".join(f"{name}: {text}" for name, text in BASELINES.items()),
+            "NAME,...",
+            common=True,
+            type=commas,
+        ),
     ]
     torch: Annotated[
         str,
@@ -97,7 +118,7 @@ class Comparison(TypedDict, total=False):
 
 
 class TimedEngine(Running, total=False):
-    """the engine"""
+    """engine"""
 
 
 class TimedOptions(Inputs, Timing, Comparison, TimedEngine, Page, Operators, Telling, total=False):
@@ -150,5 +171,5 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     given = with_defaults(TimedOptions, options)
     asked = timing_of(Path(target), given)
     return report_files.timing(
-        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, given.progress or silent)
+        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, logged(given.progress))
     )

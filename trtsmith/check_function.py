@@ -16,9 +16,9 @@ from trtsmith.arguments import (
     model_of,
     precision_of,
     refusals_of,
-    silent,
     stage_options,
     targets_of,
+    unheard,
     with_operators,
 )
 from trtsmith.converter.convert.analysis import Analysis
@@ -39,12 +39,21 @@ from trtsmith.model_options import (
     Shapes,
     Torch,
 )
-from trtsmith.options import Flag, Operators, Paths, Texts, with_defaults
+from trtsmith.options import (
+    Flag,
+    FlavourName,
+    Operators,
+    Paths,
+    Texts,
+    with_defaults,
+)
 
 
 class LookedAt(TypedDict, total=False):
+    """engine"""
+
     plugins: Annotated[Paths, PLUGINS]
-    flavour: Annotated[str, FLAVOUR]
+    flavour: Annotated[FlavourName, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
 
 
@@ -54,7 +63,8 @@ class Trial(TypedDict, total=False):
     build: Annotated[
         bool,
         Flag(
-            "also build an engine and discard it: slower, but the only way to know whether TensorRT accepts the graph"
+            "also build an engine and discard it: slower, but the only way to know whether TensorRT accepts the graph",
+            common=True,
         ),
     ]
     target: Annotated[Texts, TARGET]
@@ -62,7 +72,7 @@ class Trial(TypedDict, total=False):
     timeout: Annotated[float | None, TIMEOUT]
 
 
-class CheckOptions(Torch, LookedAt, Shapes, Freezing, Precision, Trial, Refused, Operators, total=False):
+class CheckOptions(Torch, Shapes, Freezing, Precision, LookedAt, Trial, Refused, Operators, total=False):
     """The options of `trtsmith check`."""
 
 
@@ -130,4 +140,4 @@ def check(
     """
     given = with_defaults(CheckOptions, options)
     source, trial = model_of(model, args, kwargs, given), build_of(given)
-    return check_model(looked_at(source, given, **trial), silent, build=given.build)
+    return check_model(looked_at(source, given, **trial), unheard, build=given.build)

@@ -15,12 +15,12 @@ from trtsmith import report_files
 from trtsmith.arguments import (
     Example,
     ModelLike,
+    logged,
     model_of,
     output_of,
     path_of,
     precision_of,
     refusals_of,
-    silent,
     stage_options,
     targets_of,
     tolerances_of,
@@ -51,33 +51,38 @@ from trtsmith.options import (
     REFERENCE,
     Arrays,
     Flag,
+    FlavourName,
     Operators,
     Paths,
     References,
     StrPath,
     Telling,
     Texts,
+    VerifyMode,
     with_defaults,
 )
 
 
 class EngineFile(TypedDict, total=False):
+    """output"""
+
     output: Annotated[
         StrPath | None,
         Flag(
-            "the engine to write; default: the model's name with .plan, in the current folder",
+            "the engine to write; default: MODEL's name with .plan, in this folder",
             "ENGINE",
             "-o",
             "--output",
+            common=True,
         ),
     ]
 
 
 class Engine(TypedDict, total=False):
-    """the engine"""
+    """engine"""
 
     target: Annotated[Texts, TARGET]
-    flavour: Annotated[str, FLAVOUR]
+    flavour: Annotated[FlavourName, FLAVOUR]
     prefer_stock: Annotated[bool, PREFER_STOCK]
     plugins: Annotated[Paths, PLUGINS]
     embed_plugins: Annotated[bool, Flag("store the plugin libraries in the engine file")]
@@ -92,13 +97,14 @@ class Engine(TypedDict, total=False):
 
 class Expected(TypedDict, total=False):
     expected: Annotated[
-        Arrays | None, Flag("expected outputs; default: those of the original model in onnxruntime", "NPZ")
+        Arrays | None,
+        Flag("expected outputs; default: the original model's in onnxruntime", "NPZ", common=True),
     ]
     reference: Annotated[References | None, REFERENCE]
 
 
 class Judged(Expected, Compared, total=False):
-    """the verdict"""
+    """verdict"""
 
     max_cost: Annotated[
         float | None,
@@ -109,7 +115,7 @@ class Judged(Expected, Compared, total=False):
         ),
     ]
     verify: Annotated[
-        str | None,
+        VerifyMode | None,
         Flag(
             "what to compare with onnxruntime: the rewritten graph, the engine too, or (auto) the engine if it is "
             "built for this "
@@ -124,13 +130,13 @@ class Judged(Expected, Compared, total=False):
 
 class ConversionOptions(
     Torch,
-    EngineFile,
     Shapes,
     Freezing,
     Precision,
     Engine,
     Refused,
     Judged,
+    EngineFile,
     Page,
     Operators,
     Telling,
@@ -176,7 +182,6 @@ def convert(
     custom_translation_table: as in torch.onnx.export.
     save_onnx:    a file for the exported ONNX model, for `verify` and `locate`.
     export_timeout: time limit for loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
-    export_timeout: of loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
     data_folder:  folder of the external data of a ModelProto or bytes.
     shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one; or texts as --shapes
         takes them, "images=1x3x64x64".
@@ -263,5 +268,5 @@ def convert(
     return report_files.conversion(
         report_files.WrittenFiles(path_of(given.html)),
         asked,
-        lambda: pipeline.convert(asked, given.progress or silent),
+        lambda: pipeline.convert(asked, logged(given.progress)),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import EXPECTED, is_cost, is_count, is_seconds
 from trtsmith.converter.model.options.gpu_names import parse_targets
-from trtsmith.options import Flag, Option, blocks_of, options_of, title_of
+from trtsmith.options import CHOICES, Flag, Option, blocks_of, options_of, title_of
 
 
 def _number(read: Callable[[str], Any], allowed: Callable[[object], bool]) -> Callable[[str], Any]:
@@ -63,7 +63,7 @@ _OF_TYPE: Mapping[str, dict[str, Any]] = {
     "Mapping[str, str]": _REPEATED,
     "int": {"type": positive_int},
     "float": {"type": positive_seconds},
-    "str": {},
+    **{name: {} for name in ("str", *CHOICES)},
 }
 """What argparse does with options of a type, or of that or None."""
 
@@ -73,7 +73,8 @@ def add_options(parser: ArgumentParser, options: type, terminal: type | None = N
 
     words: by option, what the command says in the place of {} in its help.
     """
-    groups: dict[str, _ActionsContainer] = {"": parser}
+    groups: dict[str, _ActionsContainer] = {str(group.title): group for group in parser._action_groups}
+    groups[""] = parser
     done: set[str] = set()
     for block in blocks_of(options):
         if terminal is not None and {"html", "ops"} & block.__annotations__.keys():
@@ -108,7 +109,8 @@ def _add(
             arguments = _arguments(option, flag) | flag.arguments
             if "{}" in arguments["help"]:
                 arguments["help"] = arguments["help"].replace("{}", words[option.name])
-            place.add_argument(*flag.names or [f"--{option.name.replace('_', '-')}"], **arguments)
+            added = place.add_argument(*flag.names or [f"--{option.name.replace('_', '-')}"], **arguments)
+            added.common = flag.common  # type: ignore[attr-defined]
 
 
 def _arguments(option: Option, flag: Flag) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
 from trtsmith.arguments import (
+    logged,
     onnx_of,
     path_of,
     precision_of,
-    silent,
     stage_options,
     tolerances_of,
     with_operators,
@@ -23,27 +23,42 @@ from trtsmith.converter.locate.prepare import KERNELS, TENSORRT, LocateOptions, 
 from trtsmith.converter.locate.searched_graph import MEMORY
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.model_options import Freezing, Page, Precision, Running, Tolerances
-from trtsmith.options import Flag, Operators, Progress, Ranges, StrPath, with_defaults
+from trtsmith.options import (
+    ExecutorName,
+    Flag,
+    Operators,
+    Progress,
+    Ranges,
+    StrPath,
+    with_defaults,
+)
+
+
+class Found(TypedDict, total=False):
+    """output"""
+
+    output: Annotated[
+        StrPath | None,
+        Flag("folder for the faulty node (MODEL's name with .located)", "DIR", "-o", "--output", common=True),
+    ]
 
 
 class Search(TypedDict, total=False):
-    output: Annotated[
-        StrPath | None,
-        Flag("folder for the faulty node (MODEL's name with .located)", "DIR", "-o", "--output"),
-    ]
+    """search"""
+
     data_folder: StrPath | None
     on: Annotated[
-        str,
+        ExecutorName,
         Flag(
             "kernels: run plugin nodes in the plugin host and the others in onnxruntime, without TensorRT. auto: "
-            "tensorrt if it is "
-            "installed",
+            "tensorrt if it is installed",
             default="auto",
+            common=True,
             choices=("auto", TENSORRT, KERNELS),
         ),
     ]
     native: Annotated[bool, Flag("build plugin nodes from standard operators, without the plugins")]
-    all: Annotated[bool, Flag("continue after the first faulty node")]
+    all: Annotated[bool, Flag("continue after the first faulty node", common=True)]
     memory: Annotated[
         int,
         Flag(
@@ -52,11 +67,26 @@ class Search(TypedDict, total=False):
             default=MEMORY >> 20,
         ),
     ]
-    shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
+
+
+class Sizes(TypedDict, total=False):
+    """shapes and inputs"""
+
+    shapes: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX", common=True)]
     values: Annotated[Ranges | None, Flag("as for convert", "NAME=MIN:OPT:MAX")]
 
 
-class SearchedOptions(Search, Freezing, Precision, Tolerances, Running, Page, Operators, total=False):
+class SearchedEngine(Running, total=False):
+    """engine"""
+
+
+class Allowance(Tolerances, total=False):
+    """verdict"""
+
+
+class SearchedOptions(
+    Search, Sizes, Freezing, Precision, SearchedEngine, Allowance, Found, Page, Operators, total=False
+):
     """The options of `trtsmith locate`."""
 
     progress: Progress | None
@@ -108,5 +138,5 @@ def locate(
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
-    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    files, progress = report_files.WrittenFiles(path_of(given.html)), logged(given.progress)
     return report_files.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

@@ -16,7 +16,20 @@ from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS
 from trtsmith.flags import targets
-from trtsmith.options import Arrays, Flag, Freeze, Paths, Ranges, Samples, StrPath, Texts, Tolerance
+from trtsmith.options import (
+    AccumulateName,
+    Arrays,
+    Flag,
+    FlavourName,
+    Freeze,
+    Paths,
+    PrecisionName,
+    Ranges,
+    Samples,
+    StrPath,
+    Texts,
+    Tolerance,
+)
 
 FLAVOURS = ("auto", "tensorrt", "tensorrt_rtx")
 FLAVOUR = Flag(
@@ -29,15 +42,16 @@ PLUGINS = Flag("a plugin library {}; may be repeated", "LIB")
 TARGET = Flag(
     "GPUs to build for, such as sm86,sm89 or rtx3090,l4; default: this machine's GPU, else sm86",
     "SM|GPU",
+    common=True,
     type=targets,
 )
 LEVEL = Flag("0 builds fastest, 5 searches longest", "0-5", choices=OPTIMIZATION_LEVELS, type=int)
 TIMEOUT = Flag("time limit of the build", "SECONDS")
-INPUTS = Flag("example inputs, {}", "NPZ")
+INPUTS = Flag("example inputs, {}", "NPZ", common=True)
 
 
 class Torch(TypedDict, total=False):
-    """PyTorch programs"""
+    """model"""
 
     dynamic_shapes: Any
     custom_translation_table: Mapping[Any, Any] | None
@@ -53,15 +67,15 @@ def _trtexec(name: str) -> Flag:
 
 
 class Shapes(TypedDict, total=False):
-    """shapes of dynamic inputs"""
+    """shapes and inputs"""
 
     shapes: Annotated[
         Ranges | None,
         Flag(
-            "such as images=1x3x320x320:1x3x640x640:8x3x1280x1280; a single shape sets all three; once for each "
-            "input. trtexec's "
-            "form works too: images:1x3x640x640,mask:1x1",
+            "the sizes of a dynamic input, once for each: images=1x3x320x320:1x3x640x640:8x3x1280x1280, or one shape for "
+            "all three. trtexec's form works, too: images:1x3x640x640,mask:1x1",
             "NAME=MIN:OPT:MAX",
+            common=True,
         ),
         _trtexec("min"),
         _trtexec("opt"),
@@ -78,7 +92,7 @@ class Shapes(TypedDict, total=False):
 
 
 class Freezing(TypedDict, total=False):
-    """inputs that become constants"""
+    """shapes and inputs"""
 
     freeze: Annotated[
         Freeze,
@@ -94,9 +108,10 @@ class Precision(TypedDict, total=False):
     """precision"""
 
     precision: Annotated[
-        str,
+        PrecisionName,
         Flag(
             "run layers in this type where accuracy allows; inputs and outputs keep their types. Default: the model's types",
+            common=True,
             choices=PRECISIONS,
         ),
     ]
@@ -108,7 +123,7 @@ class Precision(TypedDict, total=False):
         ),
     ]
     accumulate: Annotated[
-        str,
+        AccumulateName,
         Flag(
             "for fp16 with TensorRT-RTX, which sums float16 products in float16: keep no such sum in float32 (fp16), "
             "sums of "
@@ -128,8 +143,9 @@ class Precision(TypedDict, total=False):
     calibration: Annotated[
         Samples,
         Flag(
-            "samples to calibrate int8 and fp8, along the first axis; may be repeated (default: --inputs)",
+            "samples to calibrate int8 and fp8 with, along the first axis (default: --inputs); may be repeated",
             "NPZ",
+            common=True,
         ),
     ]
 
@@ -168,8 +184,8 @@ class Refused(TypedDict, total=False):
 
 
 class Tolerances(TypedDict, total=False):
-    rtol: Annotated[Tolerance | None, Flag("relative tolerance", "[OUT:]X")]
-    atol: Annotated[Tolerance | None, Flag("absolute tolerance", "[OUT:]X")]
+    rtol: Annotated[Tolerance | None, Flag("relative tolerance", "[OUT:]X", common=True)]
+    atol: Annotated[Tolerance | None, Flag("absolute tolerance", "[OUT:]X", common=True)]
 
 
 class Compared(Tolerances, total=False):
@@ -192,7 +208,7 @@ class Compared(Tolerances, total=False):
 class Running(TypedDict, total=False):
     plugins: Annotated[Paths, PLUGINS]
     flavour: Annotated[
-        str,
+        FlavourName,
         Flag(
             "which TensorRT; auto: the manifest's, else tensorrt if it is installed, else tensorrt_rtx",
             default="auto",
@@ -203,11 +219,14 @@ class Running(TypedDict, total=False):
 
 
 class Page(TypedDict, total=False):
+    """output"""
+
     html: Annotated[
         StrPath | None,
         Flag(
-            "write an HTML report: changes and their reasons, the network, errors, times; works offline",
+            "an HTML report: changes and reasons, the network, errors, times",
             "FILE",
+            common=True,
         ),
         Flag(
             "write overlays for Google's Model Explorer: route, rule, type, error and time by node",

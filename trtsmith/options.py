@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature, unwrap
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from typing_extensions import TypedDict
 
@@ -37,7 +37,25 @@ Ranges = Texts | Mapping[str, int | str | Sequence[int] | Sequence[Sequence[int]
 Tolerance = float | Texts | Mapping[str, float]
 References = str | Callable[..., Any] | Mapping[str, str | Callable[..., Any]]
 
-_DEFAULTS = {"bool": False, "str": "", "Texts": (), "Paths": (), "Samples": (), "Freeze": ()}
+PrecisionName = Literal["", "fp32", "fp16", "bf16", "int8", "fp8"]
+EnginePrecision = Literal["", "fp32", "tf32", "fp16", "fp16-sums", "bf16", "int8", "fp8"]
+AccumulateName = Literal["", "auto", "fp32", "fp16"]
+FlavourName = Literal["auto", "tensorrt", "tensorrt_rtx"]
+VerifyMode = Literal["auto", "graph", "engine"]
+ExecutorName = Literal["auto", "tensorrt", "kernels"]
+CudaGraphMode = Literal["both", "off", "on"]
+SpecializationMode = Literal["eager", "lazy", "none"]
+CHOICES = {name: get_args(value) for name, value in globals().items() if get_origin(value) is Literal}
+"""By the name of such a type, its texts."""
+
+_DEFAULTS: dict[str, Any] = dict.fromkeys(CHOICES, "") | {
+    "bool": False,
+    "str": "",
+    "Texts": (),
+    "Paths": (),
+    "Samples": (),
+    "Freeze": (),
+}
 """By type, the value of an option that is not given and says no other; None of the others."""
 
 
@@ -45,15 +63,23 @@ class Flag:
     """The command-line form of an option, as far as it does not follow from its type.
 
     help:    {} in it is what the command says of the option.
+    common:  whether the short help of a command with many flags shows it; --help-all shows all.
     default: None: that of the type.
     alone:   a name that flags share of which a command line may have one.
     more:    arguments of argparse's add_argument, in the place of those that the type asks for.
     """
 
     def __init__(
-        self, help: str, metavar: str = "", *names: str, default: Any = None, alone: str = "", **more: Any
+        self,
+        help: str,
+        metavar: str = "",
+        *names: str,
+        default: Any = None,
+        alone: str = "",
+        common: bool = False,
+        **more: Any,
     ) -> None:
-        self.names, self.default, self.alone = names, default, alone
+        self.names, self.default, self.alone, self.common = names, default, alone, common
         self.arguments = {"help": help, **({"metavar": metavar} if metavar else {}), **more}
 
 
@@ -136,16 +162,16 @@ REFERENCE = Flag(
 
 
 class Operators(TypedDict, total=False):
-    """operators from outside"""
+    """your own operators"""
 
     ops: Annotated[
         Paths,
         Flag(
-            "definitions of your own operators: FILE.py, a FOLDER or a dotted MODULE with OPERATORS; its code is "
-            "imported and "
-            f"run; may be repeated. {VARIABLE} names more",
+            "FILE.py, a FOLDER or a dotted MODULE with their definitions, OPERATORS; its code is imported and run; may be "
+            f"repeated. {VARIABLE} names more",
             "SPEC",
             type=str,
+            common=True,
         ),
     ]
     plugins_from_packages: Annotated[

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from trtsmith.arguments import silent
+from trtsmith.arguments import unheard
 from trtsmith.converter.convert import reports
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.model.errors import TrtsmithError
@@ -39,8 +39,8 @@ class WrittenFiles:
     report: Path | None = None
     flag: str = "--report"
     words: Sequence[str] = ()
-    step: Progress = silent
-    warn: Progress = silent
+    step: Progress = unheard
+    warn: Progress = unheard
 
     @staticmethod
     def of_command(

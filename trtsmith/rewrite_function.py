@@ -25,10 +25,18 @@ from trtsmith.converter.convert.conversion_options import ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.model_options import FLAVOUR, Freezing, Precision, Shapes, Torch
-from trtsmith.options import Flag, Operators, StrPath, with_defaults
+from trtsmith.options import (
+    Flag,
+    FlavourName,
+    Operators,
+    StrPath,
+    with_defaults,
+)
 
 
 class GraphFile(TypedDict, total=False):
+    """output"""
+
     output: Annotated[
         StrPath | None,
         Flag(
@@ -37,21 +45,25 @@ class GraphFile(TypedDict, total=False):
             "OUT",
             "-o",
             "--output",
+            common=True,
         ),
     ]
-    flavour: Annotated[str, FLAVOUR]
+    flavour: Annotated[FlavourName, FLAVOUR]
 
 
 class GraphForm(TypedDict, total=False):
+    """output"""
+
     expand: Annotated[
-        bool, Flag("expand custom operators into standard ones, for plain onnxruntime", alone="form")
+        bool,
+        Flag("expand custom operators into standard ones, for plain onnxruntime", alone="form", common=True),
     ]
     plugin_v2: Annotated[
-        bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form")
+        bool, Flag("write plugin nodes for the V2 plugins of TensorRT 8.6 to 10", alone="form", common=True)
     ]
 
 
-class GraphOptions(Torch, GraphFile, Shapes, Freezing, Precision, GraphForm, Operators, total=False):
+class GraphOptions(Torch, Shapes, Freezing, Precision, GraphFile, GraphForm, Operators, total=False):
     """The options of `trtsmith rewrite`."""
 
 

@@ -9,12 +9,19 @@ import numpy as np
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith.argument_types import checked_types
-from trtsmith.arguments import feeds_of, path_of, paths_of, silent
+from trtsmith.arguments import feeds_of, logged, path_of, paths_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
 from trtsmith.model_options import Running
-from trtsmith.options import Arrays, Flag, StrPath, Telling, with_defaults
+from trtsmith.options import (
+    Arrays,
+    Flag,
+    SpecializationMode,
+    StrPath,
+    Telling,
+    with_defaults,
+)
 
 
 class Run(TypedDict, total=False):
@@ -33,7 +40,7 @@ class Run(TypedDict, total=False):
         ),
     ]
     specialization: Annotated[
-        str,
+        SpecializationMode,
         Flag(
             "TensorRT-RTX: compile kernels for new shapes before the run (eager), in the background (lazy) or never (none)",
             default=EAGER,
@@ -85,4 +92,4 @@ def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[
     Raises UsageError for an engine that cannot be run here, and for inputs that do not fit it.
     """
     given = with_defaults(RunOptions, options)
-    return run_engine(run_of(Path(engine), given), [feeds_of(inputs)], given.progress or silent).outputs[0]
+    return run_engine(run_of(Path(engine), given), [feeds_of(inputs)], logged(given.progress)).outputs[0]

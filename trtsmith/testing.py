@@ -112,16 +112,14 @@ def check_torch(op: OpDef, case: Case) -> None:
 def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool | None = None) -> None:
     """The compiled plugins keep TensorRT's contract in every case; with a GPU, their kernels give what the reference does.
 
-    gpu: None runs kernels where there is a GPU, True needs one, False runs none. As `trtsmith plugin test`.
+    gpu: None runs kernels where there is a GPU, True needs one, False runs none. As `trtsmith plugin test`, but what is
+    advice there is demanded here: trtsmith's own adapters keep to it.
     """
-    from trtsmith.converter.plugin.contract import CheckStatus
     from trtsmith.converter.plugin.test import test_library
 
     known = {op.name: op for op in operators}
     if not Path(library).is_file():
-        raise AssertionError(
-            f"{library} is not there: run trtsmith build-plugins in the folder of plugins.cmake"
-        )
+        raise AssertionError(f"{library} is not there: run trtsmith op build in the folder of plugins.cmake")
 
     def kernels(name: str) -> Any:
         return in_all_dtypes(known[name], known[name].cases, compute_reference) if name in known else ()
@@ -129,9 +127,9 @@ def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool 
     report = test_library(library, gpu=gpu, definitions=contract_cases(operators), gpu_cases=kernels)
     tested = {result.creator for result in report.results}
     assert set(known) <= tested, f"the library lacks {', '.join(sorted(set(known) - tested))}"
-    failed = [result for result in report.results if result.verdict is CheckStatus.FAIL]
-    assert not failed, "\n".join(str(result.problem) for result in failed)
-    assert any(result.verdict is CheckStatus.PASS for result in report.results)
+    problems = [str(result.problem) for result in report.results if result.problem is not None]
+    assert not problems, "\n".join(problems)
+    assert report.ok
 
 
 def check_example(model: str | Path, package: str | Path) -> None:

@@ -9,7 +9,7 @@ from onnx import ModelProto
 from typing_extensions import TypedDict, Unpack
 
 from trtsmith import report_files
-from trtsmith.arguments import onnx_of, path_of, silent, stage_options, tolerances_of, with_operators
+from trtsmith.arguments import logged, onnx_of, path_of, stage_options, tolerances_of, with_operators
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.verify.references import references_of
 from trtsmith.converter.verify.rounding import PRECISIONS
@@ -19,6 +19,7 @@ from trtsmith.model_options import Compared, Page, Running
 from trtsmith.options import (
     REFERENCE,
     Arrays,
+    EnginePrecision,
     Flag,
     Operators,
     Paths,
@@ -34,16 +35,21 @@ class Data(TypedDict, total=False):
     """inputs and outputs"""
 
     data_folder: StrPath | None
-    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ")]
+    inputs: Annotated[Arrays | None, Flag("arrays by input name; default: generated", "NPZ", common=True)]
     expected: Annotated[
         Arrays | None,
-        Flag("expected outputs for --inputs; default: those of the original model in onnxruntime", "NPZ"),
+        Flag(
+            "expected outputs for --inputs; default: those of the original model in onnxruntime",
+            "NPZ",
+            common=True,
+        ),
     ]
     shapes: Annotated[
         Ranges | None,
         Flag(
             "sizes of generated inputs, such as images=2x3x640x640 or MIN:OPT:MAX; once for each input",
             "NAME=SHAPE",
+            common=True,
         ),
     ]
     reference: Annotated[References | None, REFERENCE]
@@ -77,10 +83,10 @@ class PolygraphyFiles(TypedDict, total=False):
 
 
 class Allowed(Compared, total=False):
-    """tolerances"""
+    """verdict"""
 
     precision: Annotated[
-        str,
+        EnginePrecision,
         Flag(
             "the engine's precision, which sets the default tolerance; default: the manifest's, with tf32 for fp32",
             choices=PRECISIONS,
@@ -89,7 +95,7 @@ class Allowed(Compared, total=False):
 
 
 class VerifiedEngine(Running, total=False):
-    """the engine"""
+    """engine"""
 
 
 class VerificationOptions(
@@ -153,7 +159,7 @@ def verify(
     """
     given = with_defaults(VerificationOptions, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
-    files, progress = report_files.WrittenFiles(path_of(given.html)), given.progress or silent
+    files, progress = report_files.WrittenFiles(path_of(given.html)), logged(given.progress)
     return report_files.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[
         0
     ].verdict

@@ -16,11 +16,11 @@ from trtsmith.converter.model.errors import UsageError
 
 
 def add_model(parser: ArgumentParser, name: str = "MODEL") -> None:
-    parser.add_argument(
+    parser.add_argument_group("model").add_argument(
         "model",
         metavar=name,
-        help="an .onnx file; a program saved by torch.export.save (.pt2); or package.module:function or FILE.py:function, a "
-        "function that returns a PyTorch module and its example",
+        help="an .onnx file; a torch.export program (.pt2); or MODULE:FUNCTION or FILE.py:FUNCTION, which returns a PyTorch "
+        "module and its example",
     )
 
 

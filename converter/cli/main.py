@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -22,7 +22,7 @@ from trtsmith.converter.cli.exit_handling import (
     signals_unwind,
 )
 from trtsmith.converter.cli.parsing.command_parser import CommandParser, color_of, common_options
-from trtsmith.converter.cli.parsing.overview import COMMANDS, Commands, OverviewParser
+from trtsmith.converter.cli.parsing.overview import COMMANDS, FORMER, Commands, OverviewParser
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_USAGE, TrtsmithError
 from trtsmith.converter.model.process.foreign_code import foreign_code
@@ -64,9 +64,10 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if name in named:
             module = import_module(f"trtsmith.converter.cli.commands.{name.replace('-', '_')}")
             texts = {"description": module.DESCRIPTION, "epilog": getattr(module, "EPILOG", None)}
-            parents: Any = [] if name == "plugin" else [common_options()]  # its actions have them
+            run = getattr(module, "run", None)  # None: its actions have one each, and the common options
+            parents: Any = [common_options()] if run else []
             command = commands.add_parser(name, parents=parents, **texts)
-            command.set_defaults(run=getattr(module, "run", None))  # None: its actions have one each
+            command.set_defaults(run=run)
             module.add_arguments(command)
         else:
             commands.add_parser(name)
@@ -76,6 +77,8 @@ def build_parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. TrtsmithErrors become messages on stderr and their exit code."""
     hold_standard_streams()
+    if argv is None:  # a process of its own
+        gc.disable()  # imports make many objects that live to the end: looking at them is a sixth of the time of a check
     remove_left_folders()
     with signals_unwind(), own_process():
         try:
@@ -91,12 +94,16 @@ def _main(argv: Sequence[str] | None) -> int:
     if little is not None:
         Console().problems([little])
         return EXIT_USAGE
+    words[:1] = FORMER.get(words[0], words[:1]) if words else []
     if not words:
         build_parser(words).print_help(sys.stderr)
         return EXIT_USAGE
     try:
         with foreign_code():  # libraries that are imported may wait for ever
             parser = build_parser(words)
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         options = parser.parse_args(words)
     except ImportError as error:
         raise_signal(error)
@@ -117,6 +124,8 @@ def _main(argv: Sequence[str] | None) -> int:
         raise_signal(error)
         if isinstance(error, OSError):
             _drop_stdout()  # it may be stdout that failed; a second failure at exit would be a traceback
+        import traceback  # here and below: commands that end well need no other module
+
         problem, code = problem_of(error)
         console.problems([problem])
         console.detail(traceback.format_exc())
@@ -142,6 +151,8 @@ def problem_of(error: Exception) -> tuple[Problem, int]:
 
 def _internal(error: Exception) -> Problem:
     """The message for an unexpected exception."""
+    import traceback
+
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return Problem(
         f"internal error: {type(error).__name__}: {error}",

@@ -28,6 +28,12 @@ _PATTERNS = (
     re.compile(r"^(?P<file>)(?P<line>)ptxas (?:fatal|error)\s*: (?P<text>.+)$"),
     re.compile(r"^(?P<file>)(?P<line>)nvcc fatal\s*: (?P<text>.+)$"),
 )
+_USERS = (
+    re.compile(r"^(?:In file included from|\s+from) (?P<file>[^\s:][^:]*):(?P<line>\d+)[:,]"),
+    re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)?\s+required (?:from|by)"),
+)
+"""Who includes a header, and who needs a template of it: g++ says both before the error, the innermost first."""
+
 _CALLER = re.compile(r"^  (?P<file>\S.*?):(?P<line>\d+) \(")
 _CMAKE = re.compile(r"^CMake Error(?: at (?P<file>.+?):(?P<line>\d+)(?: \(.+\))?)?:(?P<rest>.*)$")
 
@@ -53,17 +59,29 @@ class CompilerError:
 def errors_of(log: str, relative_to: Path) -> tuple[CompilerError, ...]:
     """The errors in a log, each once, in its order. Files below `relative_to` are named from there."""
     found: dict[tuple[str, int, str], CompilerError] = {}
-    for text, file, line in (*_of_compilers(log), *_of_cmake(log)):
+    for text, file, line in (*_of_compilers(log, relative_to), *_of_cmake(log)):
         error = CompilerError(text[:LONGEST], _named(file, relative_to), line, _source_line(file, line))
         found.setdefault((error.file, line, text), error)
     return tuple(found.values())
 
 
-def _of_compilers(log: str) -> Iterator[tuple[str, str, int]]:
+def _of_compilers(log: str, package: Path) -> Iterator[tuple[str, str, int]]:
+    """An error in a header from elsewhere has the place in the package that needs it, where g++ names one."""
+    users: list[tuple[str, int] | None] = [None, None]
     for row in log.splitlines():
+        if row.startswith("In file included from"):
+            users = [None, None]
+        elif ": In " in row:  # ... instantiation of
+            users[1] = None
+        for i, pattern in enumerate(_USERS):
+            user = pattern.match(row)
+            if user is not None and users[i] is None and _named(user["file"], package) != user["file"]:
+                users[i] = user["file"], int(user["line"])
         match = next((m for pattern in _PATTERNS if (m := pattern.match(row))), None)
         if match is not None:
-            yield match["text"].strip(), match["file"], int(match["line"] or 0)
+            elsewhere = Path(match["file"]).is_absolute() and _named(match["file"], package) == match["file"]
+            place = (users[1] or users[0]) if elsewhere else None
+            yield match["text"].strip(), *(place or (match["file"], int(match["line"] or 0)))
 
 
 def _of_cmake(log: str) -> Iterator[tuple[str, str, int]]:

@@ -44,7 +44,7 @@ def check_manifest(library: Path, operators: Iterable[OpDef]) -> None:
                 f"{what}: the library has {compiled}, the definition {defined}",
                 f"plugin {op.name} of {library.name}",
                 "a library and a definition that say the same",
-                "change the definition, or the binding in ops/, and run trtsmith build-plugins again",
+                "change the definition, or the binding in ops/, and run trtsmith op build again",
             )
             for what, compiled, defined in differences(op, entry)
         ]

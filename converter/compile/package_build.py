@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.compile.build_tools import BuildTools, find_tools
-from trtsmith.converter.compile.compiler_errors import SHOWN, errors_of
+from trtsmith.converter.compile.compiler_errors import SHOWN, CompilerError, errors_of
 from trtsmith.converter.compile.host_compiler import host_compiler, jobs
 from trtsmith.converter.compile.logged import Say, SetupError, explain_failure, run_into
 from trtsmith.converter.compile.package_folder import PackageFolder
@@ -170,8 +170,13 @@ def _run(argv: Sequence[str], log: Path, env: Mapping[str, str], package: Packag
         "the operators do not compile:\n" + "\n".join(str(error) for error in errors[:SHOWN]) + more,
         f"{package.root}; all that the compilers said is in {log}",
         "sources that compile",
-        f"correct {errors[0].place or package.list_file.name} and run trtsmith build-plugins again",
+        f"correct {_own_place(errors) or 'the sources of the operators'} and run trtsmith op build again",
     )
+
+
+def _own_place(errors: Sequence[CompilerError]) -> str:
+    """The first place in the package: what lies elsewhere is not its author's to correct."""
+    return next((error.place for error in errors if error.file and not Path(error.file).is_absolute()), "")
 
 
 def _forget_another_compiler(build: Path, identity: str) -> None:

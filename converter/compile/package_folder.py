@@ -1,4 +1,4 @@
-"""Says what is where in the folder of a user's operators, as `trtsmith new` writes it."""
+"""Says what is where in the folder of a user's operators, as `trtsmith op new` writes it."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class PackageFolder:
 def find_package(folder: Path) -> PackageFolder:
     """The package of a folder. SetupError if it is none: no plugins.cmake, or not one Python package."""
     root = folder.absolute()
-    made = (
-        "a folder that `trtsmith new` wrote, or one with plugins.cmake, kernels/, ops/ and one Python package"
-    )
+    made = "a folder that `trtsmith op new` wrote, or one with plugins.cmake, kernels/, ops/ and one Python package"
     if not root.is_dir():
         what = "there is no such folder" if not root.exists() else "this is no folder"
-        raise SetupError(what, str(folder), made, "correct the path, or write a package: trtsmith new NAME")
+        raise SetupError(
+            what, str(folder), made, "correct the path, or write a package: trtsmith op new NAME"
+        )
     if not (root / LIST).is_file():
         raise SetupError(
             f"the folder has no {LIST}", str(folder), made, "name the folder in which plugins.cmake is"

@@ -261,7 +261,7 @@ def new_command(node: onnx.NodeProto, model: Path) -> str:
     name = name if name[:1].isalpha() else f"Operator{name}"
     if name in by_name() or name in native_operators() or onnx.defs.has(name):
         name += "Plugin"
-    command = ["trtsmith", "new", name]
+    command = ["trtsmith", "op", "new", name]
     command += ["--domain", node.domain] if normalise_domain(node.domain) else []
     command += ["--from-model", str(model), "--node", node.name or next(filter(None, node.output), "")]
     return shlex.join(command)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.progress import Progress, Steps, progress_reports
 from trtsmith.converter.model.shape_tensors import value_profile
@@ -65,7 +67,7 @@ from trtsmith.converter.verify.verdict import Verdict
 _AS_IT_IS = PrecisionRequest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Conversion:
     """What came out.
 
@@ -100,6 +102,48 @@ class Conversion:
     def passed(self) -> bool:
         """Whether nothing speaks against the engine: its outputs agree, or no comparison was asked for."""
         return self.verdict is None or self.verdict.passed
+
+    def summary(self) -> str:
+        """The verdict, the engine and the routes of the nodes, a line each; then warnings."""
+        return "\n".join([repr(self), *(f"warning: {one_line(warning)}" for warning in self.warnings)])
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name + ':':<9}{text}" for name, text in self._lines().items())
+
+    def _lines(self) -> dict[str, str]:
+        verdict, built = self.verdict, self.built
+        where = self.engine if isinstance(self.engine, Path) else "in memory"
+        made = f"{built.size / 2**20:.1f} MiB, {built.flavour} {built.version}, {', '.join(built.targets)}"
+        return {
+            "verdict": one_line(f"{verdict.status}: {verdict.reason}") if verdict else "not asked for",
+            "engine": one_line(f"{where} ({made})"),
+            "nodes": ", ".join(f"{count} {route}" for route, count in self.plan.routes().items()) or "none",
+        }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same, and the engine's outputs with what was found of each."""
+        found = self.verdict.outputs if self.verdict is not None else {}
+        errors = {c.output: max(c.relative, 0.0) for c in self.verdict.comparisons} if self.verdict else {}
+        rows = [
+            (
+                o.name,
+                "x".join(map(str, o.shape)),
+                o.dtype,
+                found.get(o.name, ""),
+                f"{errors[o.name]:.1e}" if o.name in errors else "",
+            )
+            for o in self.built.outputs
+        ]
+        facts = _html_rows([(name, text) for name, text in self._lines().items()])
+        header = _html_rows([("output", "shape", "type", "verdict", "relative error")], "th")
+        warned = "".join(f"<p>warning: {escape(warning)}</p>" for warning in self.warnings)
+        return f"<table>{facts}</table><table>{header}{_html_rows(rows)}</table>{warned}"
+
+
+def _html_rows(rows: Sequence[Sequence[str]], cell: str = "td") -> str:
+    return "".join(
+        "<tr>" + "".join(f"<{cell}>{escape(text)}</{cell}>" for text in row) + "</tr>" for row in rows
+    )
 
 
 def convert(options: ConvertOptions, progress: Progress) -> Conversion:

@@ -153,7 +153,8 @@ def together_advice(saved: int, shared: Sequence[str], single: bool) -> tuple[st
         )
     if single:
         told.append(
-            "compute such a node in a plugin of your own (`trtsmith new` writes one): TensorRT computes it apart from others"
+            "compute such a node in a plugin of your own (`trtsmith op new` writes one): TensorRT computes it apart from "
+            "others"
         )
     return tuple(told)
 

@@ -20,7 +20,7 @@ INTERFACE = "V3"
 """What the ONNX parsers of TensorRT 10, 11 and TensorRT-RTX create plugins by."""
 
 SOURCES = "plugins.cmake"
-"""The list of a project's kernels, by which `trtsmith build-plugins` knows its folder."""
+"""The list of a project's kernels, by which `trtsmith op build` knows its folder."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def build_command(package: OperatorPackage) -> str:
     folder = module_folder(package)
     above = (folder, *list(folder.parents)[:3]) if folder is not None else ()
     project = next((path for path in above if (path / SOURCES).is_file()), "DIR")
-    return shlex.join(["trtsmith", "build-plugins", str(project)])
+    return shlex.join(["trtsmith", "op", "build", str(project)])
 
 
 def module_folder(package: OperatorPackage) -> Path | None:
@@ -85,7 +85,7 @@ def _of_package(package: OperatorPackage, ops: list[str]) -> tuple[list[Compiled
             document = library_manifest(path)
         except UnreadableManifest as error:
             what = f"{package.name}: the plugin library cannot be used: {error}"
-            expected = "a library that `trtsmith build-plugins` made on a machine like this one"
+            expected = "a library that `trtsmith op build` made on a machine like this one"
             problems.append(Problem(what, str(path), expected, build_command(package)))
             continue
         if document["interface"] != INTERFACE:

@@ -16,7 +16,7 @@ from types import ModuleType
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import import_watched
 
-_FORMS = "FILE.py, the FOLDER of a package or of a project that `trtsmith new` wrote, or a dotted MODULE"
+_FORMS = "FILE.py, the FOLDER of a package or of a project that `trtsmith op new` wrote, or a dotted MODULE"
 _MARK = "__trtsmith_files__"
 """Attribute of a module that was loaded from a path: its files, as they were."""
 

@@ -69,14 +69,17 @@ class GpuCase:
 
 
 class CheckStatus(Enum):
+    """FAIL: the plugin breaks the contract of TensorRT, or its definition. ADVICE: it does what TensorRT does not forbid."""
+
     PASS = "pass"
     FAIL = "fail"
+    ADVICE = "advice"
     NOT_TESTABLE = "not testable"
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The outcome of one check. problem: where it failed. note: why it is not testable, or a figure."""
+    """The outcome of one check. problem: what it found. note: why it is not testable, or a figure."""
 
     creator: str
     check: str
@@ -117,15 +120,20 @@ class LibraryReport:
             "gpu": self.gpu,
             "passed": self.count(CheckStatus.PASS),
             "failed": self.count(CheckStatus.FAIL),
+            "advice": self.count(CheckStatus.ADVICE),
             "not_testable": self.count(CheckStatus.NOT_TESTABLE),
             "results": [result.to_json() for result in self.results],
         }
 
     def render(self) -> str:
-        """The report as text: failures in full, what could not be tested with its reason, then the counts of each plugin."""
+        """The report as text: failures and advice in full, what is not testable and why, then each plugin's counts."""
         lines = []
-        for result in self.failures:
-            lines.append(f"FAIL {result.creator}: {result.check}{_in(result.case)}\n{result.problem}")
+        for status, word in ((CheckStatus.FAIL, "FAIL"), (CheckStatus.ADVICE, "advice")):
+            for result in self.results:
+                if result.verdict is status:
+                    lines.append(
+                        f"{word} {result.creator}: {result.check}{_in(result.case)}\n{result.problem}"
+                    )
         reasons: dict[tuple[str, str], list[str]] = {}
         for result in self.results:
             if result.verdict is CheckStatus.NOT_TESTABLE:
@@ -138,7 +146,11 @@ class LibraryReport:
             lines.append(f"not testable {creator}: {', '.join(words)}: {note}")
         for creator in dict.fromkeys(result.creator for result in self.results):
             verdicts = [result.verdict for result in self.results if result.creator == creator]
-            counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in CheckStatus)
+            counts = ", ".join(
+                f"{verdicts.count(verdict)} {verdict.value}"
+                for verdict in CheckStatus
+                if verdict is not CheckStatus.ADVICE or verdict in verdicts
+            )
             lines.append(f"{creator}: {counts}")
         lines.append(
             f"kernels: run on {self.gpu}" if self.gpu else "kernels: not run, there is no GPU in use"

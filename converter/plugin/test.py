@@ -23,7 +23,7 @@ from trtsmith.converter.plugin.host.host_worker import (
     WorkerTimeoutError,
     creator_index,
 )
-from trtsmith.converter.plugin.test_worker import CHECKS
+from trtsmith.converter.plugin.test_worker import ADVICE, CHECKS
 from trtsmith.importers.problem import Problem
 
 __all__ = ["CheckResult", "CheckStatus", "ContractCase", "GpuCase", "LibraryReport", "test_library"]
@@ -111,7 +111,7 @@ class _CreatorRun:
             for name in checks_of(kernel_case):
                 ran.add(name)
                 result = self._one(name, kernel_case, kernel_case.name)
-                if result.verdict is CheckStatus.FAIL:
+                if result.problem is not None:
                     self.worker.restart()  # a fault of a kernel spoils the CUDA context for what follows
                 yield result
         reason = (
@@ -142,7 +142,7 @@ class _CreatorRun:
         except WorkerDiedError as death:
             return self._died(check, case_name, death)
         verdict = CheckStatus(answer["verdict"])
-        if verdict is not CheckStatus.FAIL:
+        if verdict not in (CheckStatus.FAIL, CheckStatus.ADVICE):
             return CheckResult(self.name, check, case_name, verdict, note=answer["note"])
         problem = Problem(answer["what"], self._where(check, case_name), answer["expected"], answer["fix"])
         return CheckResult(self.name, check, case_name, verdict, problem)
@@ -155,7 +155,8 @@ class _CreatorRun:
             "the call to return",
             "run the check in a debugger",
         )
-        return CheckResult(self.name, check, case, CheckStatus.FAIL, problem)
+        verdict = CheckStatus.ADVICE if check in ADVICE else CheckStatus.FAIL
+        return CheckResult(self.name, check, case, verdict, problem)
 
     def _where(self, check: str, case: str) -> str:
         return f"plugin {self.name} of {self.path}, check {check!r}" + (f", case {case}" if case else "")

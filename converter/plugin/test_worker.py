@@ -22,7 +22,7 @@ from trtsmith.converter.plugin.checks.checks import (
     CreatorUnderTest,
     NotTestableError,
 )
-from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, kernel
+from trtsmith.converter.plugin.checks.checks_gpu import GPU_CHECKS, KERNEL_CHECKS, kernel
 from trtsmith.converter.plugin.checks.checks_io import IO_CHECKS
 from trtsmith.converter.plugin.checks.checks_profile import PROFILE_CHECKS
 from trtsmith.converter.plugin.checks.checks_state import (
@@ -45,6 +45,11 @@ CHECKS: tuple[ContractCheck, ...] = (
     *IO_CHECKS,
     *PROFILE_CHECKS,
 )
+
+
+ADVICE = {check.name: check.advice for check in CHECKS if check.advice}
+ADVICE |= {check.name: check.advice for check in KERNEL_CHECKS if check.advice}
+"""By the names of checks that TensorRT does not demand: the reason."""
 
 
 def describe(library: PluginLibrary, host: Host) -> dict[str, Any]:
@@ -107,7 +112,8 @@ def probe(session: CreatorUnderTest) -> dict[str, Any]:
 
 
 def run_check(session: CreatorUnderTest, name: str, case: Any) -> dict[str, Any]:
-    """One check as {"verdict", "note"} or {"verdict": "fail", "what", "expected", "fix"}."""
+    """One check as {"verdict", "note"} or {"verdict": "fail" or "advice", "what", "expected", "fix"}."""
+    advice = name in ADVICE
     try:
         if name in GPU_CHECKS:
             note = kernel(session, case, name)
@@ -116,13 +122,13 @@ def run_check(session: CreatorUnderTest, name: str, case: Any) -> dict[str, Any]
     except NotTestableError as reason:
         return {"verdict": "not testable", "note": str(reason)}
     except CheckFailedError as failure:
-        return _failed(failure.what, failure.expected, failure.fix)
+        return _failed(failure.what, failure.expected, failure.fix, advice=advice or failure.advice)
     except PluginError as error:
         problem = error.problems[0]
         # The part of where that the parent does not know: the call that failed.
         call = problem.where.rpartition(", ")[2] if ", " in problem.where else ""
         what = f"{problem.what} ({call})" if call else problem.what
-        return _failed(what, problem.expected, problem.fix)
+        return _failed(what, problem.expected, problem.fix, advice=advice)
     except ValueError as error:
         return _failed(str(error), "a case that fits the plugin", "mend the case")
     except Exception as error:  # of the check, not of the plugin: it must not end the others
@@ -131,8 +137,8 @@ def run_check(session: CreatorUnderTest, name: str, case: Any) -> dict[str, Any]
     return {"verdict": "pass", "note": note or ""}
 
 
-def _failed(what: str, expected: str, fix: str) -> dict[str, Any]:
-    return {"verdict": "fail", "what": what, "expected": expected, "fix": fix}
+def _failed(what: str, expected: str, fix: str, *, advice: bool = False) -> dict[str, Any]:
+    return {"verdict": "advice" if advice else "fail", "what": what, "expected": expected, "fix": fix}
 
 
 _LIBRARIES: list[PluginLibrary] = []

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polygraphy import util
 from polygraphy.backend.base import BaseLoader, BaseRunner
@@ -20,6 +20,9 @@ from trtsmith.converter.polygraphy_extension.whole_models import (
     to_polygraphy,
     to_types,
 )
+
+if TYPE_CHECKING:
+    from trtsmith.options import FlavourName, PrecisionName
 
 Shapes = Mapping[str, Sequence[Sequence[int]]]
 
@@ -43,8 +46,8 @@ class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has n
         self,
         model: Any,
         shapes: Shapes | None = None,
-        precision: str | None = None,
-        flavour: str | None = None,
+        precision: PrecisionName | None = None,
+        flavour: FlavourName | None = None,
         plugins: Sequence[str] | None = None,
         freeze: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,

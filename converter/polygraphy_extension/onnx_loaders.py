@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import onnx
 
     from trtsmith.converter.model.model import Model
+    from trtsmith.options import FlavourName, PrecisionName
 
 
 class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
@@ -28,8 +29,8 @@ class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no
     def __init__(
         self,
         model: Any,
-        flavour: str | None = None,
-        precision: str | None = None,
+        flavour: FlavourName | None = None,
+        precision: PrecisionName | None = None,
         plugins: Sequence[str] | None = None,
         freeze: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,

@@ -1,1 +1,1 @@
-"""Writes packages of operators for users to fill in: `trtsmith new`."""
+"""Writes packages of operators for users to fill in: `trtsmith op new`."""

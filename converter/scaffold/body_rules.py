@@ -41,6 +41,6 @@ def rules_of_body(body: Body, timeout_s: float = _TIMEOUT_S) -> ShapeRules:
             f"the process that runs the node's function body {death.how}",
             body.where,
             f"a body that runs within {timeout_s:g} s, on small inputs",
-            "write the operator by hand: trtsmith new with nothing but --domain",
+            "write the operator by hand: trtsmith op new with nothing but --domain",
         ) from death
     return ShapeRules.from_json(found)

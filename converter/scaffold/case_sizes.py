@@ -23,13 +23,13 @@ def rules_or_error(starts: Sequence[Sizes], fields: Mapping[str, int], run: Run,
                 f"the size of output {output!r} along axis {axis} follows no rule that is known: {sizes}",
                 where,
                 "sizes that follow from those of the inputs by + - * //, and from no values",
-                "write the operator by hand: trtsmith new with nothing but --domain",
+                "write the operator by hand: trtsmith op new with nothing but --domain",
             ) from error
     raise UsageError(
         "its standard operators do not run on onnx's own evaluator, or give something else",
         where,
         "a body that runs on inputs of these shapes",
-        "check the function, or write the operator by hand: trtsmith new with nothing but --domain",
+        "check the function, or write the operator by hand: trtsmith op new with nothing but --domain",
     )
 
 

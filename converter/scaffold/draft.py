@@ -14,7 +14,7 @@ from trtsmith.importers.opdef import Attr, Field, Port, Value
 class Draft:
     """An operator, without a kernel unless it is written in Triton.
 
-    origin:     where it comes from, after "written by `trtsmith new`".
+    origin:     where it comes from, after "written by `trtsmith op new`".
     alias:      (domain, op_type) of its nodes. attributes: of these. source: who defines them.
     equal, fixed, rules: its sizes (shape_rules.ShapeRules); rules are None where the rule is to be written by hand.
     cases:      input shapes by name of the case; all have the same fields.

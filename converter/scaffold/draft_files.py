@@ -24,6 +24,7 @@ def draft_files(draft: Draft) -> dict[str, bytes]:
     snake = draft.names.snake
     values = draft.names.placeholders() | _definition_values(draft) | _readme_values(draft)
     templates = {
+        ".gitignore": "gitignore",
         "pyproject.toml": "pyproject.toml",
         "README.md": "triton_README.md" if draft.triton else "draft_README.md",
         "plugins.cmake": "triton_plugins.cmake" if draft.triton else "draft_plugins.cmake",

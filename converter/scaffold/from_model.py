@@ -150,7 +150,7 @@ def _fields(
                 f"an attribute is called {name!r}",
                 node.where,
                 "a name of letters, digits and underscores, as a plugin's field has it",
-                "rename the attribute where the model is made, or write the operator by hand: trtsmith new without "
+                "rename the attribute where the model is made, or write the operator by hand: trtsmith op new without "
                 "--from-model",
             )
         if attribute.type not in _KINDS:
@@ -159,7 +159,7 @@ def _fields(
                 f"attribute {name!r} is a {kind}",
                 node.where,
                 "numbers, lists of numbers and strings: a plugin has no other fields",
-                "write the operator by hand: trtsmith new without --from-model",
+                "write the operator by hand: trtsmith op new without --from-model",
             )
         values[name] = _value(attribute)
         default = _value(defaults[name]) if name in defaults else None

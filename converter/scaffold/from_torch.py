@@ -166,7 +166,7 @@ class _Called:
                 f"PyTorch cannot export the function to ONNX: {said[0] if said else type(error).__name__}",
                 self.where,
                 "a function that torch.export and torch.onnx.export take",
-                "write it in operators that PyTorch exports, or write the operator by hand: trtsmith new without "
+                "write it in operators that PyTorch exports, or write the operator by hand: trtsmith op new without "
                 "--from-torch",
             ) from error
 

@@ -134,14 +134,14 @@ def _require_writable(node: onnx.NodeProto) -> None:
             f"the body has an operator or an attribute that is called {odd!r}",
             f"node {node.name!r} of the body",
             "names of letters, digits and underscores, as ONNX has them",
-            "write the operator by hand: trtsmith new without --from-model and --from-torch",
+            "write the operator by hand: trtsmith op new without --from-model and --from-torch",
         )
     if node.domain not in ("", "ai.onnx"):
         raise UsageError(
             f"the body calls {node.domain}::{node.op_type}",
             f"node {node.name!r} of the body",
             "operators of ONNX alone",
-            "write the operator by hand: trtsmith new without --from-model and --from-torch",
+            "write the operator by hand: trtsmith op new without --from-model and --from-torch",
         )
     for attribute in node.attribute:
         elements = 1

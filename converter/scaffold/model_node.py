@@ -79,7 +79,7 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
             "an input between others is left out" if any(outputs) else "no output is used",
             where,
             "a node that has all of its inputs, but for the last ones",
-            "write the operator by hand: trtsmith new without --from-model",
+            "write the operator by hand: trtsmith op new without --from-model",
         )
     outputs = [name for name in outputs if name]
     types = value_types(proto, {*inputs, *outputs})

@@ -66,11 +66,13 @@ def check_names(name: str, domain: str) -> Names:
 
 
 def _of_name(names: Names) -> list[Problem]:
-    name, where = names.name, f"trtsmith new {names.name}"
+    name, where = names.name, f"trtsmith op new {names.name}"
     if not _CAMEL.fullmatch(name):
         expected = "letters and digits that begin with a capital, such as VoxelMaxPool: files, C++ and Python have it"
         return [
-            Problem(f"{name!r} is not a name for an operator", where, expected, "trtsmith new VoxelMaxPool")
+            Problem(
+                f"{name!r} is not a name for an operator", where, expected, "trtsmith op new VoxelMaxPool"
+            )
         ]
     taken = ""
     if onnx.defs.has(name):
@@ -96,7 +98,7 @@ def _of_name(names: Names) -> list[Problem]:
         taken = f"makes files called {names.snake!r}, and the headers of trtsmith have some of that name"
     if not taken:
         return []
-    return [Problem(f"{name} {taken}", where, "a name of its own", f"prefix it: trtsmith new My{name}")]
+    return [Problem(f"{name} {taken}", where, "a name of its own", f"prefix it: trtsmith op new My{name}")]
 
 
 def _of_domain(domain: str) -> list[Problem]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from trtsmith.importers.dtypes import NUMBERS
 
@@ -20,10 +21,12 @@ def node_example(
     shapes: Iterable[Sequence[int]],
     dtypes: Mapping[str, str],
     made: Sequence[Sequence[int] | None],
+    constants: Mapping[str, np.ndarray] | None = None,
 ) -> bytes:
     """A model of the node alone, whose inputs are the graph's, of these shapes.
 
     source: of whose opsets and functions it is. made: shapes of the outputs, None where they are not known.
+    constants: inputs that an engine holds, with their values.
     """
     graph = helper.make_graph(
         [node],
@@ -31,6 +34,7 @@ def node_example(
         [
             helper.make_tensor_value_info(name, NUMBERS[dtypes[name]], list(shape))
             for name, shape in dict(zip(inputs, shapes, strict=True)).items()
+            if name not in (constants or {})
         ],
         [
             helper.make_tensor_value_info(
@@ -38,6 +42,7 @@ def node_example(
             )
             for name, shape in zip(outputs, made, strict=True)
         ],
+        [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()],
     )
     model = helper.make_model(
         graph,
@@ -46,7 +51,7 @@ def node_example(
         ir_version=max(source.ir_version, _IR_VERSION)
         if source.functions
         else source.ir_version or _IR_VERSION,
-        producer_name="trtsmith new",
+        producer_name="trtsmith op new",
     )
     domains = {entry.domain for entry in model.opset_import}
     if node.domain not in domains:

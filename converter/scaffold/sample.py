@@ -15,6 +15,7 @@ _POINTS, _CHANNELS, _WINDOW = 12, 8, 3
 def sample_files(names: Names) -> dict[str, bytes]:
     """Every file of the package, by its path in the folder."""
     templates = {
+        ".gitignore": "gitignore",
         "pyproject.toml": "pyproject.toml",
         "README.md": "README.md",
         "plugins.cmake": "plugins.cmake",
@@ -56,7 +57,7 @@ def _example(names: Names) -> bytes:
     )
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(names.domain, 1)]
     model = helper.make_model(
-        graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="trtsmith new"
+        graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="trtsmith op new"
     )
     content: bytes = model.SerializeToString()
     return content

@@ -18,7 +18,7 @@ endforeach()
 
 macro(trtsmith_operator name)
   cmake_parse_arguments(operator "DATA_DEPENDENT_SHAPES" "BINDING;TRITON" "KERNELS" ${ARGN})
-  # Of a kernel that is written in Triton, `trtsmith build-plugins` has made the binding, with the kernel in it.
+  # Of a kernel that is written in Triton, `trtsmith op build` has made the binding, with the kernel in it.
   if(operator_TRITON AND TRTSMITH_TRITON)
     get_filename_component(operator_made "${operator_TRITON}" NAME_WE)
     set(operator_made "${TRTSMITH_TRITON}/${operator_made}")

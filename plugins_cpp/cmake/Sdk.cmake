@@ -1,4 +1,4 @@
-# What users' operators are compiled with goes into the wheel, as trtsmith/plugins_cpp: `trtsmith build-plugins` takes it
+# What users' operators are compiled with goes into the wheel, as trtsmith/plugins_cpp: `trtsmith op build` takes it
 # from there, and in a checkout from plugins_cpp itself. scripts/check_wheel.py has the same list.
 set(TRTSMITH_SDK_KERNEL_HEADERS
   bilinear.cuh compensated.cuh convert.cuh dispatch.cuh dtype.hpp fast_division.cuh is_set.cuh order_key.cuh tensor_core.cuh

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from docpages.marks import code, escaped, markdown_table
 from trtsmith.converter.cli.main import build_parser
+from trtsmith.converter.cli.parsing.command_parser import CommandParser
 
-COMMON = ("help", "quiet", "verbose", "color")
+COMMON = ("help", "help_all", "quiet", "verbose", "color")
 """Options of every command, which are told once."""
 
 
@@ -35,8 +36,8 @@ def section(parser: argparse.ArgumentParser) -> str:
             a for a in group._group_actions if a.dest not in COMMON and a.help is not argparse.SUPPRESS
         ]
         if actions:
-            title = "Arguments" if group.title == "positional arguments" else (group.title or "").capitalize()
-            rows = [(_names(action), _said(parser, action)) for action in actions]
+            title = (group.title or "").capitalize()
+            rows = [(_names(parser, action), _said(parser, action)) for action in actions]
             parts.append(markdown_table((title, ""), rows))
     notes = (parser.epilog or "").split("examples:")[0].strip()
     return "\n\n".join([*parts, *([f"```text\n{notes}\n```"] if notes else [])])
@@ -61,11 +62,14 @@ def _help_of(command: str) -> str:
     return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
 
 
-def _names(action: argparse.Action) -> str:
+def _names(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    """The flag with its value; bold where a short help shows it."""
     if not action.option_strings:
         return code(_value(action))
     value = "" if action.nargs == 0 else f" {_value(action)}"
-    return ", ".join(code(name + value) for name in action.option_strings)
+    names = ", ".join(code(name + value) for name in action.option_strings)
+    assert isinstance(parser, CommandParser)
+    return f"**{names}**" if parser.has_short_help() and parser.is_short(action) else names
 
 
 def _value(action: argparse.Action) -> str:

@@ -11,9 +11,12 @@ from trtsmith.converter.plugin.test_worker import CHECKS
 
 def plugin_checks() -> str:
     """One line for each check, those of kernels last."""
-    rows = [(check.name, _first_line(check.run)) for check in CHECKS]
-    rows += [(check.name, check.about) for check in KERNEL_CHECKS]
-    return markdown_table(("check", "what must hold"), [(name, escaped(about)) for name, about in rows])
+    rows = [(check.name, _first_line(check.run), check.advice) for check in CHECKS]
+    rows += [(check.name, check.about, check.advice) for check in KERNEL_CHECKS]
+    return markdown_table(
+        ("check", "what must hold", "advice, because"),
+        [(name, escaped(about), escaped(advice)) for name, about, advice in rows],
+    )
 
 
 def _first_line(function: object) -> str:

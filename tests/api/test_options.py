@@ -59,7 +59,7 @@ def test_the_command_has_them_as_flags_in_groups() -> None:
     parser = ArgumentParser()
     add_options(parser, CountOptions, OfTerminal, names="the counted")
     titles = [group.title for group in parser._action_groups if group._group_actions]
-    assert titles[1:] == ["what is counted", "operators from outside"]
+    assert titles[1:] == ["what is counted", "your own operators"]
     order = [action.dest for action in parser._actions][1:]
     assert order == ["names", "most", "every", "kept", "none", "read", "json", "ops", "plugins_from_packages"]
     assert parser._option_string_actions["--names"].help == "of the counted"

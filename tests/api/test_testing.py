@@ -60,7 +60,7 @@ def test_fields_that_are_not_allowed() -> None:
 
 
 def test_a_library_that_is_not_there_or_lacks_the_operator(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="run trtsmith build-plugins"):
+    with pytest.raises(AssertionError, match="run trtsmith op build"):
         testing.check_library(tmp_path / "lib.so", [OP])
     stranger = replace(OP, name="NobodyHasIt", cases=())
     with pytest.raises(AssertionError, match="the library lacks NobodyHasIt"):

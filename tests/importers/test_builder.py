@@ -65,3 +65,14 @@ def test_an_attribute_that_the_opset_lacks_is_refused() -> None:
     g = Builder(17)
     with pytest.raises(ValueError, match="ReduceMax of opset 17 has no attribute or input 'axis'"):
         g.ReduceMax("x", axis=0)
+
+
+def test_an_operator_that_onnx_lacks_is_told_with_a_near_one() -> None:
+    g = Builder(17)
+    (x,) = g.inputs("x")
+    with pytest.raises(ValueError, match=r"ONNX has no operator Sigmiod; did you mean Sigmoid\?"):
+        g.Sigmiod(x)
+    with pytest.raises(AttributeError, match=r"no operator floor; did you mean Floor\?"):
+        g.floor(x)
+    assert not hasattr(g, "__deepcopy__") and g.nodes == []
+    g.Anything(x, domain="com.microsoft")

@@ -7,6 +7,9 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+from typing_extensions import TypedDict
 
 from trtsmith.batch_function import BatchOptions, batch_of
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, gpu_demand
@@ -25,6 +28,7 @@ from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_text
 from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
+from trtsmith.options import Flag, StrPath
 
 DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
 cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
@@ -48,6 +52,39 @@ _OF_BATCH = ("jobs", "on", "only", "list", "no_cache", "cache", "retry_failed")
 """Options by the form of the command that they belong to."""
 
 
+class _Output(TypedDict, total=False):
+    """output"""
+
+    output: Annotated[
+        StrPath | None,
+        Flag(
+            "the folder of results (default: the zoo's name with -results)",
+            "DIR",
+            "-o",
+            "--output",
+            common=True,
+        ),
+    ]
+    json: Annotated[bool, Flag("print the results (or those of --list or diff) as JSON", common=True)]
+
+
+class _NewZoo(TypedDict, total=False):
+    """a new zoo"""
+
+    init: Annotated[
+        StrPath | None,
+        Flag("write a zoo of the models in a folder to the file that -o names", "FOLDER", common=True),
+    ]
+    force: Annotated[bool, Flag("overwrite an existing file")]
+
+
+class _Diff(TypedDict, total=False):
+    """diff"""
+
+    html: Annotated[StrPath | None, Flag("also write a page with the differences", "FILE", common=True)]
+    fail_on: Annotated[str | None, Flag("exit code 1 if anything became worse", choices=(WORSE,))]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "zoo",
@@ -55,28 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ZOO",
         help="the zoo's file (TOML); or `diff OLD NEW`, two folders of results",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="the folder of results (default: the zoo's name with -results)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the results (or those of --list or diff) as JSON"
-    )
-    add_options(parser, BatchOptions)
-    init = parser.add_argument_group("a new zoo")
-    init.add_argument(
-        "--init",
-        type=Path,
-        metavar="FOLDER",
-        help="write a zoo of the models in a folder to the file that -o names",
-    )
-    init.add_argument("--force", action="store_true", help="overwrite an existing file")
-    diff = parser.add_argument_group("diff")
-    diff.add_argument("--html", type=Path, metavar="FILE", help="also write a page with the differences")
-    diff.add_argument("--fail-on", choices=(WORSE,), help="exit code 1 if anything became worse")
+    for block in (_Output, BatchOptions, _NewZoo, _Diff):
+        add_options(parser, block)
 
 
 def run(options: argparse.Namespace, console: Console) -> int:

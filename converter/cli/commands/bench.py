@@ -36,7 +36,9 @@ examples:
 
 
 class _Terminal(TypedDict, total=False):
-    json: Annotated[StrPath | None, Flag("write everything to a file", "FILE")]
+    """output"""
+
+    json: Annotated[StrPath | None, Flag("write everything to a file", "FILE", common=True)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

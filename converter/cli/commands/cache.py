@@ -27,8 +27,7 @@ from trtsmith.importers.problem import Problem
 
 DESCRIPTION = "The cache of `trtsmith batch`, which keeps conversions by the content of all their inputs."
 
-EPILOG = """examples:
-  trtsmith cache list
+_PRUNING = """examples:
   trtsmith cache prune
   trtsmith cache prune --larger-than 20GiB
   trtsmith cache prune --older-than 30 --dry-run
@@ -43,7 +42,10 @@ T = TypeVar("T")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser(
-        "list", parents=[common_options()], help="list the entries, most recently used first"
+        "list",
+        parents=[common_options()],
+        help="list the entries, most recently used first",
+        epilog="examples:\n  trtsmith cache list\n  trtsmith cache list --json",
     )
     _add_folder(listing)
     listing.add_argument("--json", action="store_true", help="print it as JSON, with keys and files in full")
@@ -53,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parents=[common_options()],
         help="remove unusable entries, and others by option",
         description="Removes damaged entries, files without an entry and stale temporary files, and the entries that "
-        "the options "
-        "select. Running batches may continue: they convert removed entries again.",
+        "the options select. Running batches may continue: they convert removed entries again.",
+        epilog=_PRUNING,
     )
     _add_folder(pruning)
     which = pruning.add_mutually_exclusive_group()

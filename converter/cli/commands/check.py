@@ -25,12 +25,20 @@ from trtsmith.options import Flag, StrPath
 
 DESCRIPTION = "Show how every node of a model reaches TensorRT, and all problems at once. Needs no GPU."
 
+EPILOG = """examples:
+  trtsmith check model.onnx
+  trtsmith check model.onnx --shapes images=1x3x640x640:8x3x640x640 --precision fp16 -v
+  trtsmith check model.onnx --build --target sm86
+"""
+
 FROZEN = "to freeze those that TensorRT needs constant, such as axes"
 
 
 class _Terminal(TypedDict, total=False):
-    json: Annotated[bool, Flag("every node, as JSON on stdout")]
-    report: Annotated[StrPath | None, Flag("write the same JSON to a file", "JSON")]
+    """output"""
+
+    json: Annotated[bool, Flag("every node, as JSON on stdout", common=True)]
+    report: Annotated[StrPath | None, Flag("write the same JSON to a file", "JSON", common=True)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,18 +24,22 @@ from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 from trtsmith.report_files import WrittenFiles
 
-DESCRIPTION = """Convert an ONNX model or a PyTorch program into a TensorRT engine, with the plugin library that it needs
-and a manifest."""
+DESCRIPTION = (
+    """Convert an ONNX model or a PyTorch program into a TensorRT engine with its plugins and a manifest."""
+)
 
 EPILOG = """examples:
   trtsmith convert model.onnx
   trtsmith convert program.pt2 -o model.plan
-  trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640 --target sm86,sm89
+  trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640
+  trtsmith convert model.onnx --precision int8 --calibration samples.npz --target sm86,sm89
 """
 
 
 class _Terminal(TypedDict, total=False):
-    dry_run: Annotated[bool, Flag("only show the plan, like `trtsmith check`")]
+    """output"""
+
+    dry_run: Annotated[bool, Flag("only show the plan, like `trtsmith check`", common=True)]
     report: Annotated[StrPath | None, Flag("write a report of the conversion to a file", "JSON")]
 
 

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Show versions, GPU and libraries, and how to get what is missing."
 
+EPILOG = """examples:
+  trtsmith doctor
+  trtsmith doctor --json
+"""
+
 _PACKAGES = (
     "numpy",
     "onnx",

@@ -24,9 +24,17 @@ DESCRIPTION = """Compare every intermediate value with onnxruntime's, name the f
 as a model. First compares the rewritten graph with the original, which needs no GPU; then engines that have intermediate
 values as outputs. Exit code 3: one or several faulty nodes were found, or the precision makes outputs disagree."""
 
+EPILOG = """examples:
+  trtsmith locate model.onnx
+  trtsmith locate model.onnx model.plan --inputs inputs.npz -o faulty
+  trtsmith locate model.onnx --precision fp16 --all --json nodes.json
+"""
+
 
 class _Terminal(TypedDict, total=False):
-    json: Annotated[StrPath | None, Flag("write everything to a file", "FILE")]
+    """output"""
+
+    json: Annotated[StrPath | None, Flag("write everything to a file", "FILE", common=True)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,12 @@ from trtsmith.options import Operators
 
 DESCRIPTION = "List trtsmith's operators, and all their aliases."
 
+EPILOG = """examples:
+  trtsmith ops
+  trtsmith ops --ops voxel_max_pool
+  trtsmith ops --stock --json
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON on stdout, with ports and fields")

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from typing_extensions import TypedDict
+
 from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.command_parser import common_options
@@ -14,7 +16,7 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
-from trtsmith.converter.plugin.contract import CheckResult, CheckStatus
+from trtsmith.converter.plugin.contract import CheckResult
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
@@ -25,45 +27,65 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 
+_PATH = """examples:
+  trtsmith plugin path
+  trtsmith plugin list "$(trtsmith plugin path)"
+"""
 
-class _Test(Operators, total=False):
+
+class Tests(TypedDict, total=False):
     gpu: Annotated[
         bool | None,
         Flag("run the kernels; default: if there is a GPU", action=argparse.BooleanOptionalAction),
     ]
     timeout: Annotated[float, Flag("for one check (120)", "SECONDS", default=120.0)]
+    report: Annotated[StrPath | None, Flag("write the results to a file", "JSON")]
+
+
+class _Cases(Tests, Operators, total=False):
     model: Annotated[StrPath | None, Flag("a model whose nodes are the cases to test with", "ONNX")]
     shapes: Annotated[
         Ranges | None,
         Flag("sizes of the model's dynamic inputs, as images=2x3x640x640; once for each input", "NAME=SHAPE"),
     ]
     reference: Annotated[References | None, REFERENCE]
-    report: Annotated[StrPath | None, Flag("write the results to a file", "JSON")]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common = common_options()
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
-    path = actions.add_parser("path", parents=[common], help="print the path of trtsmith's plugin library")
+    path = actions.add_parser(
+        "path", parents=[common], help="print the path of trtsmith's plugin library", epilog=_PATH
+    )
     path.add_argument("--v2", action="store_true", help="the IPluginV2DynamicExt library instead")
     path.set_defaults(run=_path)
     plugin_bench.add_parser(actions, common)
     plugin_replay.add_parser(actions, common)
-    for name, run, text in (
-        ("list", _list, "list a library's creators"),
-        ("inspect", _inspect, "show a library's creators, their fields and the properties of their plugins"),
+    for name, run, text, examples in (
+        ("list", _list, "list a library's creators", ("libyours.so", "libyours.so --json")),
+        (
+            "inspect",
+            _inspect,
+            "show a library's creators, their fields and the properties of their plugins",
+            ("libyours.so",),
+        ),
         (
             "test",
-            _test,
+            test,
             "test every creator's plugins against TensorRT's contract, and the kernels if there is a GPU",
+            (
+                "libyours.so --no-gpu",
+                "libyours.so --model yours.onnx --shapes x=2x3x64x64 --report results.json",
+            ),
         ),
     ):
-        action = actions.add_parser(name, parents=[common], help=text, description=text)
+        epilog = "\n  ".join(["examples:", *(f"trtsmith plugin {name} {words}" for words in examples)])
+        action = actions.add_parser(name, parents=[common], help=text, description=text, epilog=epilog)
         action.add_argument("library", type=Path, metavar="LIB", help="the shared library")
         action.add_argument("--json", action="store_true", help="as JSON on stdout")
         action.set_defaults(run=run)
         if name == "test":
-            add_options(action, _Test)
+            add_options(action, _Cases)
 
 
 def _path(options: argparse.Namespace, console: Console) -> int:
@@ -83,11 +105,11 @@ def _inspect(options: argparse.Namespace, console: Console) -> int:
     return EXIT_OK
 
 
-def _test(options: argparse.Namespace, console: Console) -> int:
+def test(options: argparse.Namespace, console: Console) -> int:
     def show(result: CheckResult) -> None:
         case = f" [{result.case}]" if result.case else ""
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
-        (console.note if result.verdict is CheckStatus.FAIL else console.detail)(text)
+        (console.detail if result.problem is None else console.note)(text)
 
     check_report(options.report, (options.library, options.model))
     of_model = _cases(options)

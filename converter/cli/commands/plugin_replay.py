@@ -14,6 +14,10 @@ from trtsmith.converter.plugin.calls import no_gpu
 from trtsmith.flags import add_options, positive_seconds
 from trtsmith.options import Operators
 
+_EPILOG = """examples:
+  trtsmith plugin replay model.located
+"""
+
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     text = "run only the kernel of a plugin node that `trtsmith locate` saved, and compare its outputs"
@@ -22,6 +26,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help=text,
         description=f"{text[0].upper()}{text[1:]}. Needs a GPU, but no TensorRT. Exit code 3: the kernel is wrong.",
+        epilog=_EPILOG,
     )
     parser.add_argument(
         "folder", type=Path, metavar="DIR", help="with node.onnx, inputs.npz and expected.npz"

@@ -16,6 +16,12 @@ from trtsmith.rewrite_function import GraphOptions, rewriting_of
 
 DESCRIPTION = "Write the graph that TensorRT gets, with plugin nodes; or one that plain onnxruntime runs."
 
+EPILOG = """examples:
+  trtsmith rewrite model.onnx -o rewritten.onnx
+  trtsmith rewrite model.onnx --expand
+  trtsmith rewrite model.onnx --precision fp16 --shapes images=1x3x640x640:8x3x640x640
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser, "IN")

@@ -40,15 +40,18 @@ EPILOG = """examples:
 
 
 class _Terminal(TypedDict, total=False):
+    """output"""
+
     per_node: Annotated[
         bool | None,
         Flag(
             "search for the faulty node, like `trtsmith locate`; default: if outputs disagree",
+            common=True,
             action=argparse.BooleanOptionalAction,
         ),
     ]
     located: Annotated[StrPath | None, Flag("folder for that node (MODEL's name with .located)", "DIR")]
-    report: Annotated[StrPath | None, Flag("write what was found to a file", "JSON")]
+    report: Annotated[StrPath | None, Flag("write what was found to a file", "JSON", common=True)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

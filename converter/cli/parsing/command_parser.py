@@ -34,6 +34,7 @@ def common_options() -> argparse.ArgumentParser:
     loudness.add_argument(
         "-v", "--verbose", action="store_true", help="more progress, and TensorRT's own messages"
     )
+    common.add_argument("--help-all", action=_AllHelp, nargs=0, help="show all flags, by group")
     common.add_argument(
         "--color",
         choices=MODES,
@@ -43,12 +44,53 @@ def common_options() -> argparse.ArgumentParser:
     return common
 
 
+class _AllHelp(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        assert isinstance(parser, CommandParser)
+        print(parser.format_help(every=True), end="")
+        parser.exit()
+
+
+_MANY = 12
+"""A command with more flags has a short help: everything else fits a screen of 50 lines as it is."""
+
+_OF_EVERY_COMMAND = ("help", "help_all", "quiet", "verbose", "color")
+
+
 class CommandParser(argparse.ArgumentParser):
-    """argparse's, with our errors, and help that is no wider than one reads."""
+    """argparse's, with our errors, and help that fits a screen: the common flags, if there are many."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "formatter_class": HelpText, "allow_abbrev": False})
         self._words: Sequence[str] = ()
+        self._positionals.title, self._optionals.title = "arguments", "options"
+
+    def is_short(self, action: argparse.Action) -> bool:
+        """Whether the short help shows the argument."""
+        return not action.option_strings or action.required or getattr(action, "common", False)
+
+    def has_short_help(self) -> bool:
+        flags = [a for a in self._actions if a.option_strings and a.dest not in _OF_EVERY_COMMAND]
+        return len(flags) > _MANY
+
+    def format_help(self, every: bool = False) -> str:
+        """The help; of a command with many flags, the common ones, unless `every` is asked for."""
+        short = self.has_short_help() and not every
+        help_text = self._get_formatter()
+        help_text.add_usage(self._brief_usage(), [], [])
+        help_text.add_text(self.description)
+        for group in sorted(self._action_groups, key=lambda group: group is self._optionals):
+            help_text.start_section(group.title)
+            help_text.add_arguments(
+                [a for a in group._group_actions if (self.is_short(a) if short else a.dest != "help_all")]
+            )
+            help_text.end_section()
+        notes, examples, more = (self.epilog or "").partition("examples:")
+        help_text.add_text("" if short else notes)
+        help_text.add_text(examples + more)
+        if short:
+            help_text.add_text(f"{self.prog} --help-all shows all its flags.")
+        return help_text.format_help()
 
     def error(self, message: str) -> NoReturn:
         self.refuse([Problem(message, self._where(), self._brief_usage(), f"{self.prog} --help")])
@@ -97,9 +139,8 @@ class CommandParser(argparse.ArgumentParser):
         given, needed = [], []
         for action in self._actions:
             if not action.option_strings:
-                given.append(
-                    str(action.metavar or action.dest) + (" ..." if action.nargs in ("+", "*") else "")
-                )
+                name = str(action.metavar or action.dest) + (" ..." if action.nargs in ("+", "*") else "")
+                given.append(f"[{name}]" if action.nargs in ("?", "*") else name)
             elif action.required:
                 needed.append(f"{action.option_strings[0]} {action.metavar or action.dest.upper()}")
         options = [] if self._subparsers is not None else ["[OPTIONS]"]

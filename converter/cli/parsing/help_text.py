@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import shutil
-import textwrap
 from typing import Any
 
 MOST_COLUMNS = 100
@@ -16,8 +14,12 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
     """argparse's, for descriptions with paragraphs and examples: an indented line is an example."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
+        import shutil  # here, as textwrap below: most commands show no help
+
         columns = shutil.get_terminal_size().columns - 2
-        super().__init__(*arguments, **{"width": max(min(columns, MOST_COLUMNS), 40), **options})
+        super().__init__(
+            *arguments, **{"width": max(min(columns, MOST_COLUMNS), 40), "max_help_position": 30, **options}
+        )
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return filled(text, width, indent)
@@ -25,6 +27,8 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
 
 def filled(text: str, width: int, indent: str = "") -> str:
     """The text in lines of at most `width` characters, as far as words allow."""
+    import textwrap
+
     lines: list[str] = []
     for kind, group in itertools.groupby(text.splitlines(), _kind):
         if kind == "example":
@@ -45,6 +49,8 @@ def _kind(line: str) -> str:
 
 def _broken(line: str, width: int) -> list[str]:
     """A command as lines that a shell takes for one."""
+    import textwrap
+
     if len(line) <= width:
         return [line]
     margin = line[: len(line) - len(line.lstrip())]

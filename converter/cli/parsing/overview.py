@@ -21,14 +21,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bundle": ("deploy", "an engine as a model of a Triton Inference Server repository"),
     "ops": ("operators and plugins", "operators, aliases and dtypes"),
     "plugin": ("operators and plugins", "inspect and test plugin libraries"),
-    "new": ("operators and plugins", "write a package for your own operator"),
-    "build-plugins": ("operators and plugins", "compile the operators of your package"),
+    "op": ("operators and plugins", "write, compile and test operators of your own"),
     "batch": ("convert", "convert many models, here or on a cluster, and compare runs"),
     "cache": ("deploy", "show and prune the cache of `trtsmith batch`"),
     "doctor": ("this machine", "show what is installed, what is missing, and how to get it"),
     "completion": ("this machine", "print a shell completion script"),
 }
 """By command: its group, and its help. Each is a module of trtsmith.converter.cli.commands."""
+
+FORMER = {"new": ("op", "new"), "build-plugins": ("op", "build")}
+"""By a command's former name, which scripts may use: its words now."""
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # no generic at run time
@@ -41,7 +43,7 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # no gene
 class OverviewParser(CommandParser):
     """The parser of `trtsmith` itself, whose help has the commands in their groups."""
 
-    def format_help(self) -> str:
+    def format_help(self, every: bool = False) -> str:
         flags = [(", ".join(a.option_strings), str(a.help)) for a in self._actions if a.option_strings]
         groups: dict[str, list[tuple[str, str]]] = {title: [] for title, _ in COMMANDS.values()}
         for name, (title, said) in COMMANDS.items():

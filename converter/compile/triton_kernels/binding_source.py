@@ -38,7 +38,7 @@ def binding_source(
 ) -> str:
     """The file. file: the binaries, one after the other, which the assembler puts into the library."""
     symbol = f"trtsmith_triton_{identifier(plan.op.name)}"
-    return f"""// {plan.op.name}, whose kernel is written in Triton. Made by `trtsmith build-plugins`, which makes it anew.
+    return f"""// {plan.op.name}, whose kernel is written in Triton. Made by `trtsmith op build`, which makes it anew.
 #include "ops/binding.hpp"
 #include "triton/launch.hpp"
 

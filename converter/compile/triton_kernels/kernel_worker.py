@@ -164,7 +164,7 @@ def _declaration(file: Path, module: ModuleType) -> TritonKernel:
 def _operator(asked: Mapping[str, Any]) -> OpDef:
     """The operator that the kernel is said to compute."""
     package = find_package(Path(asked["root"]))
-    operators = load_package(OperatorSource(str(package.module), f"build-plugins {package.root}")).operators
+    operators = load_package(OperatorSource(str(package.module), f"op build {package.root}")).operators
     found = next((op for op in operators if op.name == asked["operator"]), None)
     if found is None:
         raise UsageError(

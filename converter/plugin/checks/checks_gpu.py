@@ -43,12 +43,16 @@ LARGEST = 1 << 22
 
 @dataclass(frozen=True)
 class GpuCheck:
-    """about: what must hold. run: outputs that are compared with the case's. applies: to such cases; None: to all."""
+    """about: what must hold. run: outputs that are compared with the case's. applies: to such cases; None: to all.
+
+    advice: as of a ContractCheck.
+    """
 
     name: str
     about: str
     run: Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]
     applies: Callable[[GpuCase], bool] | None = None
+    advice: str = ""
 
 
 def _direct(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
@@ -163,6 +167,8 @@ def _has_empty(case: GpuCase) -> bool:
     return case.kind == "no elements"
 
 
+_EMPTY = "NVIDIA does not say where such tensors lie; those of an engine's own inputs have an address"
+
 KERNEL_CHECKS = (
     GpuCheck(DIRECT, "Its outputs are those of the reference, and it writes nothing else.", _direct),
     GpuCheck(RESTORED, "So they are from a plugin that was restored from its serialisation.", _restored),
@@ -171,18 +177,21 @@ KERNEL_CHECKS = (
         "Tensors without elements may lie at null.",
         _laid_out(MemoryLayout(empty="null")),
         _has_empty,
+        _EMPTY,
     ),
     GpuCheck(
         AT_ONE_ADDRESS,
         "Tensors without elements may lie at one address.",
         _laid_out(MemoryLayout(empty="same")),
         _has_empty,
+        _EMPTY,
     ),
     GpuCheck(
         IN_GRAPH,
         "Captured into a CUDA graph and replayed twice, with changed inputs: it neither allocates nor waits.",
         _in_graph,
         _small,
+        "an application need not capture its engines",
     ),
     GpuCheck(
         INTERLEAVED,

@@ -202,7 +202,7 @@ def _words(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def format_combinations(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
-    """It accepts some combinations of types and formats, and no more than its limit."""
+    """It accepts some combinations of types and formats; that of the case, and no more than its limit, are advice."""
     case = _case(case)
     with session.create(case) as plugin:
         limit = plugin.info.format_limit
@@ -213,11 +213,17 @@ def format_combinations(session: CreatorUnderTest, case: ContractCase | None) ->
         more = " or more" if len(accepted) >= MOST_COMBINATIONS else ""
         raise CheckFailedError(
             f"it accepts {len(accepted)}{more} combinations of types and formats",
-            f"at most {limit}, its limit; each is timed and goes into the engine",
+            f"at most {limit}, its limit: TensorRT asks for no more; each is timed and goes into the engine",
+            advice=True,
         )
     own = tuple((desc.dtype, desc.format) for desc in (*case.inputs, *case.outputs))
     if own not in accepted:
-        raise CheckFailedError(f"it refuses {_words(own)}", "this combination accepted, as the case uses it")
+        types = [dtype for dtype, _ in own]
+        raise CheckFailedError(
+            f"it refuses {_words(own)}",
+            "this combination accepted, as the case uses it",
+            advice=any([dtype for dtype, _ in one] == types for one in accepted),  # TensorRT changes layouts
+        )
     return f"{len(accepted)} combinations"
 
 

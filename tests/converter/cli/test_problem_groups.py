@@ -18,7 +18,7 @@ def unknown(name: str, fix: str = "", op_type: str = "acme::Gate") -> Problem:
         f"no importer for operator {op_type}",
         f"node {name!r} ({op_type})",
         "an operator that is known",
-        fix or f"trtsmith new Gate --node {name}",
+        fix or f"trtsmith op new Gate --node {name}",
     )
 
 
@@ -28,7 +28,7 @@ def test_nodes_that_differ_in_their_names_are_one_problem() -> None:
         "100 nodes: no importer for operator acme::Gate (/b0/act, /b1/act, /b2/act, ... 97 more)",
         "node '/b0/act' (acme::Gate), and 99 more",
         "an operator that is known",
-        "trtsmith new Gate --node /b0/act",
+        "trtsmith op new Gate --node /b0/act",
     )
     (four,) = grouped(unknown(f"n{i}") for i in range(4))
     assert four.what.endswith("(n0, n1, n2, n3)")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,30 @@ def test_the_source_line_is_shown_and_files_are_named_from_the_package(tmp_path:
     line = f'{tmp_path}/kernels/k.cu(2): error: identifier "flot" is undefined'
     (error,) = errors_of(f"{line}\n{line}\n", tmp_path)
     assert str(error) == 'kernels/k.cu:2: identifier "flot" is undefined\n     2 | two = flot;'
+
+
+SHAPE = """#include "core/dims.hpp"
+struct Symbol {};
+struct Op {
+    template <typename D>
+    static trtsmith::Shape<D> shape(const trtsmith::Shape<D>& in) {
+        return trtsmith::Shape<D>::of(in[0], 4);
+    }
+};
+trtsmith::Shape<Symbol> f(const trtsmith::Shape<Symbol>& s) { return Op::shape(s); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+def test_an_error_in_a_header_of_ours_is_at_the_line_that_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "ops").mkdir()
+    (tmp_path / "ops" / "x.cpp").write_text(SHAPE)
+    include = Path(__file__).parents[3] / "plugins_cpp"
+    command = ["g++", "-std=c++17", "-fsyntax-only", f"-I{include}", str(tmp_path / "ops" / "x.cpp")]
+    log = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}).stderr
+    first, *_ = errors_of(log, tmp_path)
+    assert first.place == "ops/x.cpp:6" and "of(in[0], 4)" in first.source
+    assert "write a number as constantLike(dimension, number)" in first.text
 
 
 def test_cmake_is_read_with_the_users_own_line(tmp_path: Path) -> None:

@@ -188,13 +188,13 @@ def fix(op_type: str, domain: str = "mycompany", name: str = "n", model: str = "
     ],
 )
 def test_the_command_names_an_operator_that_can_be_one(op_type: str, name: str) -> None:
-    assert f"`trtsmith new {name} --domain mycompany --from-model m.onnx --node n`" in fix(op_type)
+    assert f"`trtsmith op new {name} --domain mycompany --from-model m.onnx --node n`" in fix(op_type)
 
 
 def test_no_name_that_is_taken() -> None:
     for taken in ("grid_sample", "matrix_inverse", "instance_normalization"):
         plain = "".join(word.title() for word in taken.split("_"))
-        assert f"trtsmith new {plain}Plugin " in fix(taken)
+        assert f"trtsmith op new {plain}Plugin " in fix(taken)
     assert onnx.defs.has("GridSample")
 
 

@@ -129,7 +129,7 @@ def test_an_operator_without_a_library_says_how_to_get_one(project: Path) -> Non
             library_of("LogOdds")
     assert problem.what == f"--ops {project}: the operator LogOdds has no compiled plugin"
     assert problem.where == str(project / "mixing_ops" / "lib")
-    assert problem.fix.startswith(f"trtsmith build-plugins {project};") and "--expand" in problem.fix
+    assert problem.fix.startswith(f"trtsmith op build {project};") and "--expand" in problem.fix
 
 
 def test_the_command_to_build_names_a_folder_in_every_case(tmp_path: Path, project: Path) -> None:
@@ -141,11 +141,11 @@ def test_the_command_to_build_names_a_folder_in_every_case(tmp_path: Path, proje
         with in_force(spec):
             return build_command(packages_in_force()[0])
 
-    assert said(project) == said(project / "mixing_ops") == f"trtsmith build-plugins {project}"
-    assert said(file) == "trtsmith build-plugins DIR"
+    assert said(project) == said(project / "mixing_ops") == f"trtsmith op build {project}"
+    assert said(file) == "trtsmith op build DIR"
     (file.parent / "plugins.cmake").write_text("")
-    assert said(file) == f"trtsmith build-plugins '{file.parent}'"
-    assert build_command(OperatorPackage("made here", OPERATORS)) == "trtsmith build-plugins DIR"
+    assert said(file) == f"trtsmith op build '{file.parent}'"
+    assert build_command(OperatorPackage("made here", OPERATORS)) == "trtsmith op build DIR"
 
 
 def test_a_library_without_the_operator(project: Path, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_definition_that_is_not_what_was_compiled_is_refused(
     assert main(command) == 1
     said = capsys.readouterr().err
     assert "LogOdds: the library was compiled with rank of input 'p' None, and the definition has 3" in said
-    assert f"trtsmith build-plugins {project}" in said
+    assert f"trtsmith op build {project}" in said
 
 
 BROKEN = {
@@ -215,7 +215,7 @@ def test_a_library_that_cannot_be_asked(name: str, tmp_path: Path, project: Path
     with in_force(project):
         problem = only(compiled_operators(["LogOdds"])[1])
     assert f"--ops {project}: the plugin library cannot be used: {str(error.value)[:20]}" in problem.what
-    assert problem.where == str(library) and problem.fix == f"trtsmith build-plugins {project}"
+    assert problem.where == str(library) and problem.fix == f"trtsmith op build {project}"
 
 
 def test_a_library_that_does_not_come_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_gpus_that_a_library_was_not_compiled_for_are_a_warning(
 
     (said,) = coverage(planned, Built())  # type: ignore[arg-type]
     assert "libmixing_plugins.so has no kernels for sm120 (it was built for 86-real)" in said
-    assert f"trtsmith build-plugins {project} --architectures release" in said
+    assert f"trtsmith op build {project} --architectures release" in said
 
 
 def test_an_analysis_for_a_graph_alone_asks_for_no_library(project: Path, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_doctor_tells_of_packages(
     project: Path, compiled: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main(["doctor", "--ops", str(project)])
-    assert f"trtsmith build-plugins {project}" in capsys.readouterr().out
+    assert f"trtsmith op build {project}" in capsys.readouterr().out
     shutil.copy(compiled, project / "mixing_ops" / "lib")
     main(["doctor", "--ops", str(project)])
     said = capsys.readouterr().out

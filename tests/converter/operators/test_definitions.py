@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,8 @@ from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.plugin.cases import contract_cases
 from trtsmith.converter.rewrite.rewrite import reference
-from trtsmith.importers.opdef import Alias, Attr, Case, Field, Kind, OpDef, Port
+from trtsmith.importers.builder import Builder
+from trtsmith.importers.opdef import Alias, Attr, Case, Expansion, Field, Kind, OpDef, Port
 from trtsmith.importers.operator_package import OperatorPackage
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import OPS, using
@@ -240,6 +242,22 @@ def test_an_expansion_and_a_case_that_raise(tmp_path: Path) -> None:
     op = replace(LOG_ODDS, cases=(Case("odd", {}, _fails),))
     said = _check(tmp_path, op, lambda _model: contract_cases())
     assert "the inputs of its case 'odd' raises IndexError" in said
+
+
+def _misspelt(asked: Expansion) -> Any:
+    g = Builder(asked.opset)
+    (x,) = g.inputs("x")
+    return g.Flor(x)
+
+
+@pytest.mark.parametrize("helper", [False, True])
+def test_a_misspelt_operator_of_an_expansion_is_at_its_authors_line(tmp_path: Path, helper: bool) -> None:
+    expand = (lambda asked: _misspelt(asked)) if helper else _misspelt
+    problem = _refusal(tmp_path, replace(LOG_ODDS, expand=expand), reference)
+    assert problem.what.endswith(
+        "its expansion raises ValueError: ONNX has no operator Flor; did you mean Floor?"
+    )
+    assert re.search(rf"{Path(__file__).name}, line \d+: return g.Flor\(x\)$", problem.where)
 
 
 def test_a_shape_rule_may_say_that_it_needs_to_know_more(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_without_a_library_nothing_is_built(
     shutil.copy(package / "__init__.py", bare)
     assert main(["convert", str(model), "-o", str(tmp_path / "m.plan"), "--ops", str(bare)]) == 1
     said = capsys.readouterr().err
-    assert "the operator LogOdds has no compiled plugin" in said and "trtsmith build-plugins" in said
+    assert "the operator LogOdds has no compiled plugin" in said and "trtsmith op build" in said
     assert not (tmp_path / "m.plan").exists()
 
 

@@ -1,4 +1,4 @@
-"""trtsmith new --from-triton: a package from a kernel in Triton and its PyTorch form, and what is said of others."""
+"""trtsmith op new --from-triton: a package from a kernel in Triton and its PyTorch form, and what is said of others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trtsmith(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def new(folder: Path, *more: str, kernel: str = "fused.py:gated_norm") -> subprocess.CompletedProcess[str]:
     return trtsmith(
-        folder, "new", "GatedNorm", "--domain", "mine", "--from-triton", kernel, "-o", "made", *more
+        folder, "op", "new", "GatedNorm", "--domain", "mine", "--from-triton", kernel, "-o", "made", *more
     )
 
 
@@ -126,7 +126,16 @@ def test_kernels_that_are_not_there(folder: Path, kernel: str, words: str) -> No
 
 def test_a_node_and_a_kernel_do_not_go_together(folder: Path) -> None:
     ran = trtsmith(
-        folder, "new", "A", "--from-triton", "fused.py:gated_norm", "--from-model", "m.onnx", "--node", "n"
+        folder,
+        "op",
+        "new",
+        "A",
+        "--from-triton",
+        "fused.py:gated_norm",
+        "--from-model",
+        "m.onnx",
+        "--node",
+        "n",
     )
     refused(ran, folder, "--from-triton")
 

@@ -1,4 +1,4 @@
-"""A model runs no code through `trtsmith new`: its names are literals, identifiers and code spans in what is written."""
+"""A model runs no code through `trtsmith op new`: its names are literals, identifiers and code spans in what is written."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_it_runs_no_code_of_its_own_through_new(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(with_function(name), "model.onnx")
-    words = ["new", "VoxelPool", "--from-model", "model.onnx", "--node", "gate", "-o", "package"]
+    words = ["op", "new", "VoxelPool", "--from-model", "model.onnx", "--node", "gate", "-o", "package"]
     assert main(words) == EXIT_OK
     imported = "from voxel_pool.definition import VOXEL_POOL as op; print(op.aliases[0].op_type)"
     environment = checkout_environment(PYTHONPATH=f"package:{checkout_environment()['PYTHONPATH']}")

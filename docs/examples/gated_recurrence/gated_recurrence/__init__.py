@@ -1,4 +1,4 @@
-"""Brings GatedRecurrence to trtsmith, which reads OPERATORS. `trtsmith build-plugins` puts the library into lib/."""
+"""Brings GatedRecurrence to trtsmith, which reads OPERATORS. `trtsmith op build` puts the library into lib/."""
 
 from gated_recurrence.definition import GATED_RECURRENCE
 

@@ -65,7 +65,7 @@ def test_check_of_a_model_that_is_not_convertible(cli: Cli) -> None:
         "error: no importer for operator bar::Foo\n"
         "  where:    node 'f' (bar::Foo)\n"
         "  expected: an operator that TensorRT's ONNX parser imports, or one that `trtsmith ops` lists\n"
-        "  fix:      write one of your own, from `trtsmith new Foo --domain bar --from-model u.onnx --node f`, or load "
+        "  fix:      write one of your own, from `trtsmith op new Foo --domain bar --from-model u.onnx --node f`, or load "
         "a library that has it with --plugins\n",
     )
 

@@ -80,7 +80,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     ("words", "offered"),
     [
         (["conv"], ["convert"]),
-        (["build"], ["build-plugins"]),
+        (["op", "b"], ["build"]),
+        (["build"], []),
         (["convert", "--prec"], ["--precision"]),
         (["convert", "--precision", "f"], ["fp32", "fp16", "fp8"]),
         (["run", "--specialization", "e"], ["eager"]),

@@ -1,4 +1,4 @@
-"""`trtsmith new` writes packages that pass their own tests as they are, and says what keeps it from writing one."""
+"""`trtsmith op new` writes packages that pass their own tests as they are, and says what keeps it from writing one."""
 
 from __future__ import annotations
 
@@ -65,46 +65,75 @@ def own_tests() -> Ran:
 
 
 def test_a_package_is_written_and_nothing_else(here: Path, cli: Cli) -> None:
-    ran = cli("new VoxelMaxPool --domain mycompany")
+    ran = cli("op new VoxelMaxPool --domain mycompany")
     assert (ran.code, ran.out) == (0, "voxel_max_pool\n")
-    assert "trtsmith build-plugins voxel_max_pool" in ran.err
+    assert "trtsmith op build voxel_max_pool" in ran.err
     files = {name for name, content in snapshot(here / "voxel_max_pool").items() if content is not None}
     assert files == {
-        *("README.md", "example.onnx", "plugins.cmake", "pyproject.toml", "tests/test_voxel_max_pool.py"),
+        *(
+            ".gitignore",
+            "README.md",
+            "example.onnx",
+            "plugins.cmake",
+            "pyproject.toml",
+            "tests/test_voxel_max_pool.py",
+        ),
         *(f"kernels/voxel_max_pool.{end}" for end in ("cu", "cuh")),
         *("ops/voxel_max_pool.cpp", "voxel_max_pool/__init__.py", "voxel_max_pool/definition.py"),
     }
     text = b"".join(content for content in snapshot(here / "voxel_max_pool").values() if content)
+    assert b"\n/voxel_max_pool/lib/\n" in (here / "voxel_max_pool" / ".gitignore").read_bytes()
     assert b"@snake@" not in text and b"@Name@" not in text
     onnx.checker.check_model("voxel_max_pool/example.onnx")
 
 
 def test_its_tests_ask_for_the_library_and_pass_otherwise(here: Path, cli: Cli) -> None:
-    cli("new VoxelMaxPool --domain mycompany -o package")
+    cli("op new VoxelMaxPool --domain mycompany -o package")
     ran = own_tests()
-    assert "run trtsmith build-plugins" in ran.out
+    assert "run trtsmith op build" in ran.out
     assert "2 failed, 22 passed" in ran.out, ran.out
 
 
 def test_from_a_node_with_a_body(here: Path, cli: Cli) -> None:
-    ran = cli("new GatedHalf --from-model model.onnx --node gate -o package")
+    ran = cli("op new GatedHalf --from-model model.onnx --node gate -o package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "gated_half" / "definition.py").read_text()
     assert 'data[1] // fields["groups"]' in definition
     assert 'EQUAL = ((("data", 1), ("weight", 0)),)' in definition
     assert 'Attr("alpha", Kind.FLOAT, 0.1)' in definition
-    built = cli("build-plugins package")
+    built, tested = cli("op build package"), cli("op test package")
     assert built.code == 0 and "nothing to compile" in built.out
+    assert tested.code == 0 and "no plugin to test" in tested.out
     assert own_tests().code == 0
     checked = cli("check model.onnx --ops package")
     assert checked.code == 0 and "by its expansion, as it has no kernel" in checked.out
+
+
+def test_the_example_follows_a_change_of_the_definition(here: Path, cli: Cli) -> None:
+    assert cli("op new GatedHalf --from-model model.onnx --node gate -o package").code == 0
+    definition = here / "package" / "gated_half" / "definition.py"
+    definition.write_text(definition.read_text().replace('"groups": 2', '"groups": 3'))
+    assert cli("op example package") == Ran(0, "package/example.onnx\n", "")
+    (node,) = onnx.load("package/example.onnx").graph.node
+    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    assert (node.domain, node.op_type, values) == ("acme", "GatedHalf", {"alpha": 0.25, "groups": 3})
+    assert cli("check package/example.onnx --ops package").code == 0
+    assert cli("op example package --case other_sizes_1 -o other.onnx").out == "other.onnx\n"
+    refused(cli("op example package --case smal"), 2, "did you mean 'small'?")
+    refused(cli("op example package -o none/other.onnx"), 2, "none")
+
+
+def test_plugins_that_are_not_compiled_are_not_tested(here: Path, cli: Cli) -> None:
+    assert cli("op new VoxelMaxPool --domain mycompany -o package").code == 0
+    refused(cli("op test package"), 2, "the package is not compiled", "trtsmith op build package\n")
+    refused(cli("op test none"), 2, "none")
 
 
 def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> None:
     model = onnx.load("model.onnx")
     del model.functions[:]
     onnx.save(model, "model.onnx")
-    ran = cli("new GatedHalf --from-model model.onnx --node y -o package")
+    ran = cli("op new GatedHalf --from-model model.onnx --node y -o package")
     assert ran.code == 0 and "to be written: _reference and _expand" in ran.err
     tests = own_tests()
     assert tests.code == 1
@@ -115,7 +144,7 @@ def test_from_a_node_that_the_model_says_nothing_of(here: Path, cli: Cli) -> Non
 
 def test_from_the_second_unknown_node_of_a_model(here: Path, cli: Cli) -> None:
     """Its inputs have types once the operator before it is defined."""
-    assert cli("new GatedHalf --from-model model.onnx --node gate -o package").code == 0
+    assert cli("op new GatedHalf --from-model model.onnx --node gate -o package").code == 0
     model = onnx.load("model.onnx")
     (last,) = model.graph.output
     model.graph.node.add(op_type="After", domain="mine", input=[last.name], output=["end"])
@@ -123,14 +152,14 @@ def test_from_the_second_unknown_node_of_a_model(here: Path, cli: Cli) -> None:
     last.name = "end"
     del model.functions[:], model.graph.value_info[:]
     onnx.save(model, "model.onnx")
-    refused(cli("new After --from-model model.onnx --node end -o after"), 2, "with --ops")
-    ran = cli("new After --from-model model.onnx --node end -o after --ops package")
+    refused(cli("op new After --from-model model.onnx --node end -o after"), 2, "with --ops")
+    ran = cli("op new After --from-model model.onnx --node end -o after --ops package")
     assert ran.code == 0 and (here / "after" / "after" / "definition.py").is_file(), ran
 
 
 def test_from_a_function_of_tensors(here: Path, cli: Cli) -> None:
     words = ["--from-torch", "pools:window_pool", "--example", "features=12x8", "--example", "weights=12"]
-    ran = cli("new WindowPool --domain mycompany", *words, "-o", "package")
+    ran = cli("op new WindowPool --domain mycompany", *words, "-o", "package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "window_pool" / "definition.py").read_text()
     assert 'features[0] // fields["window"], features[1]' in definition
@@ -171,7 +200,7 @@ def half_fold(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
 def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
     (here / "folding.py").write_text(OPERATOR)
     words = ["--from-torch", "folding:half_fold", "--example", "x=2x4"]
-    ran = cli("new HalfFold --domain mycompany", *words, "-o", "package")
+    ran = cli("op new HalfFold --domain mycompany", *words, "-o", "package")
     assert ran.code == 0 and "no kernel yet" in ran.err, ran
     definition = (here / "package" / "half_fold" / "definition.py").read_text()
     assert "The sum of both halves." in definition
@@ -204,7 +233,7 @@ def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
 )
 def test_what_is_refused_leaves_nothing_behind(here: Path, cli: Cli, arguments: str, words: str) -> None:
     before = set(snapshot(here))
-    refused(cli(f"new {arguments}"), 2, words)
+    refused(cli(f"op new {arguments}"), 2, words)
     assert {name for name in set(snapshot(here)) - before if "__pycache__" not in name} == set()
 
 
@@ -213,7 +242,7 @@ def test_a_file_that_needs_what_lies_beside_it(here: Path, cli: Cli) -> None:
     (here / "user.py").write_text("import torch\nimport helpers\ndef f(x: torch.Tensor):\n    return x\n")
     sys.path.insert(0, str(here))
     try:
-        ran = cli("new VoxelPool --domain m --from-torch user:f --example x=3")
+        ran = cli("op new VoxelPool --domain m --from-torch user:f --example x=3")
     finally:
         sys.path.remove(str(here))
     refused(ran, 2, "imports helpers, which lies beside it", "line 2")

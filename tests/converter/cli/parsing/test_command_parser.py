@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,7 @@ from trtsmith.converter.cli.parsing.help_text import filled
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser, and those of its commands and their actions."""
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -27,7 +29,7 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
     [
         ("convrt m.onnx", "'convert'"),
         ("Check m.onnx", "'check'"),
-        ("build_plugins", "'build-plugins'"),
+        ("op biuld package", "'build'"),
         ("plugin insepct", "'inspect'"),
         ("convert m.onnx --shape x=1", "--shapes"),
         ("convert m.onnx --workspce=1", "--workspace"),
@@ -91,6 +93,48 @@ def test_help_stays_within_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         for parser in parsers(build_parser()):
             wide = [line for line in parser.format_help().splitlines() if len(line) > 100]
             assert wide == [], parser.prog
+
+
+def test_the_help_of_every_command_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    for parser in parsers(build_parser()):
+        assert len(parser.format_help().splitlines()) <= 50, parser.prog
+
+
+def test_every_help_ends_with_examples_that_are_commands() -> None:
+    leaves = [parser for parser in parsers(build_parser()) if parser._subparsers is None]
+    for parser in leaves:
+        _, _, examples = parser.format_help().partition("\nexamples:\n")
+        commands = re.findall(r"^  (trtsmith .*)", examples.replace(" \\\n", ""), re.MULTILINE)
+        assert commands, parser.prog
+        for command in commands:
+            if command.startswith(parser.prog):
+                words = shlex.split(command.partition(" > ")[0])[1:]
+                assert parser.prog.startswith(f"trtsmith {build_parser(words).parse_args(words).command}")
+
+
+def test_former_names_of_commands_work_and_are_not_shown(cli: Cli) -> None:
+    assert cli("new --help").out == cli("op new --help").out
+    assert cli("build-plugins --help").out == cli("op build --help").out
+    refused(cli("build-plugins none"), 2, "there is no such folder")
+    assert "build-plugins" not in cli("--help").out and " new " not in cli("--help").out
+
+
+def test_help_all_shows_every_flag_by_group(cli: Cli) -> None:
+    short, every = cli("convert --help"), cli("convert --help-all")
+    assert (short.code, every.code, short.err, every.err) == (0, 0, "", "")
+    groups = "model, shapes and inputs, precision, engine, verdict, output, your own operators"
+    titles = re.compile(r"^(\S.*):$", re.MULTILINE)
+    assert titles.findall(short.out) == [*groups.split(", "), "examples"]
+    assert set(titles.findall(short.out)) < set(titles.findall(every.out))
+    flags = build_parser(["convert"])._subparsers._group_actions[0].choices["convert"]._actions  # type: ignore[union-attr, index]
+    names = {name for action in flags for name in action.option_strings if name != "--help-all"}
+    shown = re.compile(r"(?<=[ ,])--?[\w-]+(?=[ ,\n])")
+    assert names <= set(shown.findall(every.out)) and len(names) > 45
+    common = {"--shapes", "--precision", "--target", "--output", "--dry-run", "--expected", "--html", "--ops"}
+    assert common <= set(shown.findall(short.out)) and "--reduce-timeout" not in short.out
+    assert short.out.endswith("trtsmith convert --help-all shows all its flags.\n")
+    assert cli("run --help").out == cli("run --help-all").out  # it has few
 
 
 def test_help_is_filled_and_examples_stay_commands() -> None:

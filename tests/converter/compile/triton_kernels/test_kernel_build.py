@@ -161,7 +161,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, built as its guide says."""
     folder = tmp_path_factory.mktemp("triton") / "gated_recurrence"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("build", "lib", "__pycache__"))
-    built = trtsmith("build-plugins", str(folder), "--v2", "--architectures", "75,86,90")
+    built = trtsmith("op", "build", str(folder), "--v2", "--architectures", "75,86,90")
     assert built.returncode == 0, built.stderr
     return folder
 
@@ -219,7 +219,7 @@ def test_a_build_without_a_change_makes_nothing_anew(package: Path) -> None:
         for path in (package / "build" / "triton").iterdir()
         if path.suffix != ".log"
     }
-    again = trtsmith("build-plugins", str(package), "--v2", "--architectures", "75,86,90")
+    again = trtsmith("op", "build", str(package), "--v2", "--architectures", "75,86,90")
     assert again.returncode == 0, again.stderr
     for path, time in made.items():
         if path.suffix in (".cpp", ".bin"):
@@ -232,7 +232,7 @@ def test_a_kernel_that_breaks_leaves_the_library_as_it_was(package: Path) -> Non
     before, text = library.read_bytes(), (package / KERNEL).read_text()
     (package / KERNEL).write_text(text.replace("tl.sigmoid(forget)", "tl.sigmoid(forgotten)"))
     try:
-        broken = trtsmith("build-plugins", str(package))
+        broken = trtsmith("op", "build", str(package))
     finally:
         (package / KERNEL).write_text(text)
     assert broken.returncode == 1

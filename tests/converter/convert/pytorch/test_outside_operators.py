@@ -90,7 +90,7 @@ def test_without_the_definitions_both_are_unknown() -> None:
         "mycompany::logit",
     ]
     begin, end = caught.value.problems[1].fix.rsplit(" ", 1)
-    assert begin == "trtsmith new Logit --domain mycompany --from-torch"
+    assert begin == "trtsmith op new Logit --domain mycompany --from-torch"
     # The module or its file, or those of another test that registered an operator of this name later.
     assert end.endswith(":logit")
 

@@ -62,7 +62,7 @@ def test_an_operator_that_nobody_knows_is_named_with_its_module_and_what_would_a
     assert "no operator definition knows 'mycompany::voxel_pool'" in problem.what
     assert "module 'stage.1' (Block)" in problem.where and "module 'last' (Block)" in problem.where
     assert f"{Path(__file__).name} line" in problem.where
-    assert problem.fix == f"trtsmith new VoxelPool --domain mycompany --from-torch {__name__}:voxel_pool"
+    assert problem.fix == f"trtsmith op new VoxelPool --domain mycompany --from-torch {__name__}:voxel_pool"
 
 
 def test_a_translation_of_the_users_is_passed_through() -> None:

@@ -1,4 +1,4 @@
-"""trtsmith new: writes a package for the user's own operator."""
+"""trtsmith op new: writes a package for the user's own operator."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ DESCRIPTION = (
     "Write a package for your own operator: definition, CUDA kernel, binding, cases, tests and an example "
     "model. The package works; change what it computes."
 )
+
+EPILOG = """examples:
+  trtsmith op new VoxelMaxPool --domain mycompany
+  trtsmith op new Gate --from-model model.onnx --node /gate
+  trtsmith op new WindowPool --domain mycompany --from-torch pools.py:window_pool --example points=12x8
+"""
 
 _EXAMPLE_DOMAIN = "mycompany"
 
@@ -81,7 +87,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
             "says how a kernel is added."
         )
     place = shlex.quote(str(folder))
-    console.note(f"then: trtsmith build-plugins {place}")
+    console.note(f"then: trtsmith op build {place}")
     console.note(f"      pytest {place}")
     console.note(
         f"      trtsmith convert {shlex.quote(str(folder / 'example.onnx'))} -o example.plan --ops {place}"
@@ -113,7 +119,9 @@ def _domain(options: argparse.Namespace) -> str:
         return _EXAMPLE_DOMAIN  # nodes have one of their own
     if options.domain is None:
         expected = "the ONNX domain in which models write the operator"
-        raise UsageError("no domain is given", f"trtsmith new {options.name}", expected, "--domain mycompany")
+        raise UsageError(
+            "no domain is given", f"trtsmith op new {options.name}", expected, "--domain mycompany"
+        )
     return str(options.domain)
 
 

@@ -1,4 +1,4 @@
-"""trtsmith build-plugins: compile the operators of a package into its plugin library."""
+"""trtsmith op build: compile the operators of a package into its plugin library."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
 
 DESCRIPTION = (
-    "Compile the kernels and bindings of a package from `trtsmith new` into DIR/PACKAGE/lib, where --ops finds the "
+    "Compile the kernels and bindings of a package from `trtsmith op new` into DIR/PACKAGE/lib, where --ops finds the "
     "library. Needs nvcc and TensorRT's headers, but no GPU. Compiles only changed files."
 )
+
+EPILOG = """examples:
+  trtsmith op build voxel_max_pool
+  trtsmith op build voxel_max_pool --v2 --architectures release
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +46,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     order = BuildOrder(package, options.v2, options.architectures, options.clean)
 
     def accept(library: Path) -> None:
-        source = OperatorSource(str(package.module), f"build-plugins {options.folder}")
+        source = OperatorSource(str(package.module), f"op build {options.folder}")
         check_manifest(library, load_package(source).operators)
 
     try:

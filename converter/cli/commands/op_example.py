@@ -1,0 +1,64 @@
+"""trtsmith op example: writes the example model of a package from its definition."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from trtsmith.converter.cli.console import Console
+from trtsmith.converter.model.errors import EXIT_OK, UsageError
+from trtsmith.converter.model.options.suggestions import nearest
+from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.operators.loading import load_package
+from trtsmith.converter.operators.sources import OperatorSource
+
+DESCRIPTION = (
+    "Write DIR/example.onnx anew, after a change of the definition: a model of one node, with the fields, types and sizes "
+    "of a case."
+)
+
+EPILOG = """examples:
+  trtsmith op example voxel_max_pool
+  trtsmith op example voxel_max_pool --case one_channel -o one_channel.onnx
+"""
+
+T = TypeVar("T")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="the folder of the package; its code is imported"
+    )
+    parser.add_argument("--operator", metavar="NAME", help="which of its operators; default: the first")
+    parser.add_argument("--case", metavar="NAME", help="which case of the operator; default: the first")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="ONNX", help="the file to write; default: DIR/example.onnx"
+    )
+    parser.set_defaults(operators=False)  # of which its own are loaded alone
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    from trtsmith.converter.scaffold.case_example import case_example
+
+    operators = load_package(OperatorSource(str(options.folder), f"op example {options.folder}")).operators
+    op = _chosen({op.name: op for op in operators}, options.operator, "--operator")
+    case = _chosen({case.name: case for case in op.cases}, options.case, "--case")
+    output = options.output or options.folder / "example.onnx"
+    content = case_example(op, case)
+    with replacing(output) as descriptor:
+        os.write(descriptor, content)
+    console.result(str(output))
+    return EXIT_OK
+
+
+def _chosen(known: Mapping[str, T], name: str | None, flag: str) -> T:
+    """The one of that name, or the first."""
+    name = next(iter(known)) if name is None else name
+    if name not in known:
+        near = nearest(name, known)
+        fix = f"did you mean {near!r}?" if near else "name one of them"
+        raise UsageError(f"there is no {name!r}", f"{flag} {name}", f"one of {', '.join(known)}", fix)
+    return known[name]
