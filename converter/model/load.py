@@ -8,7 +8,7 @@ save_model(model, "rewritten.onnx")     # memory stays flat, whatever the size
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import onnx
@@ -83,6 +83,7 @@ def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
     for graph in (proto.graph, *proto.functions):
         sort_nodes(graph)
     free_unnamed_dims(proto)
+    count_axes_from_the_front(_nodes(proto))
     files = {location: file}
     if isinstance(source, ModelBytes) and source.folder is None:
         _refuse_external(proto, location, str(path))
@@ -201,12 +202,23 @@ def free_unnamed_dims(proto: onnx.ModelProto) -> None:
             dim.Clear()
 
 
+def count_axes_from_the_front(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Axes of a Transpose that are counted from the end are counted from the front; in place.
+
+    PyTorch's older exporter writes them so, and TensorRT takes them; neither ONNX nor onnxruntime does.
+    """
+    for node in nodes:
+        if node.op_type == "Transpose" and node.domain in ("", "ai.onnx"):
+            for perm in (attribute.ints for attribute in node.attribute if attribute.name == "perm"):
+                perm[:] = [axis + len(perm) if -len(perm) <= axis < 0 else axis for axis in perm]
+
+
 def _says_nothing(name: str) -> bool:
     return name in _NO_NAMES or not any(map(str.isalnum, name))
 
 
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    for graph in iter_graphs(proto.graph):
+    for graph in (*iter_graphs(proto.graph), *proto.functions):
         yield from graph.node
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -23,7 +24,7 @@ from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
-from trtsmith.converter.model.ort_kernels import depends_on_threads, quantised
+from trtsmith.converter.model.ort_kernels import depends_on_threads, holds_bfloat16, quantised
 from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
@@ -38,6 +39,10 @@ _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
 _UNRELEASED = "official released onnx opset"
 _ENVIRONMENT = Lock()
 """Held by who has changed the process's environment: one call of onnxruntime's opens a model with it, and puts it back."""
+
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_WIDE = "/bfloat16 as float32"
+"""At the end of the names of such inputs and outputs of a session."""
 
 _THRIFTY_FROM = 1 << 30  # bytes of the model's files
 _FATAL_ONLY = 4  # its errors are raised, so that to log them as well would say everything twice
@@ -79,8 +84,8 @@ def open_session(
         9.8 s with and 18.2 s without. False keeps weights where they are mapped: opening 200 MB took 2 MB of memory,
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
     optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once. None: if it has
-        no quantised operators. These it fuses into others with other roundings, and it drops a Relu before a QuantizeLinear
-        to a signed type.
+        no quantised operators and no bfloat16. The former it fuses into others with other roundings, and it drops a Relu
+        before a QuantizeLinear to a signed type; of the latter it takes out Casts that round.
     thrifty: hold no second copy of weights: neither repacked nor folded, and no pool that keeps what is free again. None:
         for models from 1 GiB on, where memory is worth more than the time.
     in_order: run nodes in the order in which the graph has them. In its own order onnxruntime runs nodes that only lead
@@ -89,13 +94,15 @@ def open_session(
     """
     if thrifty is None:
         thrifty = sum(file.size for file in model.files.values()) >= _THRIFTY_FROM
-    optimise = not quantised(model.proto) if optimise is None else optimise
+    if optimise is None:
+        optimise = not quantised(model.proto) and not holds_bfloat16(model.proto)
     if calls_functions(model.proto.graph):
         told = {"optimise": optimise, "in_order": in_order}
         return SplitSession(model, lambda part, feeds: run(part, feeds, **told))
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
+    _widen_ends(proto.graph)
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
     if not optimise:
@@ -147,6 +154,19 @@ def open_session(
         with suppress(*_ORT_ERRORS):
             return _of_any_opset(opened)
     raise refusal
+
+
+def _widen_ends(graph: onnx.GraphProto) -> None:
+    """Inputs and outputs of bfloat16 become float32, under other names: onnxruntime exchanges no bfloat16 with numpy."""
+    for values, is_input in ((graph.input, True), (graph.output, False)):
+        for value in values:
+            if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16:
+                ends = [value.name + _WIDE, value.name]
+                to = onnx.TensorProto.BFLOAT16 if is_input else onnx.TensorProto.FLOAT
+                given, made = ends if is_input else reversed(ends)
+                cast = onnx.helper.make_node("Cast", [given], [made], to=to)
+                graph.node.insert(0 if is_input else len(graph.node), cast)
+                value.name, value.type.tensor_type.elem_type = ends[0], onnx.TensorProto.FLOAT
 
 
 def _constants_as_initializers(proto: onnx.ModelProto) -> None:
@@ -214,12 +234,24 @@ def run_session(
     that failed.
     """
     names = [output.name for output in session.get_outputs()]
+    if not isinstance(session, SplitSession):  # whose parts are sessions of their own
+        feeds = dict(_widened(name, array) for name, array in feeds.items())
     try:
         with foreign_code():
             values = session.run(names, dict(feeds))
     except _ORT_ERRORS as error:
         raise _refused(str(error), model, running=True) from None
-    return dict(zip(names, map(np.asarray, values), strict=True))
+    return {
+        name.removesuffix(_WIDE): np.asarray(value).astype(_BFLOAT16)
+        if name.endswith(_WIDE)
+        else np.asarray(value)
+        for name, value in zip(names, values, strict=True)
+    }
+
+
+def _widened(name: str, array: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
+    """An input as `_widen_ends` has it."""
+    return (name + _WIDE, array.astype(np.float32)) if array.dtype == _BFLOAT16 else (name, array)
 
 
 def _is_in_place(model: Model) -> bool:

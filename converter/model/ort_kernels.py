@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 
+from trtsmith.converter.model.check import iter_graphs, iter_tensors
 from trtsmith.importers.registry import normalise_domain
 
 Kind = tuple[str, str]
@@ -76,6 +77,22 @@ def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
         for graph in (proto.graph, *proto.functions)
         for domain, op_type in _kinds(graph)
         if "Quantize" in op_type or op_type.startswith("QLinear") or op_type.endswith("Integer")
+    )
+
+
+def holds_bfloat16(proto: onnx.ModelProto) -> bool:
+    """Whether anything makes a value of bfloat16, of which onnxruntime's CPU has kernels for Cast and little else."""
+    kind = onnx.TensorProto.BFLOAT16
+    values = (*proto.graph.input, *proto.graph.output)
+    return (
+        any(value.type.tensor_type.elem_type == kind for value in values)
+        or any(tensor.data_type == kind for tensor, _ in iter_tensors(proto))
+        or any(
+            attribute.name in ("to", "dtype", "output_dtype") and attribute.i == kind
+            for graph in (*iter_graphs(proto.graph), *proto.functions)
+            for node in graph.node
+            for attribute in node.attribute
+        )
     )
 
 

@@ -33,6 +33,7 @@ from trtsmith.converter.rewrite.phases import (
     run_rules,
     run_to_precision,
 )
+from trtsmith.converter.rewrite.precision.emulate import without_bfloat16
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.precision.sums import own_long_sums
 from trtsmith.converter.rewrite.profile.decisions import NAME as PROFILE
@@ -181,12 +182,16 @@ _FOR_REFERENCES = (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES)
 
 
 def expand(model: Model) -> Model:
-    """Plugin nodes made of standard operators, so that onnxruntime runs the graph. ConversionError if it cannot be."""
+    """Plugin nodes made of standard operators, and bfloat16 held in float32, so that onnxruntime runs the graph.
+
+    ConversionError if it cannot be.
+    """
     inferred = infer_shapes(model)
     try:
-        return model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
+        expanded = model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
     except ExpansionError as error:
         raise cannot_expand(model, error) from error
+    return without_bfloat16(expanded)
 
 
 def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
@@ -217,7 +222,7 @@ def reference(model: Model) -> Model:
     Unknown nodes stay as they are, and onnxruntime will refuse them by name.
     """
     known = lowered(model)
-    return expand(known) if has_plugin_nodes(known) else known
+    return expand(known) if has_plugin_nodes(known) else without_bfloat16(known)
 
 
 def defined_here(model: Model) -> tuple[str, ...]:

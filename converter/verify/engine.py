@@ -84,8 +84,7 @@ def verify_engine(
     result = run_engine(request, feeds, progress)
     if keep is not None:
         keep(result.outputs)
-    judged = partial(
-        judge_outputs,
+    verdict = judge_outputs(
         model,
         sets,
         inputs,
@@ -99,10 +98,10 @@ def verify_engine(
         changes,
         excluded,
         doubtful,
+        None if own else (),
+        exact,
+        say,
     )
-    verdict = judged()
-    if verdict.status == DISAGREE and own and narrow is not None:
-        verdict = judged(draws=other_roundings(watched(model), sets, precision, say, exact))
     told = in_words(precision, narrow is not None)
     verdict = replace(verdict, meanings=meanings, precision=told, warnings=result.warnings)
     if expected is not None or plain is None:
@@ -129,12 +128,24 @@ def judge_outputs(
     changes: Mapping[str, np.ndarray] | None = None,
     excluded: Mapping[str, str] | None = None,
     unproven: Mapping[str, str] | None = None,
-    draws: Sequence[Outputs] = (),
+    draws: Sequence[Outputs] | None = None,
+    exact: Collection[str] | None = None,
+    progress: Progress = lambda text: None,
 ) -> Verdict:
     """The verdict on an engine's outputs for every set of inputs; arguments as of `verify_engine`.
 
-    draws: of `other_roundings`.
+    draws: of `other_roundings`; None: they are drawn here, from the inputs, where an output disagrees without them.
     """
+    if draws is None:
+        judged = partial(
+            judge_outputs,
+            *(model, sets, inputs, expected, plain, narrow, outputs, precision),
+            *(tolerances, at_least, changes, excluded, unproven),
+        )
+        verdict = judged(())
+        if verdict.status != DISAGREE or narrow is None:
+            return verdict
+        return judged(other_roundings(watched(model), sets, precision, progress, exact))
     left = dict(excluded or {}) | random_outputs(model)
     doubtful = dict(unproven or {})
     amplified: dict[str, float] = {}

@@ -33,6 +33,8 @@ Progress = Callable[[str], None]
 MOST_FAULTS = 8
 """Refusals of one model that are mended, one after the other."""
 
+MENDING_S = 60.0
+"""For trying workarounds on one refusal, at the least; the reduction's time where more is left of it."""
 
 MOST_STEPS = 4
 """So far from the nodes that TensorRT refuses others may be written anew: a constant is dequantized where it was moved."""
@@ -55,10 +57,11 @@ def build_mended(model: Model, request: BuildRequest, options: Refusals, progres
     work = _Mending(request, options, progress)
     while True:
         save_model(model, request.onnx_path)
+        since = time.monotonic()
         try:
             return MendedBuild(build(work.request_for(model), progress), model, tuple(work.mended))
         except BuildRefused as error:
-            model = work.mended_model(model, error)
+            model = work.mended_model(model, error, time.monotonic() - since)
 
 
 class _Mending:
@@ -78,9 +81,9 @@ class _Mending:
         uses = tuple(use for use in self._request.plugins if use.node in names)
         return replace(self._request, plugins=uses)
 
-    def mended_model(self, model: Model, error: BuildRefused) -> Model:
+    def mended_model(self, model: Model, error: BuildRefused, took_s: float) -> Model:
         """The model in which something that helps was done. Raises the refusal, explained, where nothing can be."""
-        reduced = self._reduced(model, error)
+        reduced = self._reduced(model, error, took_s)
         if reduced is None:
             raise error
         offered = []
@@ -108,19 +111,24 @@ class _Mending:
         """Whether it is done without being asked for once more."""
         return self._options.mend and (bool(mitigation.exact) or mitigation.name in self._options.allowed)
 
-    def _reduced(self, model: Model, error: BuildRefused) -> Reduced | None:
+    def _reduced(self, model: Model, error: BuildRefused, took_s: float) -> Reduced | None:
         if self._left is None or self._left <= 0:
             return None
         since = time.monotonic()
         self._progress("TensorRT refused the graph: looking for the nodes that it refuses")
         try:
-            return reduce_refusal(
+            found = reduce_refusal(
                 self.request_for(model),
                 error,
                 flavour=choose_flavour(self._request.flavour, find_gpu()),
                 limit_s=self._left,
+                took_s=took_s,
                 on_progress=lambda text: self._progress(f"reduction: {text}"),
             )
+            if found is None:
+                took_s = time.monotonic() - since
+                notes_of(self._progress)(f"reduction: no part was found in {took_s:.0f} s that fails alike")
+            return found
         except (
             OSError,
             TrtsmithError,
@@ -132,19 +140,23 @@ class _Mending:
 
     def _that_help(self, reduced: Reduced) -> Iterator[Mitigation]:
         """The workarounds with which TensorRT builds the remaining nodes, and the neighbours that they change, too."""
+        until = time.monotonic() + max(MENDING_S, self._left or 0.0)
         for mitigation in MITIGATIONS:
             for steps in range(MOST_STEPS + 1):
                 model, part = reduced.widened(steps)
                 changed = None
                 with suppress(TrtsmithError):
                     changed = mitigation.apply(RefusedGraph(model, _made_by(reduced), part.profiles))
+                left = until - time.monotonic()
+                if left <= 0:
+                    return
                 if changed is not None:
                     self._progress(f"trying {mitigation.name}: {mitigation.does}")
-                    if self._builds(changed, part.profiles, reduced.level):
+                    if self._builds(changed, part.profiles, reduced.level, left):
                         yield mitigation
                     break
 
-    def _builds(self, model: Model, profiles: Profiles, level: int | None) -> bool:
+    def _builds(self, model: Model, profiles: Profiles, level: int | None, limit_s: float) -> bool:
         path = self._request.onnx_path.with_name("mended.onnx")
         wanted = replace(
             self.request_for(model),
@@ -154,6 +166,7 @@ class _Mending:
             optimization_level=level,
             timing_cache=None,
             verbose=False,
+            timeout_s=min(limit_s, self._request.timeout_s or limit_s),
         )
         try:
             save_model(model, path)

@@ -56,12 +56,17 @@ def narrowed(
 
 
 def thinned(
-    nodes: Nodes, tried: Tried, candidates: Iterable[int] | None = None, *, pass_by: bool = False
+    nodes: Nodes,
+    tried: Tried,
+    candidates: Iterable[int] | None = None,
+    *,
+    pass_by: bool = False,
+    least: int = 1,
 ) -> Nodes:
     """Nodes without all parts of them that can be missing; one by one in the end.
 
-    candidates: the nodes that may be taken out; None: all. pass_by: lets readers of what is taken out read what it read, so
-    that a chain between two nodes that matter becomes short.
+    least: how many nodes the smallest parts have. candidates: the nodes that may be taken out; None: all. pass_by: lets
+    readers of what is taken out read what it read, so that a chain between two nodes that matter becomes short.
     """
     chosen = nodes if candidates is None else frozenset(candidates)
     part = 0
@@ -82,9 +87,9 @@ def thinned(
             found = tried([one for one in options if one and size(one) < size(nodes)])
             if found is not None and size(found) < size(nodes):
                 nodes, removed = found, True
-        if part > 1:
-            part = max(1, part // 2)
-        elif not removed:
+        if part > least:
+            part = max(least, part // 2)
+        elif least > 1 or not removed:
             return nodes
 
 

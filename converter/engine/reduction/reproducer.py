@@ -56,7 +56,8 @@ def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending
     if more > 0:
         shown = [*shown[:MOST_SHOWN], f"... and {more} more"]
     count = len(reduced.nodes)
-    fewer = "" if reduced.complete else ", perhaps fewer (no time was left)"
+    ended = f"the search ended after {reduced.seconds:.0f} s; --reduce-timeout gives it longer"
+    fewer = "" if reduced.complete else f", perhaps fewer ({ended})"
     fail = "fails" if count == 1 else "fail"
     what = (
         f"{own.what if count and not isinstance(reduced.error, ChildDied) else first.what}\n"

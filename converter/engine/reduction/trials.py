@@ -16,7 +16,7 @@ from trtsmith.converter.engine.build.explain import SAYS
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.engine.reduction.graph_cut import Cut, WholeGraph, closed, cut
-from trtsmith.converter.engine.reduction.minimise import Nodes, size
+from trtsmith.converter.engine.reduction.minimise import SMALL, Nodes, size
 from trtsmith.converter.model.errors import BuildRefused
 
 TRIAL_WORKER = "trtsmith.converter.engine.reduction.trial_worker"
@@ -26,6 +26,9 @@ JOBS = 2
 
 SHORTEST_S = 2.0
 """The time that a trial gets at the least. TensorRT-RTX builds 100 small nodes in 0.3 s, and refuses most graphs sooner."""
+
+PATIENCE = 3.0
+"""So many times a trial's limit may pass without fewer nodes, while more than SMALL are left."""
 
 SLOWER = 4.0
 """A trial's time limit in durations of the last failure: one that takes longer does not fail in that way."""
@@ -77,6 +80,8 @@ def nodes_named(error: BuildRefused | ChildDied) -> str:
 class Trials:
     """The trials of one reduction. end: on time.monotonic(). say: gets a line after each success.
 
+    large_end: the end while more than SMALL nodes are left, which nobody reads. patience_s: the least time that may pass
+    without fewer then.
     request: what all of them have in common. folder: of the model's file, or of links to it; trials are written there.
     """
 
@@ -86,17 +91,25 @@ class Trials:
     pool: Pool
     wanted: Signature
     end: float
+    large_end: float
+    patience_s: float
+    slowest_s: float
     say: Callable[[str], None]
-    slowest_s: float = 60.0
     done: int = 0
     smallest: Cut | None = None
     error: BuildRefused | ChildDied | None = None
     _known: dict[Nodes, bool] = field(default_factory=dict)
     _started: float = field(default_factory=time.monotonic)
+    _last: float = field(default_factory=time.monotonic)
 
     @property
     def is_late(self) -> bool:
-        return time.monotonic() >= self.end
+        return time.monotonic() >= self._until()
+
+    def _until(self) -> float:
+        if self.smallest is not None and size(self.smallest.nodes) <= SMALL:
+            return self.end
+        return min(self.end, self.large_end, self._last + max(self.patience_s, PATIENCE * self.slowest_s))
 
     def restart(self, request: BuildRequest) -> None:
         """Forget what was tried, which was with another request."""
@@ -108,6 +121,8 @@ class Trials:
 
         At once where one is known to; the sets are tried in turn otherwise, some at a time.
         """
+        if self.is_late:
+            return None
         cuts: dict[Nodes, Cut] = {}
         order: list[Nodes] = []
         for nodes in sets:
@@ -122,14 +137,14 @@ class Trials:
                 cuts[nodes] = cut(self.subject, nodes)
                 pending.append((nodes, self._request(cuts[nodes], len(pending))))
         asked = time.monotonic()
-        for nodes, outcome in self.pool.run(pending, self.slowest_s, end=self.end):
+        for nodes, outcome in self.pool.run(pending, self.slowest_s, end=self._until()):
             fails = self._fails(outcome)
             if fails is None:
                 continue  # no time was left
             self._known[nodes] = fails
             self.done += 1
             if fails:
-                self._found(cuts[nodes], outcome, time.monotonic() - asked)
+                self._found(cuts[nodes], outcome.error, time.monotonic() - asked)
                 pending.clear()  # what is under way is waited for: a worker that is killed costs more
         return next((nodes for nodes in order if self._known.get(nodes)), None)
 
@@ -141,13 +156,13 @@ class Trials:
             return error.phase in GRAPH_PHASES and same(signature_of(error), self.wanted)
         return False if error is None or hasattr(error, "problems") else None
 
-    def _found(self, found: Cut, outcome: Outcome, seconds: float) -> None:
-        self.slowest_s = max(SHORTEST_S, SLOWER * seconds)
+    def _found(self, found: Cut, error: object, seconds: float) -> None:
+        assert isinstance(error, BuildRefused | ChildDied)
+        if not (isinstance(error, ChildDied) and error.timed_out):
+            self.slowest_s = max(SHORTEST_S, SLOWER * seconds)
         if self.smallest is None or size(found.nodes) < size(self.smallest.nodes):
-            self.smallest = found
-            assert isinstance(outcome.error, BuildRefused | ChildDied)
-            self.error = outcome.error
-            total, took = len(self.subject.table.entries), time.monotonic() - self._started
+            self.smallest, self.error, self._last = found, error, time.monotonic()
+            total, took = len(self.subject.table.entries), self._last - self._started
             self.say(f"{size(found.nodes)} of {total} nodes fail ({self.done} builds, {took:.0f} s)")
 
     def _request(self, part: Cut, number: int) -> str:

@@ -17,8 +17,11 @@ from onnx import helper, numpy_helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import subgraphs, values_read
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort_kernels import holds_bfloat16
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.importers.registry import normalise_domain
 
 REDUCED = frozenset({T.FLOAT16, T.BFLOAT16})
@@ -27,8 +30,8 @@ TYPE_ATTRIBUTES = frozenset({"dtype", "output_dtype", "softmax_precision", "stas
 """Attributes that hold an element type, but for Cast's own."""
 
 
-def emulated(model: Model, unrounded: Collection[str] = ()) -> Model:
-    """The model with every float16 and bfloat16 value held in float32, rounded. Itself if it has none.
+def emulated(model: Model, unrounded: Collection[str] = (), kinds: Collection[int] = REDUCED) -> Model:
+    """The model with every float16 and bfloat16 value (of `kinds`) held in float32, rounded. Itself if it has none.
 
     Inputs and outputs of those types are float32 too: the caller rounds the inputs, and the results are rounded.
     unrounded: values that only look like float16: sums whose error is still to be added (sum_noise.py).
@@ -37,14 +40,41 @@ def emulated(model: Model, unrounded: Collection[str] = ()) -> Model:
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     names = FreshNames.of(proto)
-    work = _Emulator(model, names, unrounded)
+    work = _Emulator(model, names, unrounded, kinds)
     work.graph(proto.graph, {})
     return infer_shapes(model.with_proto(proto)) if work.changed else model
 
 
+def without_bfloat16(model: Model) -> Model:
+    """The model with bfloat16 values, but inputs and outputs, held in float32, rounded. Itself if it has none."""
+    if not holds_bfloat16(model.proto):
+        return model
+    wide = emulated(inline(model, frozenset(all_functions(model))), kinds={T.BFLOAT16})
+    proto = wide.copied()
+    graph, names = proto.graph, FreshNames.of(proto)
+    before, after = (
+        {v.name: v for v in values if v.type.tensor_type.elem_type == T.BFLOAT16}
+        for values in (model.proto.graph.input, model.proto.graph.output)
+    )
+    ends = {name: names.value(f"{name}/wide") for name in (*before, *after)}
+    for node in graph.node:
+        rename_values(node, ends, names.value)
+    for value in (*graph.input, *graph.output):
+        if value.name in ends:
+            value.type.tensor_type.elem_type = T.BFLOAT16
+    nodes = [helper.make_node("Cast", [name], [ends[name]], to=T.FLOAT) for name in before]
+    nodes += [*graph.node, *(helper.make_node("Cast", [ends[n]], [n], to=T.BFLOAT16) for n in after)]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return infer_shapes(wide.with_proto(proto))
+
+
 class _Emulator:
-    def __init__(self, model: Model, names: FreshNames, unrounded: Collection[str]) -> None:
+    def __init__(
+        self, model: Model, names: FreshNames, unrounded: Collection[str], kinds: Collection[int]
+    ) -> None:
         self.changed = False
+        self._kinds = kinds
         self._model, self._names, self._unrounded = model, names, unrounded
 
     def graph(self, graph: onnx.GraphProto, outer: Mapping[str, int]) -> None:
@@ -57,7 +87,7 @@ class _Emulator:
             made.extend(self._node(node, types))
         made.extend(waiting.values())
         for value in (*graph.input, *graph.output, *graph.value_info):
-            if value.type.tensor_type.elem_type in REDUCED:
+            if value.type.tensor_type.elem_type in self._kinds:
                 value.type.tensor_type.elem_type = T.FLOAT
                 self.changed = True
         del graph.node[:]
@@ -67,7 +97,7 @@ class _Emulator:
         """Weights stay in their types; by name, the Casts that widen them."""
         widening = {}
         for tensor in graph.initializer:
-            if tensor.data_type in REDUCED:
+            if tensor.data_type in self._kinds:
                 wide, self.changed = tensor.name, True
                 tensor.name = self._names.value(f"{wide}/narrow")
                 widening[wide] = helper.make_node("Cast", [tensor.name], [wide], to=T.FLOAT)
@@ -79,10 +109,10 @@ class _Emulator:
         self._attributes(node)
         if node.op_type == "Cast" and not normalise_domain(node.domain):
             to = next((a for a in node.attribute if a.name == "to"), None)
-            if to is not None and to.i in REDUCED:
+            if to is not None and to.i in self._kinds:
                 to.i, self.changed = T.FLOAT, True
         results = [(i, n) for i, n in enumerate(node.output) if n not in self._unrounded]
-        rounded = [(i, n, types[n]) for i, n in results if types.get(n) in REDUCED]
+        rounded = [(i, n, types[n]) for i, n in results if types.get(n) in self._kinds]
         yield node
         if node.op_type == "Constant" or not rounded:
             return
@@ -96,11 +126,11 @@ class _Emulator:
     def _attributes(self, node: onnx.NodeProto) -> None:
         """Constants and types that attributes hold."""
         for attribute in node.attribute:
-            if attribute.HasField("t") and attribute.t.data_type in REDUCED:
+            if attribute.HasField("t") and attribute.t.data_type in self._kinds:
                 values = self._model.array(attribute.t).astype("float32")
                 attribute.t.CopyFrom(numpy_helper.from_array(values, attribute.t.name))
                 self.changed = True
-            elif attribute.name in TYPE_ATTRIBUTES and attribute.i in REDUCED:
+            elif attribute.name in TYPE_ATTRIBUTES and attribute.i in self._kinds:
                 attribute.i, self.changed = T.FLOAT, True
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
+from gpucheck.stress import depthwise_network
 from tests.converter.models import parsed
-from trtsmith.converter.bench.against import ExpectedOutputs, judge_of
+from trtsmith.converter.bench.against import PRECISION, ExpectedOutputs, judge_of
+from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify.engine import judge_outputs, other_roundings
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE
 
 RNG = np.random.default_rng(11)
@@ -39,6 +43,17 @@ def test_tf32_agrees_and_a_wrong_number_does_not(model: Model) -> None:
     wrong[3, 5] += 5.0
     assert not judge.verdict({"y": wrong, "r": random}).passed
     assert [one.output for one in close.left_out] == ["r"]
+
+
+def test_another_rounding_than_the_one_that_was_run_agrees(tmp_path: Path) -> None:
+    """Bounds of one rounded run exclude other ways to round, which an engine may take."""
+    onnx.save(depthwise_network(), tmp_path / "m.onnx")
+    model = load_model(tmp_path / "m.onnx")
+    judge = judge_of(model, {"x": RNG.standard_normal((4, 16, 24, 24)).astype(np.float32)}, print)
+    draws = other_roundings(model, judge.sets, PRECISION, print)
+    told = (judge.sets, "", judge.plain, judge.plain, judge.narrow)
+    assert not all(judge_outputs(model, *told, draw, PRECISION, draws=()).agrees for draw in draws)
+    assert all(judge.verdict(draw[0]).agrees for draw in draws)
 
 
 def test_a_model_that_onnxruntime_does_not_run_has_no_expectation(tmp_path: Path) -> None:

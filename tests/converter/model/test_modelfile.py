@@ -33,6 +33,7 @@ from tests.converter.model.builders import (
 from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.load import Model, load_model, save_model
+from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.weights import MappedFile
 from trtsmith.converter.model.wire import encode_varint
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of, from_gs, to_gs
@@ -411,6 +412,23 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         tensor.dims[:] = [7]
     (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
     refuse(tmp_path / "a.onnx", ConversionError, "initializer 'w'", "initializer 'v'")
+
+
+def test_axes_of_a_transpose_are_counted_from_the_front(tmp_path: Path) -> None:
+    """Also in a subgraph; onnxruntime opens it then. An axis that is none is left for the checks."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[2,3,4] x) => (float[2,4,3] y, float[3,4,2] z) {
+        y = If (c) <
+            then_branch = a () => (float[2,4,3] p) { p = Transpose <perm = [0, -1, -2]> (x) },
+            else_branch = b () => (float[2,4,3] q) { q = Transpose <perm = [0, 2, 1]> (x) }>
+        z = Transpose <perm = [-2, 2, -3]> (x) }"""
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    found = run(load_model(path), {"c": np.array(True), "x": x})
+    np.testing.assert_array_equal(found["y"], x.transpose(0, 2, 1))
+    np.testing.assert_array_equal(found["z"], x.transpose(1, 2, 0))
+    onnx.save(onnx.parser.parse_model(text.replace("[-2, 2, -3]", "[-4, 2, 1]")), path)
+    assert list(load_model(path).proto.graph.node[1].attribute[0].ints) == [-4, 2, 1]
 
 
 def test_name_that_is_not_text(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.formats import FORMATS
+from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify import engine
 from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.converter.verify.reduced import run_reduced, verify_reduced
@@ -193,3 +194,31 @@ def test_operators_that_have_no_run_but_the_fused_one_are_named(tmp_path: Path) 
     model.proto.graph.node.add(op_type="QLinearAdd", domain="com.microsoft")
     reason = with_own_definitions(model, verdict).reason
     assert "onnxruntime fuses quantised operators into QLinearAdd" in reason
+
+
+BF16_BODY = """<ir_version: 10, opset_import: ["" : 18]>
+g (bfloat16[4,16] x, bool c) => (bfloat16[4,8] y) <bfloat16[16,8] w> {
+    y = If (c) <
+        then_branch = a () => (bfloat16[4,8] p) { m = MatMul (x, w) p = Softmax <axis = -1> (m) },
+        else_branch = b () => (bfloat16[4,8] q) { n = MatMul (x, w) q = Neg (n) }> }"""
+
+
+def test_a_model_in_bfloat16_is_run_with_values_rounded_to_it(tmp_path: Path) -> None:
+    """onnxruntime has no such kernels on a CPU. A graph with another weight disagrees."""
+    proto = onnx.parser.parse_model(BF16_BODY)
+    w = normal(16, 8).astype(ml_dtypes.bfloat16)
+    x = normal(4, 16, seed=1).astype(ml_dtypes.bfloat16)
+    models = []
+    for number, weight in enumerate((w, w + w)):
+        graph = onnx.ModelProto.FromString(proto.SerializeToString())
+        graph.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+        onnx.save(graph, tmp_path / f"{number}.onnx")
+        models.append(load_model(tmp_path / f"{number}.onnx"))
+    right, wrong = models
+    products = (x.astype(np.float32) @ w.astype(np.float32)).astype(ml_dtypes.bfloat16)
+    found = run(reference(right), {"x": x, "c": np.array(False)})["y"]
+    assert found.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(found, -products)
+    feeds = {"x": x, "c": np.array(True)}
+    assert verify_graphs(right, right, feeds, "generated").agrees
+    assert verify_graphs(right, wrong, feeds, "generated").status == "disagree"

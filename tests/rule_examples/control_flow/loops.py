@@ -105,6 +105,20 @@ _EXAMPLES = (
         "float[3, 4] y, float[1, 4] w",
     ),
     _example(
+        "a first value of any shape, of a state that each run makes as another, without the Add of 0 between both",
+        """
+        none = Constant <value = float {0}> ()
+        y, w = Loop (three, yes, none, z) <
+            body = b (int64 i, bool c, float[1, 4] s, float[1, 4] t) => (bool d, float[1, 4] r, float[1, 4] u) {
+            d = Identity (c)
+            r = Sin (t)
+            wide = Unsqueeze (r, zero)
+            u = Squeeze (wide, zero)
+        }>
+        """,
+        "float[1, 4] y, float[1, 4] w",
+    ),
+    _example(
         "no condition",
         """
         y = Loop (three, , z) <body = b (int64 i, bool c, float[1, 4] s) => (bool d, float[1, 4] r) {

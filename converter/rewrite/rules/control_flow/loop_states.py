@@ -213,27 +213,25 @@ def _twins(values: LoopValues, used: set[int]) -> dict[int, int]:
 
 
 def _source(values: LoopValues, name: str) -> str:
-    """Where a value comes from, through what exporters write for "the same": Identity; Unsqueeze, Add of 0, Squeeze."""
+    """Where a value comes from, through what exporters write for "the same": Identity; Unsqueeze, Add of 0, Squeeze.
+
+    onnxruntime leaves the Add out where it saves a model.
+    """
     while True:
         maker = values.makers.get(name)
-        if maker is None:
+        if maker is None or maker.op_type not in ("Identity", "Squeeze"):
             return name
-        if maker.op_type == "Identity":
-            name = maker.input[0]
-            continue
-        added = values.makers.get(maker.input[0]) if maker.op_type == "Squeeze" else None
-        wide = values.makers.get(added.input[0]) if added is not None and added.op_type == "Add" else None
-        if (
-            added is None
-            or wide is None
-            or wide.op_type != "Unsqueeze"
-            or not _same_axes(values, maker, wide)
-        ):
-            return name
-        zero = values.constant(added.input[1])
-        if zero is None or zero.any() or zero.size != 1 or zero.ndim > 1:
-            return name
-        name = wide.input[0]
+        wide = None if maker.op_type == "Identity" else values.makers.get(maker.input[0])
+        if wide is not None and wide.op_type == "Add":
+            zero = values.constant(wide.input[1])
+            if zero is None or zero.any() or zero.size != 1 or zero.ndim > 1:
+                return name
+            wide = values.makers.get(wide.input[0])
+        if maker.op_type == "Squeeze":
+            if wide is None or wide.op_type != "Unsqueeze" or not _same_axes(values, maker, wide):
+                return name
+            maker = wide
+        name = maker.input[0]
 
 
 def _same_axes(values: LoopValues, one: onnx.NodeProto, other: onnx.NodeProto) -> bool:

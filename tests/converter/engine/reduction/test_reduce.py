@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, PluginUse, Profile
 from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
 from trtsmith.converter.engine.reduction.reproducer import explained, node_lines, save_refused
+from trtsmith.converter.engine.reduction.trials import Trials
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import BuildRefused, UsageError
 
@@ -144,7 +146,25 @@ def test_the_time_is_kept(tmp_path: Path, library: Path) -> None:
     error = refused(request)
     found = reduce_refusal(request, error, flavour=FLAVOUR, limit_s=7.0, by_name=False)
     assert found is not None and not found.complete and found.seconds < 12
-    assert "perhaps fewer (no time was left)" in explained(error, found, None).problems[0].what
+    assert "perhaps fewer (the search ended after " in explained(error, found, None).problems[0].what
+
+
+def test_a_search_that_stays_large_ends_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is smaller than the whole: the search ends by what is left of its patience, and not of its time."""
+    request = request_of(tmp_path, network(250, FAULTS["gathered_int8"]))
+    error = refused(request)
+    tried = Trials.tried
+
+    def of_whole(trials: Trials, sets: Sequence[frozenset[int]]) -> frozenset[int] | None:
+        count = len(trials.subject.table.entries)
+        whole = [nodes for nodes in sets if len(nodes) == count]
+        if not whole and not trials.is_late:
+            time.sleep(0.5)
+        return tried(trials, whole)
+
+    monkeypatch.setattr(Trials, "tried", of_whole)
+    found = reduced(request, error, by_name=False, limit_s=9.0)
+    assert not found.complete and len(found.nodes) == found.total and found.seconds < 7
 
 
 def test_a_refusal_that_does_not_come_again_is_not_reduced(tmp_path: Path) -> None:
