@@ -10,6 +10,7 @@ from before it transposed a weight.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import zip_longest
 
 import onnx
@@ -20,11 +21,12 @@ from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.graph.type_check import operator_schema
 from trtsmith.converter.graph.walk import all_graphs, elem_types, subgraphs
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.new_weights import NewWeights
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.importers.contrib_types import TENSORRT_DOMAIN
-from trtsmith.importers.dtypes import BITS, FLOATS, NUMBERS, dtype_name, type_string
+from trtsmith.importers.dtypes import BITS, FLOATS, NUMBERS, dtype_name, numpy_dtype, type_string
 from trtsmith.importers.registry import normalise_domain
 
 NAME = "one-float-type"
@@ -58,7 +60,9 @@ def with_one_float_type(model: Model) -> tuple[Model, tuple[Rewrite, ...]]:
         ]
         dropped |= len(kept) < len(before.value_info)
         graph.value_info.extend(kept)
-    return (model.with_proto(proto) if casts.records or dropped else model), tuple(casts.records)
+    if casts.records or dropped:
+        model = replace(model, proto=proto, files={**model.files, **casts.weights.files})
+    return model, tuple(casts.records)
 
 
 def _agrees(stated: onnx.TypeProto.Tensor, elem: int, made: onnx.TypeProto.Tensor | None) -> bool:
@@ -95,6 +99,7 @@ class _Casts:
 
     def __init__(self, model: Model, proto: onnx.ModelProto, types: dict[str, int]) -> None:
         self.records: list[Rewrite] = []
+        self.weights = NewWeights()
         self._model, self._types = model, types
         self._names = FreshNames.of(proto)
         self._opset = next((o.version for o in proto.opset_import if not normalise_domain(o.domain)), 1)
@@ -146,15 +151,23 @@ class _Casts:
                 if self._types[name] == elem:
                     continue
                 if (name, elem) not in known:
-                    known[name, elem] = self._names.value(f"{name}/{dtype_name(elem)}")
-                    made.append(helper.make_node("Cast", [name], [known[name, elem]], to=elem))
-                    self._types[known[name, elem]] = elem
+                    known[name, elem] = cast = self._names.value(f"{name}/{dtype_name(elem)}")
+                    made.append(self._cast(name, cast, elem))
+                    self._types[cast] = elem
                 node.input[index] = known[name, elem]
                 self._tell(node, elem)
         for index, name in enumerate(node.output):
             port = schema.outputs[min(index, len(schema.outputs) - 1)]
             if name and port.type_str in united:
                 self._types[name] = united[port.type_str]
+
+    def _cast(self, name: str, cast: str, elem: int) -> onnx.NodeProto:
+        """A node that makes the value in another type: of a constant a constant, as TensorRT wants a scale to be one."""
+        if name not in self._constants:
+            return helper.make_node("Cast", [name], [cast], to=elem)
+        values = self._model.array(self._constants[name]).astype(numpy_dtype(elem))
+        self._constants[cast] = tensor = self.weights.tensor(values, cast)
+        return helper.make_node("Constant", [], [cast], value=tensor)
 
     def _common(self, node: onnx.NodeProto, indices: list[int]) -> int:
         """The type of the computed values, if the constants fit into it; else the widest. Scales are never rounded."""
