@@ -7,7 +7,8 @@
     python scripts/popular_networks.py --skeletons FOLDER   # for popular_on_gpu.py: files without weights
 
 The networks are tables in scripts/popularnetworks: small sizes, the real structure of blocks, weights drawn from the name
-and shape of each. Each is exported by PyTorch's two exporters and by its library's own. `trtsmith convert` builds an engine
+and shape of each. Each is exported by PyTorch's two exporters and by its library's own; `--exporter module` gives trtsmith
+the module, in a Python that has trtsmith, too (pip install --no-deps . msgspec onnx-graphsurgeon). `trtsmith convert` builds an engine
 for sm86 with TensorRT-RTX, and compares the graph from which it is built with the original in onnxruntime; no GPU is used.
 What the record has is kept, as long as onnx, onnxruntime and TensorRT-RTX are the same: a run that was stopped goes on.
 """
@@ -26,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from harness.run_record import BENCHMARKS, Record, script_parser  # noqa: E402
-from popularnetworks.architecture import DYNAMO, LEGACY, OWN, Architecture  # noqa: E402
+from popularnetworks.architecture import DYNAMO, LEGACY, MODULE, OWN, Architecture  # noqa: E402
 from popularnetworks.gpu_trial import pack_graphs  # noqa: E402
 from popularnetworks.network_list import NETWORKS  # noqa: E402
 from popularnetworks.network_trial import (  # noqa: E402
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None, networks: Sequence[Architecture] = N
         if any(text.lower() in one.name.lower() for text in options.only or [""])
         and (not options.library or one.library in options.library)
         for exporter in one.all_exporters
-        if not options.exporter or exporter in options.exporter
+        if exporter in (options.exporter or (DYNAMO, LEGACY, OWN))
     ]
     if options.list or not chosen:
         for one, exporter in chosen:
@@ -108,7 +109,9 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", metavar="TEXT", help="networks whose names contain it; may be repeated"
     )
     parser.add_argument("--library", action="append", help="networks of this library; may be repeated")
-    parser.add_argument("--exporter", action="append", choices=(DYNAMO, LEGACY, OWN), help="may be repeated")
+    parser.add_argument(
+        "--exporter", action="append", choices=(DYNAMO, LEGACY, OWN, MODULE), help="may be repeated"
+    )
     parser.add_argument("--precision", action="append", choices=PRECISIONS, help="may be repeated")
     parser.add_argument("--again", action="store_true", help="make the chosen rows anew")
     parser.add_argument(

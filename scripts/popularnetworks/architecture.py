@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-DYNAMO, LEGACY, OWN = "dynamo", "legacy", "own"
+DYNAMO, LEGACY, OWN, MODULE = "dynamo", "legacy", "own", "module"
+"""PyTorch's exporters, the library's own, and trtsmith's, which is given the module."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Architecture:
 
     @property
     def all_exporters(self) -> tuple[str, ...]:
-        return (*self.exporters, OWN) if self.own else self.exporters
+        return (*self.exporters, *([OWN] if self.own else ()), MODULE)
 
     def build_program(self, exporter: str) -> str:
         """Statements that leave `model` and `inputs`."""
@@ -108,12 +109,17 @@ class Architecture:
         """The statement that exports `model` to model.onnx, or whose value is the file's path for the library's own."""
         if exporter == OWN:
             return f"path = model.export({self.own.rpartition('.export(')[2]}"
+        automatic = "".join(
+            f"{{{_axes(t, 'torch.export.Dim.AUTO')}}}, " for t in self.tensors.values()
+        ).rstrip()
+        shapes = f", dynamic_shapes=({automatic}))" if dynamic else ")"
+        if exporter == MODULE:
+            call = 'trtsmith.check(model, tuple(inputs.values()), save_onnx="model.onnx"'
+            return f"import trtsmith\n{call}{shapes}"
         names = ", ".join(f'"{name}"' for name in self.inputs)
         call = f'torch.onnx.export(model, tuple(inputs.values()), "model.onnx", input_names=[{names}]'
         if exporter == DYNAMO:
-            axes = "".join(f"{{{_axes(t, 'torch.export.Dim.AUTO')}}}, " for t in self.tensors.values())
-            call += ", dynamo=True, external_data=False"
-            return f"{call}, dynamic_shapes=({axes.rstrip()}))" if dynamic else f"{call})"
+            return f"{call}, dynamo=True, external_data=False{shapes}"
         axes = ", ".join(f'"{name}": {{{_axes(t)}}}' for name, t in self.tensors.items() if t.dynamic)
         return f"{call}, dynamo=False, dynamic_axes={{{axes}}})" if dynamic else f"{call}, dynamo=False)"
 

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from docpages.popular_tables import render_popular_networks, render_popular_programs
 from popular_networks import main
-from popularnetworks.architecture import DYNAMO, LEGACY, OWN, Architecture, InputTensor
+from popularnetworks.architecture import DYNAMO, LEGACY, MODULE, OWN, Architecture, InputTensor
 from popularnetworks.drawn_weights import draw, fill_graph, mark_weights, strip_graph
 from popularnetworks.network_list import NETWORKS
 from popularnetworks.network_trial import judged
@@ -53,6 +53,10 @@ def test_a_program_imports_what_its_expression_names() -> None:
     ]
     assert "import some.hub" in one.build_program(OWN)
     assert one.export_program(OWN) == "path = model.export(opset=17)"
+    assert one.export_program(MODULE) == (
+        'import trtsmith\ntrtsmith.check(model, tuple(inputs.values()), save_onnx="model.onnx", '
+        "dynamic_shapes=({0: torch.export.Dim.AUTO},))"
+    )
 
 
 def _model() -> onnx.ModelProto:

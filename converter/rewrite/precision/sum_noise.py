@@ -3,15 +3,16 @@
 A tensor core's instruction sums 16 products, and the sum so far is rounded to float16 after each. Of a sum of n products
 that is n / 16 roundings of partial sums whose squares grow evenly: together n / 32 + 1 / 2 times the variance of rounding
 the result. So written, a network of a hundred convolutions had ten thousand; here its results get normally distributed
-noise of that variance instead, the same in every run. Measured (docs/evidence/gpu-engines.md, sums of products), as the
-root: 1.6 times the error of rounding at 64 products, 2.9 at 256, 5.6 at 1,024, 8.3 at 2,304; this gives 1.6, 2.9, 5.7, 8.5.
-Of whole networks on an H200, models.geometry was off by 4.1e-3 and models.centernet_dcn by 1.8e-1; so emulated 3.8e-3 and
-1.5e-1, and with sums in float32 2.1e-3 and 6.7e-2.
+noise of that variance instead, the same in every run. Partial sums are as large as the result or, where products cancel,
+as the root of the sum of their squares. Measured (docs/evidence/gpu-engines.md, sums of products), as the root: 1.6 times
+the error of rounding at 64 products, 2.9 at 256, 5.6 at 1,024, 8.3 at 2,304; this gives 1.6, 2.9, 5.7, 8.5. Of whole
+networks on an H200, models.geometry was off by 4.1e-3 and models.centernet_dcn by 1.8e-1; so emulated 3.8e-3 and 1.5e-1,
+and with sums in float32 2.1e-3 and 6.7e-2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
@@ -23,6 +24,7 @@ from onnx import helper, numpy_helper
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
+from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import all_scopes
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.model.model import Model
@@ -37,11 +39,21 @@ ROUNDING = 2.1e-4
 _AT_ONCE = 16
 """Products that one instruction sums without rounding."""
 
+_CHANNELS = 8
+"""A convolution of fewer channels sums zeros in place of those that are missing, and rounds as often as with them.
+
+Seen on an H200: a patch embedding of 3 x 16 x 16 products is off by 1.75e-3, as a sum of 2,048 would be.
+"""
+
 _AXES_INPUT = 18
 """The first opset in which the axes of ReduceMean are an input."""
 
 _CHANNEL_FIRST = frozenset({"Conv", "ConvTranspose"})
 """Operators whose results have their channels in axis 1; of others these are the last axis."""
+
+
+_Nodes = Generator[onnx.NodeProto, None, str]
+"""Nodes to insert; returns the value that they compute."""
 
 
 class Summed(NamedTuple):
@@ -72,7 +84,7 @@ def with_float16_sums(
         if is_sum(node)
         and scope.elem_type(node.outputs[0]) == elem
         and node.proto.name not in exact
-        and (scale := noise_of(products(node) or LONGEST)) > 0
+        and (scale := noise_of(_summed(node))) > 0
     }
     if not scales:
         return Summed(model, frozenset())
@@ -92,6 +104,17 @@ def noise_of(count: int) -> float:
     return float(ROUNDING * np.sqrt(max(variance, 0.0)))
 
 
+def _summed(node: Node) -> int:
+    """Products of a sum, with the zeros of channels that are missing."""
+    count = products(node) or LONGEST
+    weights = node.scope.dims(node.inputs[1]) if node.op_type == "Conv" else None
+    channels = weights[1] if weights is not None and len(weights) > 1 else None
+    grouped = any(a.name == "group" and a.i > 1 for a in node.proto.attribute)
+    if grouped or not isinstance(channels, int) or not 0 < channels < _CHANNELS:
+        return count
+    return count * _CHANNELS // channels
+
+
 def _sized(model: Model, feeds: Mapping[str, np.ndarray]) -> Model:
     """The model with the sizes that its inputs have, and those that nodes compute of them where sums depend on these."""
     shapes = {name: array.shape for name, array in feeds.items()}
@@ -104,11 +127,14 @@ def _sized(model: Model, feeds: Mapping[str, np.ndarray]) -> Model:
 
 
 def _ranks(proto: onnx.ModelProto) -> dict[str, int]:
-    return {
+    ranks = {
         value.name: len(value.type.tensor_type.shape.dim)
         for graph in all_graphs(proto.graph)
         for value in (*graph.value_info, *graph.output)
         if value.type.tensor_type.HasField("shape")
+    }
+    return ranks | {
+        tensor.name: len(tensor.dims) for graph in all_graphs(proto.graph) for tensor in graph.initializer
     }
 
 
@@ -132,26 +158,27 @@ class _Noise:
         graph.node.extend(nodes)
 
     def _noisy(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-        """Noise in proportion to the root mean square of a channel, as partial sums are large where sums cancel.
+        """Noise in proportion to the root mean square of a channel, or to that of partial sums where products cancel.
 
         Of its finite elements: attention that is masked whole is NaN until a node behind it chooses zeros.
         """
         name = node.output[0]
-        steps = ("sum", "wide", "square", "finite", "counted", "mean", "size", "noise", "scaled", "noisy")
-        exact, wide, square, finite, counted, mean, size, noise, scaled, noisy = (
+        steps = ("sum", "wide", "square", "size", "noise", "scaled", "noisy")
+        exact, wide, square, size, noise, scaled, noisy = (
             self._names.value(f"{name}/{step}") for step in steps
         )
-        infinity, zero = (self._names.value(f"{name}/{constant}") for constant in ("infinity", "zero"))
-        graph.initializer.append(numpy_helper.from_array(np.array(np.inf, np.float32), infinity))
-        graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), zero))
         node.output[0] = exact
         self.sums.add(exact)
         yield helper.make_node("Cast", [exact], [wide], to=T.FLOAT)
-        yield helper.make_node("Mul", [wide, wide], [square])
-        yield helper.make_node("Less", [square, infinity], [finite])
-        yield helper.make_node("Where", [finite, square, zero], [counted])
-        yield self._mean(counted, mean, self._axes(node, name), graph)
-        yield helper.make_node("Sqrt", [mean], [size])
+        channel = 1 if node.op_type in _CHANNEL_FIRST else self._ranks.get(name, 0) - 1
+        others = [axis for axis in range(self._ranks.get(name, 0)) if axis != channel]
+        squares = yield from self._mean_square(wide, square, graph, others)
+        partial = yield from self._partial_sums(node, f"{name}/partial", graph)
+        largest = squares
+        if partial:
+            largest = self._names.value(f"{name}/largest")
+            yield helper.make_node("Max", [squares, partial], [largest])
+        yield helper.make_node("Sqrt", [largest], [size])
         yield helper.make_node(
             "RandomNormalLike",
             [wide],
@@ -164,18 +191,51 @@ class _Noise:
         yield helper.make_node("Add", [wide, scaled], [noisy])
         yield helper.make_node("Cast", [noisy], [name], to=self._elem)
 
-    def _axes(self, node: onnx.NodeProto, name: str) -> list[int]:
-        """All but that of the channels."""
-        rank = self._ranks.get(name, 0)
-        channel = 1 if node.op_type in _CHANNEL_FIRST else rank - 1
-        return [axis for axis in range(rank) if axis != channel]
+    def _partial_sums(self, node: onnx.NodeProto, base: str, graph: onnx.GraphProto) -> _Nodes:
+        """The sum of the squares of the products, for each channel, as if every input were as large; "" if not known."""
+        rank = self._ranks.get(node.input[1], 0)
+        if node.op_type == "Conv" and rank:
+            summed = list(range(1, rank))
+        elif node.op_type in ("MatMul", "Gemm") and rank == 2:
+            summed = [int(any(a.name == "transB" and a.i for a in node.attribute))]
+        else:
+            return ""
+        names = [
+            self._names.value(f"{base}/{step}") for step in ("input", "weights", "weight", "channel", "sums")
+        ]
+        wide, weights, weight, channel, sums = names
+        yield helper.make_node("Cast", [node.input[0]], [wide], to=T.FLOAT)
+        inputs = yield from self._mean_square(wide, f"{base}/inputs", graph, None)
+        yield helper.make_node("Cast", [node.input[1]], [weights], to=T.FLOAT)
+        convolved = node.op_type == "Conv"
+        yield self._reduced("ReduceSumSquare", weights, weight, summed, graph, keepdims=int(convolved))
+        if convolved:
+            yield helper.make_node("Transpose", [weight], [channel], perm=[1, 0, *range(2, rank)])
+        yield helper.make_node("Mul", [inputs, channel if convolved else weight], [sums])
+        return sums
 
-    def _mean(self, value: str, mean: str, axes: list[int], graph: onnx.GraphProto) -> onnx.NodeProto:
-        """Over all axes where none are known."""
-        if not axes:
-            return helper.make_node("ReduceMean", [value], [mean], keepdims=1)
+    def _mean_square(self, value: str, base: str, graph: onnx.GraphProto, axes: list[int] | None) -> _Nodes:
+        """Of the finite elements; over all axes, to one number, where none are given or known."""
+        square, finite, counted, mean, infinity, zero = (
+            self._names.value(f"{base}/{step}")
+            for step in ("square", "finite", "counted", "mean", "infinity", "zero")
+        )
+        graph.initializer.append(numpy_helper.from_array(np.array(np.inf, np.float32), infinity))
+        graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), zero))
+        yield helper.make_node("Mul", [value, value], [square])
+        yield helper.make_node("Less", [square, infinity], [finite])
+        yield helper.make_node("Where", [finite, square, zero], [counted])
+        if axes:
+            yield self._reduced("ReduceMean", counted, mean, axes, graph, keepdims=1)
+        else:
+            yield helper.make_node("ReduceMean", [counted], [mean], keepdims=int(axes is not None))
+        return mean
+
+    def _reduced(
+        self, op_type: str, value: str, result: str, axes: list[int], graph: onnx.GraphProto, keepdims: int
+    ) -> onnx.NodeProto:
         if self._opset < _AXES_INPUT:
-            return helper.make_node("ReduceMean", [value], [mean], axes=axes, keepdims=1)
-        given = self._names.value(f"{mean}/axes")
+            return helper.make_node(op_type, [value], [result], axes=axes, keepdims=keepdims)
+        given = self._names.value(f"{result}/axes")
         graph.initializer.append(numpy_helper.from_array(np.array(axes, np.int64), given))
-        return helper.make_node("ReduceMean", [value, given], [mean], keepdims=1)
+        return helper.make_node(op_type, [value, given], [result], keepdims=keepdims)

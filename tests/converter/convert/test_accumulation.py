@@ -177,6 +177,42 @@ def test_the_noise_is_that_of_partial_sums_of_16_products_in_float16(tmp_path: P
     assert np.linalg.norm(alone - exact) / np.linalg.norm(exact) == pytest.approx(ROUNDING, rel=0.1)
 
 
+def test_where_products_cancel_the_noise_is_that_of_partial_sums(tmp_path: Path) -> None:
+    """Of inputs that are nearly equal and weights whose sum is zero."""
+    k = normal(512, 64)
+    k = (k - k.mean(0)).astype(np.float16)
+    x = (1 + 0.1 * normal(64, 512)).astype(np.float16)
+    exact = x.astype(np.float64) @ k.astype(np.float64)
+    partial = np.zeros(exact.shape, np.float16)
+    for first in range(0, 512, 16):
+        part = x[:, first : first + 16].astype(np.float64) @ k[first : first + 16].astype(np.float64)
+        partial = (partial + part).astype(np.float16)
+    off = np.linalg.norm(partial - exact)
+    for body, weights in (
+        ("(float16[N,512] x) => (float16[N,64] y) { y = MatMul (x, k) }", k),
+        ("(float16[N,512] x) => (float16[N,64] y) { y = Gemm <transB = 1> (x, k) }", k.T.copy()),
+    ):
+        found = run_reduced(network(tmp_path, body, {"k": weights}), {"x": x}, float16_sums=True)["y"]
+        assert (
+            off < np.linalg.norm(found - exact) < 2 * off
+        )  # the sum returns to zero, which makes it less than it may be
+    assert off > 3 * ROUNDING * np.sqrt(512 / 32) * np.linalg.norm(exact)
+
+
+def test_a_convolution_of_an_image_rounds_as_often_as_one_of_eight_channels(tmp_path: Path) -> None:
+    x, k = normal(1, 8, 64, 64).astype(np.float16), normal(32, 8, 8, 8).astype(np.float16)
+    body = "(float16[1,{0},64,64] x) => (float16[1,32,a,b] y) {{ y = Conv <strides = [8, 8]> (x, k) }}"
+    errors = []
+    for channels in (3, 8):
+        feeds = {"x": x[:, :channels]}
+        model = network(tmp_path, body.format(channels), {"k": k[:, :channels]})
+        exact, noisy = (
+            run_reduced(model, feeds, float16_sums=sums)["y"].astype(np.float64) for sums in (False, True)
+        )
+        errors.append(np.linalg.norm(noisy - exact) / np.linalg.norm(exact))
+    assert errors[0] == pytest.approx(errors[1], rel=0.1)
+
+
 def test_a_graph_without_sums_of_float16_stays_as_it_is(tmp_path: Path) -> None:
     model = network(
         tmp_path, DIFFERENCE, {"k": normal(2048, 64), "m": normal(2048, 64), "n": normal(300, 64)}
