@@ -8,8 +8,9 @@
 
 The networks are tables in scripts/popularnetworks: small sizes, the real structure of blocks, weights drawn from the name
 and shape of each. Each is exported by PyTorch's two exporters and by its library's own; `--exporter module` gives trtsmith
-the module, in a Python that has trtsmith, too (pip install --no-deps . msgspec onnx-graphsurgeon). `trtsmith convert` builds an engine
-for sm86 with TensorRT-RTX, and compares the graph from which it is built with the original in onnxruntime; no GPU is used.
+the module, in a Python that has trtsmith, too (pip install --no-deps . msgspec onnx-graphsurgeon). `trtsmith convert`
+builds an engine for sm86 with TensorRT-RTX, and compares the graph from which it is built with the original in onnxruntime;
+no GPU is used.
 What the record has is kept, as long as onnx, onnxruntime and TensorRT-RTX are the same: a run that was stopped goes on.
 """
 

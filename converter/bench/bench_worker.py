@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from trtsmith.converter.engine.build.flavour import load_flavour
 from trtsmith.converter.engine.build.messages import Messages, make_logger
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
-from trtsmith.converter.engine.runtime.device import Device, DeviceError
+from trtsmith.converter.engine.runtime.device import Device, DeviceError, pinned_array
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
 from trtsmith.converter.engine.runtime.runner import Runner
@@ -28,7 +27,7 @@ from trtsmith.converter.plugin.machine import clocks
 from trtsmith.converter.rewrite.types import to_engine, to_model
 
 if TYPE_CHECKING:
-    from trtsmith.converter.engine.runtime.device import Device, Memory
+    from trtsmith.converter.engine.runtime.device import Device
     from trtsmith.converter.engine.runtime.session import Session
 
 
@@ -75,8 +74,8 @@ class SessionLane:
         start, copied_in, computed, end = self._events[slot]
         device.record(start, stream)
         if self._transfers:
-            for tensor, memory in self._sources:
-                device.copy_in(tensor.pointer, memory.pointer, tensor.nbytes, stream)
+            for tensor, array in self._sources:
+                device.copy_in(tensor.pointer, array.ctypes.data, tensor.nbytes, stream)
         device.record(copied_in, stream)
         self._session.enqueue()
         device.record(computed, stream)
@@ -96,11 +95,11 @@ class SessionLane:
         return {name: tensor.numpy() for name, tensor in self._outputs.items()}
 
 
-def pinned(device: Device, array: np.ndarray) -> Memory:
-    """Pinned host memory that holds a copy of the array."""
-    memory = device.allocate_host(array.nbytes)
-    ctypes.memmove(memory.pointer, np.ascontiguousarray(array).ctypes.data, array.nbytes)
-    return memory
+def pinned(device: Device, array: np.ndarray) -> np.ndarray:
+    """A copy in page-locked memory."""
+    copy = pinned_array(device, array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 RESPONSES = (5, 100)

@@ -7,9 +7,11 @@ refuses is a DeviceError with CUDA's own name of the error.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,16 @@ class Memory:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # at the end of the process CUDA may be gone already
             self._device.free(self._free, self.pointer)
+
+
+def pinned_array(device: Device, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """An array in page-locked memory, which lives as long as the array or a view of it."""
+    element = np.dtype(dtype)
+    size = prod(shape) * element.itemsize
+    memory = device.allocate_host(size)
+    block = (ctypes.c_uint8 * size).from_address(memory.pointer)
+    block.memory = memory  # numpy keeps the block, and the block the memory
+    return np.frombuffer(block, element).reshape(tuple(shape))
 
 
 class Stream:

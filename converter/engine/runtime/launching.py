@@ -18,7 +18,7 @@ _CAPTURE = threading.Lock()
 _SESSIONS: WeakSet[threading.Lock] = WeakSet()
 """A lock for each session, which it holds while it queues work."""
 
-_RUNS_TO_CAPTURE = 3
+RUNS_TO_CAPTURE = 3
 """Runs with the same shapes and addresses, after which TensorRT-RTX only replays."""
 
 
@@ -43,7 +43,7 @@ class Launcher:
         self._runs = 0
 
     def __call__(self, stream: int) -> bool:
-        if self._captures and (self._always or self._runs < _RUNS_TO_CAPTURE):
+        if self._captures and (self._always or self._runs < RUNS_TO_CAPTURE):
             self._runs += 1
             with _CAPTURE, ExitStack() as held:
                 for lock in tuple(_SESSIONS):

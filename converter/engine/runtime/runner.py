@@ -28,7 +28,7 @@ from trtsmith.converter.engine.build.flavour import Flavour, load_flavour
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.cache import open_cache
-from trtsmith.converter.engine.runtime.device import Device, DeviceError
+from trtsmith.converter.engine.runtime.device import Device, DeviceError, pinned_array
 from trtsmith.converter.engine.runtime.device_tensor import DeviceTensor
 from trtsmith.converter.engine.runtime.explain_failure import EngineIdentity, kernel_problem
 from trtsmith.converter.engine.runtime.foreign_arrays import stream_handle
@@ -37,6 +37,7 @@ from trtsmith.converter.engine.runtime.profiling import inspect_layers
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
 from trtsmith.converter.engine.runtime.runtime_log import TensorrtLog, process_log
 from trtsmith.converter.engine.runtime.session import Session
+from trtsmith.converter.engine.runtime.session_pool import SessionPool, profile_feeds
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.rewrite.types import IoType, to_model
@@ -197,11 +198,31 @@ class Runner:
             warn=self.warnings.append,
         )
 
+    def pool(self, sessions: int = 2, *, profile: int = 0, cuda_graph: bool | None = None) -> SessionPool:
+        """Sessions for the threads of a server. Each has memory of its own: two keep a GPU busy with most networks."""
+        made = [self.session(profile=profile, cuda_graph=cuda_graph) for _ in range(sessions)]
+        return SessionPool(made, self._to_host, profile_feeds(self.info, profile))
+
+    def pinned(self, shape: Sequence[int], dtype: Any = np.float32) -> np.ndarray:
+        """An array in page-locked memory, to decode inputs into: the GPU copies from there without the CPU."""
+        self._device.make_current()
+        try:
+            return pinned_array(self._device, shape, dtype)
+        except DeviceError as error:
+            raise UsageError(
+                f"Page-locked memory for {tuple(shape)} of {np.dtype(dtype)} cannot be had: {error}",
+                "Runner.pinned",
+                "an array that fits into the machine's memory beside all others: such memory is never swapped out",
+                "keep fewer of them, or decode into numpy.empty(...), from which copies take longer",
+            ) from error
+
     def __call__(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Run the engine once on arrays in the model's types; its outputs as host arrays in the model's types."""
         if self._own is None:
             self._own = self.session(profile=self._request.profile)
-        outputs = self._own.infer(feeds, synchronise=False)
+        return self._to_host(self._own.infer(feeds, synchronise=False))
+
+    def _to_host(self, outputs: Mapping[str, DeviceTensor]) -> dict[str, np.ndarray]:
         try:
             arrays = {name: tensor.numpy() for name, tensor in outputs.items()}
         except DeviceError as error:
