@@ -120,7 +120,8 @@ def _embedding(inputs: Sequence[Value], _: Attributes) -> Sequence[Value]:
 
 
 def _quantized(element: int) -> Rule:
-    return lambda inputs, _: [(element, inputs[0][1])]
+    """element: 0 for that of the zero point."""
+    return lambda inputs, _: [(element or inputs[2][0], inputs[0][1])]
 
 
 def _dequantized(inputs: Sequence[Value], given: Attributes) -> Sequence[Value]:
@@ -164,6 +165,7 @@ _RULES: Mapping[str, Rule] = {
 }
 
 _OF_TENSORRT: Mapping[str, Rule] = {
+    "QuantizeLinear": _quantized(0),
     "TRT_FP8QuantizeLinear": _quantized(TensorProto.FLOAT8E4M3FN),
     "TRT_INT4QuantizeLinear": _quantized(TensorProto.INT4),
     **dict.fromkeys(

@@ -24,14 +24,19 @@ _MOST = 50
 _FIX = "insert a Cast in front of the node, or correct it where the model is exported"
 
 
+def infer_sound(model: Model) -> Model | None:
+    """The model with inferred types, if onnx finds no fault in them; None, too, where nodes hold graphs: it checks none."""
+    if any(True for node in model.proto.graph.node for _ in subgraphs(node)):
+        return None
+    return infers_with_types(model)
+
+
 def infer_checked(model: Model) -> Model:
     """The model with inferred types. InvalidModelError lists nodes that get types or shapes which ONNX forbids.
 
     A type that a later opset of the operator takes is let through: exporters write such nodes, and TensorRT takes them.
     """
     sound = infers_with_types(model)
-    if sound is not None and not any(True for node in model.proto.graph.node for _ in subgraphs(node)):
-        return sound  # of subgraphs onnx does not check the types
     inferred = sound or infer_shapes(model)
     draft = Graph(inferred)
     problems = list(islice(_problems(draft.root, str(model.path)), _MOST))
@@ -66,7 +71,7 @@ def _problems(scope: Scope, file: str) -> Iterator[Problem]:
 
 def _shape_problems(scope: Scope, file: str) -> Iterator[Problem]:
     for node in scope.nodes:
-        schema = _schema(node.op_type, node.domain, scope.whole.opset(node.domain))
+        schema = operator_schema(node.op_type, node.domain, scope.whole.opset(node.domain))
         if (
             schema is not None
             and not node.domain
@@ -86,8 +91,8 @@ def _where(node: Node, file: str) -> str:
 
 
 def _node_problems(node: Node, where: str) -> Iterator[Problem]:
-    schema = _schema(node.op_type, node.domain, node.scope.whole.opset(node.domain))
-    newest = _schema(node.op_type, node.domain, None)
+    schema = operator_schema(node.op_type, node.domain, node.scope.whole.opset(node.domain))
+    newest = operator_schema(node.op_type, node.domain, None)
     if schema is None or newest is None or node.domain:
         return
     count = len(node.inputs)
@@ -119,7 +124,8 @@ def _node_problems(node: Node, where: str) -> Iterator[Problem]:
 
 
 @cache
-def _schema(op_type: str, domain: str, version: int | None) -> Any:
+def operator_schema(op_type: str, domain: str, version: int | None) -> Any:
+    """The schema of an operator in a version of its domain, or the newest; None if onnx has none."""
     try:
         if version is None:
             return onnx.defs.get_schema(op_type, domain=domain)

@@ -291,9 +291,9 @@ PHASES = (
 _BEFORE_PRECISION = next(index for index, phase in enumerate(PHASES) if phase.run is _precision)
 
 
-def run_to_precision(model: Model, options: Options) -> Rewriting:
-    """The phases before the precision. `model`: its types inferred."""
-    return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options))
+def run_to_precision(model: Model, options: Options, before: tuple[Rewrite, ...] = ()) -> Rewriting:
+    """The phases before the precision. model: its types inferred. before: what was done to it already."""
+    return _run(PHASES[:_BEFORE_PRECISION], Rewriting(Graph(model), options, rewrites=before))
 
 
 def run_rules(model: Model, rules: Sequence[NodeRule]) -> Model:

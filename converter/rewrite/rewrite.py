@@ -11,7 +11,7 @@ from trtsmith.converter.graph.collector import collector_paused
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.infer_changed import infer_changed
-from trtsmith.converter.graph.type_check import infer_checked
+from trtsmith.converter.graph.type_check import infer_checked, infer_sound
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import function_for
@@ -23,7 +23,9 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.engine.records import Declined, Pass, Rewrite, by_sentence, merged, said_once
 from trtsmith.converter.rewrite.freeze import Frozen
 from trtsmith.converter.rewrite.local_functions import functions_holding, inline, not_native
+from trtsmith.converter.rewrite.one_float_type import with_one_float_type
 from trtsmith.converter.rewrite.ort_crashes import without_crashes
+from trtsmith.converter.rewrite.ort_float4 import has_float4, without_float4
 from trtsmith.converter.rewrite.phases import (
     Options,
     Paused,
@@ -146,15 +148,22 @@ def rewrite(
     options = Options(target, freeze, profile, passes, rules, steps_of(progress))
     options.step(f"inferring the types of {len(model.proto.graph.node):,} nodes")
     with collector_paused():
-        inferred = infer_checked(model if profile is None else with_fixed_sizes(model, profile))
+        given = model if profile is None else with_fixed_sizes(model, profile)
+        sound = infer_sound(given)
+        casts: tuple[Rewrite, ...] = ()
+        if sound is None:
+            given, casts = with_one_float_type(given)
+        inferred = sound or infer_checked(given)
         whole = inline(inferred, functions_holding(inferred, not_native))
         result = _finished(
-            run_to_precision(whole if whole is inferred else infer_changed(whole, inferred), options)
+            run_to_precision(whole if whole is inferred else infer_changed(whole, inferred), options, casts)
         )
         kinds = {tuple(kind.rpartition("::")[::2]) for rule in options.all_rules() for kind in rule.kinds}
         doubtful = functions_holding(whole, lambda domain, op_type: (domain, op_type) in kinds)
         if doubtful:  # rules may leave all of their nodes alone: then the functions stay
-            inlined = _finished(run_to_precision(infer_changed(inline(whole, doubtful), inferred), options))
+            inlined = _finished(
+                run_to_precision(infer_changed(inline(whole, doubtful), inferred), options, casts)
+            )
             if inlined.found() > result.found():
                 result = inlined
     return result
@@ -204,7 +213,7 @@ def runnable(rewritten: Model) -> Model:
     """The TensorRT graph in a form that onnxruntime runs. What was left to a plugin of TensorRT is expanded as ours is."""
     expanded = expand(rewritten)
     native = {kind for rule in stock.FOR_ONNXRUNTIME for kind in rule.kinds}
-    left = any(
+    left = has_float4(expanded) or any(
         op_type in stock_op_types() or f"{domain}::{op_type}" in native
         for domain, op_type in Graph(expanded).kinds()
     )
@@ -241,7 +250,7 @@ def lowered(model: Model) -> Model:
     Plugins that standard operators express, and operators of onnxruntime's own that it has no CPU kernel for, are written
     in these.
     """
-    model = without_crashes(model)
+    model = without_crashes(with_one_float_type(model)[0])
     functions = {(normalise_domain(f.domain), f.name) for f in model.proto.functions}
     graph = Graph(model)
     foreign = {kind for kind in graph.kinds() if not onnxruntime_runs(*kind) and kind not in functions}
@@ -255,6 +264,9 @@ def lowered(model: Model) -> Model:
     ]
     if rules:
         model = run_rules(infer_shapes(model), rules)
+    if has_float4(model):
+        model = without_float4(model)
+    if model is not graph.source:
         graph = Graph(model)
     own = {kind for kind in graph.kinds() if onnxruntime_runs(*kind) or kind in functions}
     if not ALIASES.concerns(graph.kinds() - own):

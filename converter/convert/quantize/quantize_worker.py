@@ -61,6 +61,10 @@ def _load(path: Path) -> dict[str, np.ndarray]:
         return {name: archive[name] for name in archive.files}
 
 
+_UNEVEN = "Too many bins"
+"""What numpy says where values of a tensor are all but alike: onnxruntime's histogram, for entropy, has no bins for them."""
+
+
 def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     """Writes the quantized model to request.output."""
     request = QuantizeRequest.from_json(text)
@@ -69,17 +73,23 @@ def run(text: str, events: Events, log_path: Path) -> Mapping[str, Any]:
     from modelopt.onnx.quantization import quantize  # it brings PyTorch: only here, and only when asked
 
     events.phase(f"calibrating on {len(request.samples)} sets of inputs")
-    quantize(
-        str(request.model),
-        quantize_mode=request.mode,
-        calibration_data_reader=Samples(request.samples),
-        calibration_eps=["cpu"],
-        high_precision_dtype="fp32",
-        nodes_to_exclude=list(request.exclude),
-        op_types_to_exclude=list(request.exclude_types),
-        output_path=str(request.output),
-        log_level="WARNING",
-    )
+    settings: dict[str, Any] = {
+        "quantize_mode": request.mode,
+        "calibration_eps": ["cpu"],
+        "high_precision_dtype": "fp32",
+        "nodes_to_exclude": list(request.exclude),
+        "op_types_to_exclude": list(request.exclude_types),
+        "output_path": str(request.output),
+        "log_level": "WARNING",
+    }
+    try:
+        quantize(str(request.model), calibration_data_reader=Samples(request.samples), **settings)
+    except ValueError as error:
+        if _UNEVEN not in str(error):
+            raise
+        events.phase("calibrating by the largest values")
+        samples = Samples(request.samples)
+        quantize(str(request.model), calibration_data_reader=samples, calibration_method="max", **settings)
     return {"output": str(request.output)}
 
 

@@ -1,10 +1,14 @@
 """Rewrites the quantizers of NVIDIA ModelOpt as ONNX's own, and those that TensorRT alone has for onnxruntime.
 
-Source of names, ports and attributes: nvidia-modelopt 0.47, modelopt/torch/quantization/export_onnx.py and
+Source of names, ports and attributes: nvidia-modelopt 0.47, modelopt/torch/quantization/export_onnx.py,
+modelopt/onnx/export/fp8_exporter.py, which leaves ONNX's operators in TensorRT's domain, and
 modelopt/onnx/quantization/qdq_utils.py. Types that ONNX has are ONNX's QuantizeLinear and DequantizeLinear from opset 21 on.
 MXFP8 (Open Compute Project, Microscaling Formats 1.0): blocks of 32 share the scale 2^ceil(log2(max|x| / 448)), kept as the
 exponent plus 127 in eight bits, as modelopt/torch/quantization/qtensor/mxfp8_tensor.py computes it. ONNX has no operator
 that finds it, so TensorRT keeps its own nodes, and onnxruntime gets arithmetic.
+NVFP4: blocks of 16 share the scale max|x| / 6, kept as float8 times a scale of the tensor; values are rounded to float4e2m1,
+half to even (modelopt/torch/kernels/quantization/common/nvfp4_quant.py). onnxruntime gets them as float8, which has all of
+float4's numbers.
 """
 
 from __future__ import annotations
@@ -21,8 +25,9 @@ _QUANTIZED = {
     f"TRT_{kind}{way}Linear": (f"{way}Linear", dtype)
     for kind, dtype in (("FP8", "float8_e4m3fn"), ("INT4", "int4"))
     for way in ("Quantize", "Dequantize")
-} | {"DequantizeLinear": ("DequantizeLinear", "")}  # of modelopt's int4 weights, in TensorRT's domain
+} | {name: (name, "") for name in ("QuantizeLinear", "DequantizeLinear")}  # in TensorRT's domain
 _LARGEST = 448.0  # of float8_e4m3fn
+_LARGEST4 = 6.0  # of float4_e2m1fn
 _BIAS = 127
 _EXACT = 1e-9
 """More than the error of log2 in float64, and less than its step from a power of two to the next float32."""
@@ -30,13 +35,16 @@ _EXACT = 1e-9
 
 def _standard(w: Writer, _: str) -> Replacement | Refusal:
     node = w.node
-    given = settings(node, axis=1, block_size=0)
+    given = settings(node, axis=1, block_size=0, saturate=1)
     operator, dtype = _QUANTIZED[node.op_type]
-    places = {name: given[name] for name in ("axis", "block_size") if node.given(name)}
+    places = {name: given[name] for name in ("axis", "block_size", "saturate") if node.given(name)}
+    zero = w.x[2:] if node.input(2) else []
     if operator == "QuantizeLinear":
         scale = node.dtype(1) or "float32"
         data = w.x[0] if node.dtype(0) == scale else w.Cast(w.x[0], to=scale)  # ONNX has both in one type
-        result = w.QuantizeLinear(data, w.x[1], output_dtype=NUMBERS[dtype], **places)
+        if not zero:
+            places["output_dtype"] = NUMBERS[dtype or "uint8"]
+        result = w.QuantizeLinear(data, w.x[1], *zero, **places)
     elif dtype and node.is_constant(0) and node.dtype(0) != dtype:
         return Refusal(
             f"its operand {node.input(0)!r} is a constant of {node.dtype(0)}",
@@ -44,7 +52,7 @@ def _standard(w: Writer, _: str) -> Replacement | Refusal:
             "export the model with a ModelOpt that writes weights in their own type",
         )
     else:
-        result = w.DequantizeLinear(w.x[0], w.x[1], **places)
+        result = w.DequantizeLinear(w.x[0], w.x[1], *zero, **places)
     return Replacement(w.finish(result), f"ONNX's {operator}")
 
 
@@ -52,7 +60,7 @@ STOCK_QUANTIZERS = NodeRule(
     "stock-quantizers",
     "ModelOpt's quantizers of float8 and int4 become ONNX's",
     kinds(*_QUANTIZED),
-    rewriter(dict.fromkeys(_QUANTIZED, Plugin(_standard, least=2, floats=()))),
+    rewriter(dict.fromkeys(_QUANTIZED, Plugin(_standard, least=2, most=3, floats=()))),
     opset=21,
 )
 
@@ -74,9 +82,9 @@ def _last(w: Writer, data: Value, rank: int, axis: int) -> Value:
     return data if axis == rank - 1 else w.Transpose(data, perm=order)
 
 
-def _shape_of(w: Writer) -> tuple[int, int, int, int] | Refusal:
-    """Rank, axis, size of a block, and the type that is asked for."""
-    given = settings(w.node, axis=-1, block_size=32, output_dtype=0)
+def _shape_of(w: Writer, block: int = 32) -> tuple[int, int, int, int] | Refusal:
+    """Rank, axis, size of a block, and the type that is asked for. block: the size where the node does not say it."""
+    given = settings(w.node, axis=-1, block_size=block, output_dtype=0, scale_type=NUMBERS["float8_e4m3fn"])
     dims, size = w.node.shape(0), given["block_size"]
     if not dims:
         return unknown(w.node, 0, "the rank")
@@ -112,6 +120,26 @@ def _dequantize(w: Writer, _: str) -> Replacement | Refusal:
     return Replacement(w.finish(result), "float8 times a power of two for each block")
 
 
+def _quantize_twice(w: Writer, _: str) -> Replacement | Refusal:
+    if isinstance(found := _shape_of(w, block=16), Refusal):
+        return found
+    rank, axis, size, _dtype = found
+    blocks = _blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size)
+    of_tensor = w.Cast(w.x[1], to="float32")
+    share = w.Div(w.Div(w.ReduceMax(w.Abs(blocks), axes=[-1], keepdims=1), np.float32(_LARGEST4)), of_tensor)
+    kept = w.Cast(w.Cast(share, to="float8_e4m3fn", saturate=1), to="float32")
+    scale = w.Mul(kept, of_tensor)
+    ratio = w.Where(w.Equal(scale, np.float32(0)), np.float32(0), w.Div(blocks, scale))
+    ratio = w.Max(w.Min(ratio, np.float32(_LARGEST4)), np.float32(-_LARGEST4))
+    size_of = w.Abs(ratio)
+    above = w.Where(w.Less(size_of, np.float32(4)), np.float32(1), np.float32(2))
+    step = w.Where(w.Less(size_of, np.float32(2)), np.float32(0.5), above)
+    values = _whole(w, w.Mul(w.Round(w.Div(ratio, step)), step), rank, axis)
+    scales = _last(w, w.Squeeze(kept, axes=[-1]), rank, axis)
+    results = (w.Cast(one, to="float8_e4m3fn", saturate=1) for one in (values, scales))
+    return Replacement(w.finish(*results), "float4, held as float8, with a float8 for each block")
+
+
 def _power(w: Writer, exponent: Value) -> Value:
     """2 to the power of an exponent that is kept with its bias."""
     return w.Pow(np.float32(2), w.Sub(w.Cast(exponent, to="float32"), np.float32(_BIAS)))
@@ -120,11 +148,12 @@ def _power(w: Writer, exponent: Value) -> Value:
 _MICROSCALED = {
     "TRT_MXFP8DynamicQuantize": Plugin(_quantize, results=2),
     "TRT_MXFP8DequantizeLinear": Plugin(_dequantize, least=2, floats=()),
+    "TRT_FP4DynamicQuantize": Plugin(_quantize_twice, least=2, results=2),
 }
 
 MICROSCALED = NodeRule(
     "microscaled",
-    "MXFP8 quantizers, which TensorRT alone has, become arithmetic for onnxruntime",
+    "quantizers of MXFP8 and NVFP4, which TensorRT alone has, become arithmetic for onnxruntime",
     kinds(*_MICROSCALED),
     rewriter(_MICROSCALED),
     opset=19,

@@ -152,6 +152,14 @@ def test_what_fails_inside_is_told_in_four_parts(
     assert all(caught.value.problems[0].to_json().values())
 
 
+def test_values_that_are_all_but_alike_are_calibrated_by_the_largest(tmp_path: Path, modelopt: Path) -> None:
+    """A histogram has no room for its bins between such values; numpy's own error is what nvidia-modelopt lets through."""
+    histogram = "np.histogram(np.array([1, 1 + 2**-23], np.float32), bins=128)"
+    modelopt.write_text(FAKE.replace("FAIL", f'others.get("calibration_method") != "max" and {histogram}'))
+    done = quantize(network(tmp_path, DCN, WEIGHTS), "int8", [sample(0)])
+    assert done.report.reduced == 2
+
+
 def test_the_functions_give_what_the_plugin_gives(tmp_path: Path) -> None:
     model = network(tmp_path, DCN, WEIGHTS, opset=19)
     bodied, plugins = with_bodies(model)

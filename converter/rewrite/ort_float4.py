@@ -1,0 +1,34 @@
+"""Holds float4 as float8 for onnxruntime, which has no kernel for float4: float8e4m3fn has all of its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ml_dtypes
+from onnx import TensorProto
+
+from trtsmith.converter.graph.walk import all_graphs, elem_types
+from trtsmith.converter.model.check import iter_tensors
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.new_weights import NewWeights
+
+
+def has_float4(model: Model) -> bool:
+    """Whether a value of the model is stated to be float4."""
+    return TensorProto.FLOAT4E2M1 in elem_types(model.proto.graph)
+
+
+def without_float4(model: Model) -> Model:
+    """The model with float8 in the place of float4: constants, and what is stated of values. Quantizers stay."""
+    if not has_float4(model):
+        return model
+    proto, weights = model.copied(), NewWeights()
+    for tensor, _ in iter_tensors(proto):
+        if tensor.data_type == TensorProto.FLOAT4E2M1:
+            values = model.array(tensor).astype(ml_dtypes.float8_e4m3fn)
+            tensor.CopyFrom(weights.tensor(values, tensor.name))
+    for graph in all_graphs(proto.graph):
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            if value.type.tensor_type.elem_type == TensorProto.FLOAT4E2M1:
+                value.type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
+    return replace(model, proto=proto, files={**model.files, **weights.files})
