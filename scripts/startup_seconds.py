@@ -54,15 +54,15 @@ def machine() -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     from harness.run_record import script_parser
-    from tests.docs.samples import write_samples
     from trtsmith.converter.model.output_file import write_report
+    from trtsmith.converter.samples.sample_models import write_samples
 
     parser = script_parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_samples(folder)
+        write_samples(["detector"], folder)
         bare = cpu_seconds(["-c", "pass"], folder)
         found = {words: cpu_seconds(["-m", "trtsmith", *words.split()], folder) - bare for words in COMMANDS}
     seconds = {words: round(value, 3) for words, value in found.items()}
