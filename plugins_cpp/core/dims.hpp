@@ -19,7 +19,8 @@ struct Shape {
     template <typename... Ds>
     static Shape of(const Ds&... dims) {
         static_assert(sizeof...(Ds) <= kMaxRank);
-        static_assert((std::is_constructible_v<D, const Ds&> && ...), "write a number as constantLike(dimension, number)");
+        static_assert((std::is_constructible_v<D, const Ds&> && ...),
+                      "write a number as constantLike(dimension, number)");
         return Shape{static_cast<int32_t>(sizeof...(Ds)), {D(dims)...}};
     }
 
