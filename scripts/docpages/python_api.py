@@ -8,12 +8,15 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import trtsmith
-from docpages.marks import escaped
+from docpages.marks import escaped, markdown_table
+from trtsmith.importers import opdef
+from trtsmith.importers.generation import Meaning
 
 WIDTH = 100
 """Longer signatures are given a line for each parameter."""
@@ -24,6 +27,25 @@ PAGES = (
     *("locate", "bench", "batch", "bundle", "check_plugin", "operators", "load_report"),
 )
 """Public names of trtsmith with a page of their own."""
+
+
+DEFINITIONS = (
+    *(
+        "OpDef",
+        "Port",
+        "Field",
+        "Kind",
+        "Case",
+        "Expansion",
+        "Work",
+        "Alias",
+        "Attr",
+        "AliasedNode",
+        "Refusal",
+    ),
+    *("Filters", "HugeCase", "Huge"),
+)
+"""What a module of operators is written with, of trtsmith.importers.opdef; Meaning of importers.generation is with them."""
 
 
 def package() -> str:
@@ -40,6 +62,7 @@ def pages() -> dict[str, Mapping[str, Callable[[], str]]]:
         "docs/reference/python/index.md": {"python package": package},
         **parts,
         "docs/reference/python/results.md": results,
+        "docs/reference/python/definitions.md": {"python definitions": definitions},
     }
 
 
@@ -54,6 +77,20 @@ def others(module: ModuleType, names: Iterable[str]) -> str:
     return "\n\n".join(f"## {name}\n\n{page_of(module, name)}" for name in left)
 
 
+def definitions() -> str:
+    """A section for each part of an operator's definition."""
+    parts = [(name, getattr(opdef, name)) for name in DEFINITIONS] + [("Meaning", Meaning)]
+    variables = [(f"`{name}`", ", ".join(dtypes)) for name, dtypes in opdef.TYPE_VARIABLES.items()]
+    return "\n\n".join(
+        [
+            *(f"## {name}\n\n" + "\n\n".join(filter(None, _described(name, thing))) for name, thing in parts),
+            "## Type variables",
+            "All ports of one node that share a variable have one dtype.",
+            markdown_table(("variable", "dtypes"), variables),
+        ]
+    )
+
+
 def _described(name: str, thing: Any) -> Iterator[str]:
     if isinstance(thing, type) and issubclass(thing, BaseException):
         bases = ", ".join(base.__name__ for base in thing.__bases__)
@@ -61,6 +98,9 @@ def _described(name: str, thing: Any) -> Iterator[str]:
     elif dataclasses.is_dataclass(thing) and isinstance(thing, type):
         lines = [f"    {field.name}: {_annotation(field.type)}" for field in dataclasses.fields(thing)]
         yield "\n".join(["```python", f"class {name}:", *lines, "```"])
+    elif isinstance(thing, type) and issubclass(thing, Enum):
+        lines = [f"    {one.name} = {json.dumps(one.value)}" for one in thing]
+        yield "\n".join(["```python", f"class {name}(Enum):", *lines, "```"])
     elif isinstance(thing, type):  # made by its class methods
         yield f"```python\nclass {name}: ...\n```"
     else:

@@ -92,12 +92,19 @@ def _added_mask(rng: np.random.Generator, shape: Shape, meaning: InputValues) ->
     return np.where(_counting(rng, shape), 0.0, _OFF)
 
 
+_REGION = 5
+"""Numbers of a region: the index of its image, for which the first does, and the corners of its box."""
+
+
 def _fours(shape: Shape) -> int | None:
     """The axis that holds a box's four numbers; None where none does."""
     return next((axis for axis in (len(shape) - 1, len(shape) - 2) if axis >= 0 and shape[axis] == 4), None)
 
 
 def _corners(rng: np.random.Generator, shape: Shape, meaning: InputValues) -> np.ndarray:
+    if shape[-1:] == (_REGION,):
+        first = np.zeros((*shape[:-1], 1))
+        return np.concatenate([first, _corners(rng, (*shape[:-1], 4), meaning)], -1)
     axis = _fours(shape)
     if axis is None:
         return rng.uniform(0, meaning.high, shape)

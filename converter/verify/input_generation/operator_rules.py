@@ -129,6 +129,8 @@ def _port(operand: InputOperand) -> InputValues | None:
             return None
         if port.meaning is PortMeaning.SHARE:
             return _between(0.0, 1.0, port.meaning.value)(operand)
+        if port.meaning is PortMeaning.BOXES:
+            return _regions(operand)
         if not operand.flow.alone or operand.flow.shift:
             return None
         rows = operand.size(names.index("value"), 1) if "value" in names else None

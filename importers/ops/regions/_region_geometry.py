@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtsmith.importers.opdef import Dim, Field, Fields, Kind, Shapes, Work
+from trtsmith.importers.generation import Meaning
+from trtsmith.importers.opdef import Dim, Field, Fields, Kind, Port, Shapes, Work
 
 AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
 """What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
@@ -55,6 +56,7 @@ class Geometry:
         return 5 if self.angle_scale is None else 6
 
 
+ROIS = Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True, meaning=Meaning.BOXES)
 OUTPUT_HEIGHT = Field("output_height", Kind.INT, "bins of a region, from top to bottom", minimum=1)
 OUTPUT_WIDTH = Field("output_width", Kind.INT, "bins of a region, from left to right", minimum=1)
 SPATIAL_SCALE = Field(

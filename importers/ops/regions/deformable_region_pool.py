@@ -158,7 +158,7 @@ DEFORMABLE_REGION_POOL = OpDef(
     ),
     inputs=(
         Port("x", "T", 4, "[N, C, H, W]"),
-        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+        common.ROIS,
         Port(
             "offset",
             "T",

@@ -270,7 +270,7 @@ PRECISE_REGION_POOL = OpDef(
     ),
     inputs=(
         Port("x", "T", 4, "[N, C, H, W]"),
-        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+        common.ROIS,
     ),
     outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE),

@@ -10,7 +10,14 @@ from trtsmith.importers.opdef import AliasedNode, Attr, Fields, Kind, OpDef, Por
 from trtsmith.importers.ops.regions import _pyramid as pyramid
 from trtsmith.importers.ops.regions._pooling import Pooling, maps
 from trtsmith.importers.ops.regions._pyramid import benchmarks, cases
-from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, POOLING, Geometry, sampling_work
+from trtsmith.importers.ops.regions._region_geometry import (
+    AVERAGE,
+    MAXIMUM,
+    POOLING,
+    ROIS,
+    Geometry,
+    sampling_work,
+)
 
 
 def _geometry(fields: Fields) -> Geometry:
@@ -65,7 +72,7 @@ PYRAMID_REGION_ALIGN = OpDef(
         "RoI align on one level."
     ),
     inputs=(
-        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+        ROIS,
         *pyramid.MAPS,
     ),
     outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),

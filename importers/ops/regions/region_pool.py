@@ -310,7 +310,7 @@ REGION_POOL = OpDef(
     ),
     inputs=(
         Port("x", "T", 4, "[N, C, H, W]; by position, bin b of channel c reads channel c * bins + b"),
-        Port("rois", "T", 2, "[K, 5] (image, x1, y1, x2, y2)", positions=True),
+        common.ROIS,
     ),
     outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]; by position C / bins channels"),),
     fields=(

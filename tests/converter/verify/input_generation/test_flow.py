@@ -113,6 +113,9 @@ CASES: dict[str, tuple[str, str, str, Holds]] = {
         "t = Transpose <perm = [0, 2, 1]> (x) y = NonMaxSuppression (t, s)", lambda a: corners(640)(np.swapaxes(a, 1, 2))),
     "regions": ("float[30, 4] x, int64[30] i, float[2, 3, 8, 8] f", "float[30, 3, 1, 1] y",
         "y = RoiAlign <spatial_scale = 0.25> (f, x, i)", corners(32)),
+    "regions of an operator's port": ("float[30, 5] x, float[1, 3, 8, 8] f", "float[30, 3, 2, 2] y",
+        "y = MaxRoiPool <pooled_shape = [2, 2], spatial_scale = 0.25> (f, x)",
+        lambda a: bool((a[:, 0] == 0).all() and corners(32)(a[:, 1:]))),
     "grid": ("float[1, 5, 6, 2] x, float[1, 2, 4, 4] f", "float[1, 2, 5, 6] y", "y = GridSample (f, x)", between(-1, 1)),
     "points of a grid": ("float[1, 5, 6, 2] x, float[1, 2, 4, 4] f", "float[1, 2, 5, 6] y",
         "t = Constant <value = float {2.0}> () o = Constant <value = float {1.0}> () d = Mul (x, t) g = Sub (d, o)"
