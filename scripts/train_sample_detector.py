@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT)]
 
 from models.photo import load_photo  # noqa: E402
 from trtsmith.converter.samples.sample_models import DETECTOR  # noqa: E402
-from trtsmith.importers.registry import by_name  # noqa: E402
+from trtsmith.importers.registry import find_aliases  # noqa: E402
 
 STEPS, IMAGES, CHANNELS = 1200, 4, 16
 CLASSES = ("cup", "coffee", "saucer", "spoon")
@@ -44,7 +44,7 @@ detector (float[batch, 3, height, width] images) => (float[batch, 4, ?, ?] heatm
     ["/head/Sigmoid"] heatmap = Sigmoid ("heat.logits") }"""
 """A backbone, a modulated deformable convolution as mmcv exports it, and a head; batch, height and width are dynamic."""
 
-_DEFORMABLE = by_name()["ModulatedDeformableConvolution"]
+((_DEFORMABLE, _),) = find_aliases("mmcv", "MMCVModulatedDeformConv2d")
 _FIELDS = {field.name: field.default for field in _DEFORMABLE.fields} | {"padding": (1, 1, 1, 1)}
 
 

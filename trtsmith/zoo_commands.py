@@ -27,7 +27,7 @@ _OF_BOTH = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromke
 )
 
 REFUSED_OF_CONVERT = {
-    "help": "it converts nothing",
+    **dict.fromkeys(("help", "help-all"), "it converts nothing"),
     **_OF_BOTH,
     **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
     "dry-run": "a task converts; `trtsmith check` only looks",
@@ -36,7 +36,7 @@ REFUSED_OF_CONVERT = {
 """Options of `convert` that a zoo cannot give, and why; also those that only some versions of it have."""
 
 REFUSED_OF_BENCH = {
-    "help": "it times nothing",
+    **dict.fromkeys(("help", "help-all"), "it times nothing"),
     **_OF_BOTH,
     **dict.fromkeys(("freeze", "against", "torch", "plugin-vs-native"), _NO_MODEL),
 }

@@ -191,16 +191,17 @@ _FOR_REFERENCES = (*stock.RULES, *stock.FOR_ONNXRUNTIME, *contrib.RULES)
 
 
 def expand(model: Model) -> Model:
-    """Plugin nodes made of standard operators, and bfloat16 held in float32, so that onnxruntime runs the graph.
-
-    ConversionError if it cannot be.
-    """
+    """Plugin nodes made of standard operators. ConversionError if it cannot be."""
     inferred = infer_shapes(model)
     try:
-        expanded = model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
+        return model.with_proto(expand_model(inferred.proto, value_dtypes(inferred.proto)))
     except ExpansionError as error:
         raise cannot_expand(model, error) from error
-    return without_bfloat16(expanded)
+
+
+def for_onnxruntime(model: Model) -> Model:
+    """`expand`, and bfloat16 held in float32, of which onnxruntime's CPU has few kernels."""
+    return without_bfloat16(expand(model))
 
 
 def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
@@ -211,7 +212,7 @@ def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
 
 def runnable(rewritten: Model) -> Model:
     """The TensorRT graph in a form that onnxruntime runs. What was left to a plugin of TensorRT is expanded as ours is."""
-    expanded = expand(rewritten)
+    expanded = for_onnxruntime(rewritten)
     native = {kind for rule in stock.FOR_ONNXRUNTIME for kind in rule.kinds}
     left = has_float4(expanded) or any(
         op_type in stock_op_types() or f"{domain}::{op_type}" in native
@@ -231,7 +232,7 @@ def reference(model: Model) -> Model:
     Unknown nodes stay as they are, and onnxruntime will refuse them by name.
     """
     known = lowered(model)
-    return expand(known) if has_plugin_nodes(known) else without_bfloat16(known)
+    return for_onnxruntime(known) if has_plugin_nodes(known) else without_bfloat16(known)
 
 
 def defined_here(model: Model) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.progress import steps_of
-from trtsmith.converter.rewrite.rewrite import expand, lowered, reference
+from trtsmith.converter.rewrite.rewrite import for_onnxruntime, lowered, reference
 from trtsmith.converter.verify.allowance import QUANTIZED, in_words
 from trtsmith.converter.verify.compare import Arrays, Comparison
 from trtsmith.converter.verify.constant_outputs import constant_outputs, random_outputs
@@ -233,7 +233,7 @@ def _run_rounded(
     grid: float = 1.0,
 ) -> Outputs:
     feeds = sets[0].feeds if sets else None
-    graph = expand(rounded(lowered(model), precision, exact=exact, feeds=feeds, grid=grid))
+    graph = for_onnxruntime(rounded(lowered(model), precision, exact=exact, feeds=feeds, grid=grid))
     return _run(graph, sets, progress, as_it_is=True)
 
 

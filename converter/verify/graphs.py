@@ -16,7 +16,7 @@ from trtsmith.converter.model.ort import open_session, run, run_session
 from trtsmith.converter.model.progress import Progress, steps_of
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
-from trtsmith.converter.rewrite.rewrite import Rewritten, expand, lowered, reference, runnable
+from trtsmith.converter.rewrite.rewrite import Rewritten, for_onnxruntime, lowered, reference, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import Allowance, allowance
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
@@ -127,7 +127,7 @@ def compared_graphs(
 
 
 def _rounded_outputs(model: Model, feeds: Arrays, grid: float = 1.0) -> Arrays:
-    return run(expand(rounded(model, "fp32", grid=grid)), feeds, optimise=False, in_order=True)
+    return run(for_onnxruntime(rounded(model, "fp32", grid=grid)), feeds, optimise=False, in_order=True)
 
 
 _ASSERTION = re.compile(r"^/\S+:\d+ .*? was false\. ")

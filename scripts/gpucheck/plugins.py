@@ -45,8 +45,8 @@ def check(library: Path, references: Path, notes: Notes, operators: Sequence[str
             yield case
 
     def progress(result: CheckResult) -> None:
-        if result.problem is not None:
-            problem = f"{result.problem.what}; expected {result.problem.expected}"
+        if result.verdict in (CheckStatus.FAIL, CheckStatus.ADVICE):
+            problem = f"{result.problem.what}; expected {result.problem.expected}" if result.problem else ""
             failed.add((result.creator, result.case))
             notes.failure(f"{result.creator}, {result.check}, {result.case or 'no case'}: {problem}")
         elif result.verdict is CheckStatus.PASS and result.check in GPU_CHECKS:

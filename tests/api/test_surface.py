@@ -34,24 +34,24 @@ NAMES = [
 
 SIGNATURES = {
     "check": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
-    "save_onnx=None, export_timeout=None, data_folder=None, plugins=(), flavour='auto', "
-    "prefer_stock=False, shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), "
-    "accumulate='', float_lstm=False, io_precision=False, calibration=(), build=False, target=(), "
-    "optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, "
-    "refused=None, ops=(), plugins_from_packages=True) -> Analysis",
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
+    "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "calibration=(), plugins=(), flavour='auto', prefer_stock=False, build=False, target=(), "
+    "optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, "
+    "reduce_timeout=90.0, refused=None, ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
-    "save_onnx=None, export_timeout=None, data_folder=None, output=None, flavour='auto', shapes=None, "
-    "values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, "
-    "io_precision=False, calibration=(), expand=False, plugin_v2=False, ops=(), "
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
+    "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "calibration=(), output=None, flavour='auto', expand=False, plugin_v2=False, ops=(), "
     "plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
-    "save_onnx=None, export_timeout=None, data_folder=None, output=None, shapes=None, values=None, "
-    "freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, "
-    "io_precision=False, calibration=(), target=(), flavour='auto', prefer_stock=False, plugins=(), "
-    "embed_plugins=False, workspace=None, timing_cache=None, optimization_level=None, "
-    "layer_details=False, timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, "
-    "refused=None, expected=None, reference=None, rtol=None, atol=None, not_compared=(), compare=None, "
-    "max_cost=None, verify='auto', html=None, ops=(), plugins_from_packages=True, verbose=False, "
+    "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
+    "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
+    "calibration=(), target=(), flavour='auto', prefer_stock=False, plugins=(), embed_plugins=False,"
+    " workspace=None, timing_cache=None, optimization_level=None, layer_details=False, timeout=None,"
+    " mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, expected=None, "
+    "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
+    "verify='auto', output=None, html=None, ops=(), plugins_from_packages=True, verbose=False, "
     "progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, reference=None, "
     "load_inputs=(), load_outputs=None, save_inputs=None, save_outputs=None, rtol=None, atol=None, "
@@ -59,10 +59,10 @@ SIGNATURES = {
     "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
-    "locate": "(model, engine=None, *, output=None, data_folder=None, on='auto', native=False, all=False, "
-    "memory=1024, shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), "
-    "accumulate='', float_lstm=False, io_precision=False, calibration=(), rtol=None, atol=None, "
-    "plugins=(), flavour='auto', timeout=None, html=None, ops=(), plugins_from_packages=True, "
+    "locate": "(model, engine=None, *, data_folder=None, on='auto', native=False, all=False, memory=1024, "
+    "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
+    "float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', timeout=None,"
+    " rtol=None, atol=None, output=None, html=None, ops=(), plugins_from_packages=True, "
     "progress=None) -> Located",
     "bench": "(target, *, shapes=None, at=('opt',), inputs=None, freeze=(), warmup_ms=200.0, duration_s=3.0, "
     "iterations=10, streams=1, transfers=True, cuda_graph='both', layers=10, against=(), torch='', "
@@ -167,7 +167,7 @@ def home_of(name: str) -> Path:
 
 
 OF_THE_TERMINAL = {
-    *("help", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located"),
+    *("help", "help_all", "quiet", "color", "json", "report", "dry_run", "no_verify", "per_node", "located"),
     "model_explorer",
 }
 """What the command line alone has: how results are shown, and the search for the node that is wrong."""

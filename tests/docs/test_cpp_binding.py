@@ -34,9 +34,7 @@ int main() {
 """
 
 
-@pytest.mark.skipif(
-    shutil.which("g++") is None, reason="no g++ here"
-)
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here")
 def test_the_example_compiles(tmp_path: Path) -> None:
     (example,) = re.findall(r"^```cpp\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     struct = re.sub(r"^(#include .*|TRTSMITH_BIND.*)$", "", example, flags=re.MULTILINE)

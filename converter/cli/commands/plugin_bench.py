@@ -24,13 +24,10 @@ from trtsmith.options import Operators, operator_words
 
 COUNT = 50
 
-_EPILOG = """examples:
-  trtsmith plugin bench MultiscaleDeformableAttention --against eager,compile --json bench.json
-"""
-
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
-    names = ", ".join(op.name for op in OPS if op.benchmarks)
+    timed = [op.name for op in OPS if op.benchmarks]
+    names = ", ".join(timed)
     baselines = "; ".join(f"{name}: {text}" for name, text in BASELINES.items())
     text = "time trtsmith's kernels on a GPU against PyTorch, torchvision and the limits of the machine"
     parser = actions.add_parser(
@@ -38,7 +35,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         parents=[common],
         help=text,
         description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a kernel's result is wrong.",
-        epilog=_EPILOG,
+        epilog=f"examples:\n  trtsmith plugin bench {timed[0]} --against eager,compile --json bench.json",
     )
     parser.add_argument("names", nargs="+", metavar="OP", help=names)
     parser.add_argument(

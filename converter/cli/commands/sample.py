@@ -14,6 +14,11 @@ DESCRIPTION = (
     "content is not overwritten. Without NAME, list the samples."
 )
 
+EPILOG = """examples:
+  trtsmith sample
+  trtsmith sample detector
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="a sample, such as detector")
