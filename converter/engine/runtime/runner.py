@@ -200,6 +200,10 @@ class Runner:
 
     def pool(self, sessions: int = 2, *, profile: int = 0, cuda_graph: bool | None = None) -> SessionPool:
         """Sessions for the threads of a server. Each has memory of its own: two keep a GPU busy with most networks."""
+        if sessions < 1:
+            raise UsageError(
+                f"a pool of {sessions} sessions lends none", "Runner.pool", "1 or more sessions", "sessions=2"
+            )
         made = [self.session(profile=profile, cuda_graph=cuda_graph) for _ in range(sessions)]
         return SessionPool(made, self._to_host, profile_feeds(self.info, profile))
 

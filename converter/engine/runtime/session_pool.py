@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -38,6 +39,7 @@ class SessionPool:
         self._count = len(sessions)
         # The session that was used last is taken first: its buffers are the likeliest to have the size that is needed.
         self._free: queue.LifoQueue[Session] = queue.LifoQueue()
+        self._collecting = threading.Lock()  # two that each held half of the sessions would wait for ever
         for session in sessions:
             self._free.put(session)
 
@@ -63,7 +65,7 @@ class SessionPool:
 
         feeds: inputs of each shape that requests will have. None: ones of the profile's smallest, usual and largest shapes.
         """
-        with ExitStack() as held:
+        with self._collecting, ExitStack() as held:
             for session in [held.enter_context(self.session()) for _ in range(self._count)]:
                 for given in feeds or self._usual:
                     for _ in range(RUNS_TO_CAPTURE + 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 from collections.abc import Callable
@@ -77,6 +78,32 @@ def test_the_shapes_of_the_profile_are_run_unless_others_are_given(
     before = device.calls["allocate"]
     pool(profile_feeds(runner.info, 0)[2])
     assert device.calls["allocate"] == before
+
+
+def test_two_threads_may_warm_up_at_once(open_runner: Open) -> None:
+    """Each takes every session; neither may keep half of them from the other."""
+    pool = open_runner(b"double").pool(2)
+    together = threading.Barrier(2)
+    first = pool._free.get
+
+    def slow(*arguments: object, **options: object) -> object:
+        taken = first(*arguments, **options)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.2)  # both have one, if both may have one
+        return taken
+
+    pool._free.get = slow
+    threads = [threading.Thread(target=pool.warm_up, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_pool_of_no_sessions_is_refused(open_runner: Open) -> None:
+    with pytest.raises(UsageError, match="a pool of 0 sessions lends none"):
+        open_runner(b"double").pool(0)
 
 
 def test_values_that_decide_shapes_are_those_of_the_profile(open_runner: Open) -> None:
