@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+"""What the browser is called; the first that is there is taken."""
 FLAGS = (
     "--headless=new",
     "--no-sandbox",  # it runs as root in containers, on pages that we wrote ourselves
@@ -34,11 +35,6 @@ FLAGS = (
 )
 
 
-def find_chromium() -> str | None:
-    """The browser's path, None where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
-
-
 class PageError(Exception):
     """A script of the page, or one that was evaluated in it, threw; or the browser does not answer."""
 
@@ -49,7 +45,7 @@ class Chromium:
     def __init__(
         self, path: str | None = None, width: int = 1280, height: int = 900, dark: bool = False
     ) -> None:
-        self._path = path or find_chromium() or ""
+        self._path = path or next(filter(None, map(shutil.which, NAMES)), NAMES[0])
         self._size, self._dark = (width, height), dark
         self._folder = tempfile.TemporaryDirectory(prefix="pagecheck-", ignore_cleanup_errors=True)
         self._number = 0

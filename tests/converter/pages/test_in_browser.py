@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import helper as oh
 
-from pagecheck.chromium import Chromium, find_chromium
+from pagecheck.chromium import NAMES, Chromium
 from pagecheck.large_network import large_network
 from pagecheck.sample_page import sample_document
 from tests.converter.models import parsed, save, value, written
@@ -20,7 +20,7 @@ from trtsmith.converter.pages.conversion_document import PageContent, conversion
 from trtsmith.converter.pages.network.node_values import pictured
 from trtsmith.converter.pages.writing import conversion_page
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: pages are not looked at")
+pytestmark = pytest.mark.program(*NAMES)
 
 Opened = Callable[[dict[str, Any]], Chromium]
 
