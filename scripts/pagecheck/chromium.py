@@ -153,10 +153,11 @@ class Chromium:
             self.send("Input.dispatchKeyEvent", type="char", text=character)
 
     def press(self, key: str) -> None:
-        """A key that is no character: Enter, Escape, ArrowLeft."""
-        text: dict[str, Any] = {"text": "\r"} if key == "Enter" else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **text)
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
+        """A key that does something: Enter, Tab, Escape, ArrowLeft, the space."""
+        more: dict[str, Any] = {"windowsVirtualKeyCode": {"Enter": 13, "Tab": 9, " ": 32}.get(key, 0)}
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, text=text, **more)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, **more)
 
     def screenshot(self, file: Path, whole: bool = False) -> None:
         """A PNG of the window, or of the whole page."""
