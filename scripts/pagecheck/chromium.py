@@ -103,10 +103,10 @@ class Chromium:
         os.close(self._write)
         self._folder.cleanup()
 
-    def open(self, page: Path, patience_s: float = 60) -> None:
-        """Load a file, and wait until its load event."""
+    def open(self, page: Path | str, patience_s: float = 60) -> None:
+        """Load a file or an address, and wait until its load event."""
         self.events.clear()
-        self.send("Page.navigate", url=page.resolve().as_uri())
+        self.send("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self.wait_for(
             lambda: any(event["method"] == "Page.loadEventFired" for event in self.events), patience_s
         )

@@ -5,7 +5,7 @@ const Table = (() => {
   const ROW = 28; // px; table.css gives rows of a windowed table this height
   const WINDOWED = 400; // rows from which on a table is a window
   const PRINTED = 150; // rows of a long table that go to paper
-  const READABLE = 26; // characters below which no column of longer texts is squeezed: the box scrolls instead
+  const READABLE = 22; // characters below which no column of longer texts is squeezed: the box scrolls instead
   const element = Frame.element;
 
   // columns: {title, value(row): text or number to sort and search by, cell(row): what to show (default: the value),
