@@ -21,13 +21,13 @@ IMAGE = ROOT / "docs" / "guides" / "images" / "page.png"
 SIZE = (1040, 1620)
 CONVERT = "convert detector.onnx -o detector.plan --shapes images=1x3x64x64:2x3x64x64:8x3x128x128 --html detector.html"
 CHOOSE = """(async () => {
-    const frames = (ms) => new Promise((done) => setTimeout(done, ms));
+    const pause = (ms) => new Promise((done) => setTimeout(done, ms));
     [...document.querySelectorAll("#nodes tr")].find((row) => row.innerText.includes("MMCV")).click();
-    await frames(600);
+    await pause(600);
     document.querySelector("[title='show all (0)']").click();
     document.activeElement.blur();
     scrollTo(0, 0);
-    await frames(100);
+    await pause(100);
 })()"""
 
 
