@@ -19,7 +19,7 @@ from pagecheck.chromium import NAMES, Chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
-    "index.html", "quickstart.html", "guides/reports.html", "evidence/index.html", "reference/operators.html",
+    "index.html", "quickstart.html", "guides/reports.html", "evidence/index.html", "evidence/plugin-registries.html",
     "reference/python/runner.html", "404.html",
 )  # fmt: skip
 """One of each layout: a guide, code, tables, generated parts."""
