@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pagecheck.chromium import Chromium, find_chromium
+from pagecheck.chromium import NAMES, Chromium
 from tests.converter.batch.results.sample import (
     HOSTILE_NAMES,
     PROBLEM,
@@ -26,7 +26,7 @@ from trtsmith.converter.batch.results.document import load_results
 from trtsmith.converter.batch.results.pages import diff_page
 from trtsmith.converter.batch.task import TaskStatus
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here")
+pytestmark = pytest.mark.program(*NAMES)
 
 ROWS = "[...document.querySelectorAll('#tasks tbody tr')]"
 COUNT = "document.querySelector('.filters .count').textContent"
