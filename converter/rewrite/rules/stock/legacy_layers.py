@@ -220,14 +220,13 @@ def _anchors(w: Writer, dtype: str) -> Replacement | Refusal:
             "two layers or more, a shape for each, three ratios or more, and four variances",
             "correct the attributes where the node is made",
         )
-    sizes = np.float32(np.linspace(given["minSize"], given["maxSize"], count))
+    sizes = np.linspace(given["minSize"], given["maxSize"], count).astype(np.float32)
     following = np.sqrt(sizes * np.append(sizes[1:], np.float32(1)))
     batch = w.Concat(w.size(w.x[0], 0), [1, 1, 1], axis=0)
     results = []
     for layer, (height, width) in enumerate(maps):
-        scales = np.float32(
-            [0.1, sizes[0], sizes[0]] if not layer else [*[sizes[layer]] * len(ratios), following[layer]]
-        )
+        own = [0.1, *[sizes[0]] * 2] if not layer else [*[sizes[layer]] * len(ratios), following[layer]]
+        scales = np.array(own, np.float32)
         roots = np.sqrt(ratios[:3] if not layer else np.append(ratios, np.float32(1)))
         half = np.stack([scales * roots, scales / roots], 1) / 2
         y, x = ((np.arange(size, dtype=np.float32) + np.float32(0.5)) / size for size in (height, width))
