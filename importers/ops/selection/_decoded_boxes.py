@@ -217,7 +217,7 @@ def _of_image(node: AliasedNode) -> dict[str, Value]:
     g, attrs = node.builder(), node.attrs
     boxes, count = g.inputs("detection_boxes", "num_detections")
     most, last = attrs["post_nms_top_n"], [attrs["input_height"] - 1, attrs["input_width"] - 1]
-    corners = g.Gather(g.Cast(boxes, to="float32") + -_LAST_PIXEL, [1, 0, 3, 2], axis=2)
+    corners = g.Gather(g.Cast(boxes, to="float32") - _LAST_PIXEL, [1, 0, 3, 2], axis=2)
     shares = corners / np.array(last * 2, np.float32)
     found = g.Reshape(g.Range(np.int32(0), np.int32(most), np.int32(1)) < count, [-1, most, 1])
     kept = g.Reshape(g.Where(found, shares, 0.0), [-1, most, 4, 1])
