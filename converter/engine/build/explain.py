@@ -115,11 +115,32 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "the smallest, usual and largest size of every dynamic input",
         "--shapes NAME=MIN:OPT:MAX, one for each input, such as --shapes x=1x3x64x64:1x3x64x64:8x3x64x64",
     ),
+    *(
+        Explanation(
+            (fragment,),
+            "The node's inputs have different types, and TensorRT converts none by itself.",
+            "one type at all inputs, since the network is strongly typed",
+            "put a Cast before the input that differs",
+        )
+        for fragment in ("must have same input types", "of same types but has")
+    ),
     Explanation(
-        ("must have same input types",),
-        "The node's inputs have different types, and TensorRT converts none by itself.",
-        "one type at all inputs, since the network is strongly typed",
-        "put a Cast before the input that differs",
+        ("reshape changes volume",),
+        "A Reshape asks for another number of elements than its input has.",
+        "a shape with as many elements as the input",
+        "correct the shape where the model is exported, or the sizes in --shapes if it follows from them",
+    ),
+    Explanation(
+        ("must resolve to a build-time constant",),
+        "The model computes this operand of the node, and TensorRT needs it as a constant.",
+        "an initializer, or a value that follows from initializers",
+        "--freeze INPUT=VALUE if it comes from an input of the model; else export it as a constant",
+    ),
+    Explanation(
+        ("found unsupported input type",),
+        "TensorRT does not compute this operator in the type of its input.",
+        "another element type",
+        "cast the node's inputs to float32, and its outputs back, where the model is exported",
     ),
     Explanation(
         ("uint8", "intermediate"),
@@ -157,6 +178,12 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "No kernel fits this node: too little workspace, or a combination that the optimiser cannot build.",
         "a node, or a fused group of nodes, that a kernel exists for",
         "give more memory with --workspace, or split the group by making a tensor inside it an output",
+    ),
+    Explanation(
+        ("cannot compile for target", "datatypes"),
+        "The model has an element type that one of the target GPUs lacks.",
+        "GPUs that have the type: fp8 from sm89, fp4 from sm100",
+        "leave that GPU out of --target, or convert in another --precision",
     ),
     Explanation(
         ("cannot compile operation", "turing"),
@@ -290,7 +317,7 @@ def explain(message: str, where: str, code: str = "", *, rtx: bool = False) -> P
     (message,) = reasons([message])
     explanation = find_explanation(message, code, rtx=rtx) or _UNKNOWN
     return Problem(
-        f"{explanation.cause} {SAYS}{_one_line(message)}",
+        f"{explanation.cause} {SAYS}{one_line(message)}",
         where,
         explanation.expected,
         explanation.fix,
@@ -301,10 +328,10 @@ SAYS = "TensorRT says: "
 """Stands before a message of TensorRT's own."""
 
 
-def _one_line(message: str) -> str:
+def one_line(message: str, longest: int = _LONGEST) -> str:
     """The whole message; of a very long one the beginning, and the end, where the reason is."""
     text = " ".join(message.split())
-    if len(text) <= _LONGEST:
+    if len(text) <= longest:
         return text
-    half = _LONGEST // 2
+    half = longest // 2
     return f"{text[:half]} ... {text[-half:]}"
