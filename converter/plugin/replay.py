@@ -52,7 +52,7 @@ class Replay:
 
 
 def read_case(folder: Path) -> GpuCase:
-    """The node with its inputs and right outputs. UsageError if the folder holds something else."""
+    """The node with its inputs and right outputs. UsageError if the folder has other files."""
     model = load_model(folder / "node.onnx")
     inputs = load_arrays(folder / "inputs.npz", "replay")
     expected = load_arrays(folder / "expected.npz", "replay")

@@ -43,8 +43,8 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         ("creator not found",),
         "The engine needs a plugin whose creator is not registered.",
-        "the plugin library, loaded before the engine is",
-        "load the library first (trtexec: --dynamicPlugins), or build with --embed-plugins",
+        "the plugin library, loaded before the engine",
+        "give the library with --plugins (trtexec: --dynamicPlugins), or build with --embed-plugins",
     ),
     Explanation(
         ("symboladdress", "getcreators"),
@@ -93,7 +93,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     ),
     Explanation(
         ("could not create the plugin",),
-        "The plugin's creator gave back nothing: it did not like a field.",
+        "The plugin's creator returned nothing: it rejected a field.",
         "all fields of the creator, with values that it accepts",
         "'trtsmith plugin inspect LIBRARY' lists the fields; correct the node's attributes",
     ),
@@ -170,7 +170,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         ("illegal memory access",),
         "A kernel read or wrote memory that is not its own; most often this is a plugin's.",
-        "kernels that stay inside their tensors",
+        "kernels that read and write only inside their tensors",
         "'trtsmith plugin test LIBRARY' runs each kernel against its reference; then compute-sanitizer",
     ),
     Explanation(
@@ -202,7 +202,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
             (fragment,),
             "There is not enough memory for the build.",
             "memory for weights and workspace",
-            "close what else uses the GPU, or lower --workspace",
+            "end other programs on the GPU (`nvidia-smi` lists them), or lower --workspace",
         )
         for fragment in ("insufficient memory", "out of memory")
     ),
@@ -216,13 +216,13 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("failed to import initializer",),
         "A weight could not be read: its external data is missing or too short, or its type unsupported.",
         "the external data files in the model's folder, complete, of a type that TensorRT has",
-        "copy the data files beside the model, or save the model anew with its weights inside",
+        "copy the data files beside the model, or save the model again with its weights inside",
     ),
     Explanation(
         ("external data",),
         "A weight that is stored outside the ONNX file could not be read.",
         "the external data files in the model's folder, complete",
-        "copy them beside the model, or save the model anew with its weights inside",
+        "copy them beside the model, or save the model again with its weights inside",
     ),
     NO_GPU,
 )
@@ -233,7 +233,8 @@ CODES: dict[str, Explanation] = {
         (),
         "TensorRT's ONNX parser does not import this operator, or not with these attributes and types.",
         "an operator as TensorRT supports it",
-        "'trtsmith check' says what is possible; else give a plugin library with --plugins, or rewrite it",
+        "'trtsmith check' shows how each node reaches TensorRT; give a plugin library with --plugins, or write the node "
+        "in standard operators",
     ),
     "UNSUPPORTED_NODE_ATTR": Explanation(
         (),
@@ -269,7 +270,7 @@ CODES: dict[str, Explanation] = {
 
 _NO_GPU_FOR_RTX = Explanation(
     NO_GPU.fragments,
-    "TensorRT-RTX gave no reason but that there is no GPU, which it does not need for most builds.",
+    "TensorRT-RTX gives no reason but the missing GPU, which most builds do not need.",
     "a build that needs no GPU, or a GPU with a driver that is new enough",
     "build on a machine with a GPU to see whether it is the cause; -v shows TensorRT's whole log",
 )
@@ -278,7 +279,7 @@ _UNKNOWN = Explanation(
     (),
     "TensorRT refused the model.",
     "a model that TensorRT can build",
-    "the message and the log above are TensorRT's own; -v shows more of it",
+    "look for the node and the reason in TensorRT's message; -v shows its whole log",
 )
 
 _DRIVER = re.compile(r"driver version is insufficient|\bcudaError ?35\b|catchCudaError", re.IGNORECASE)

@@ -46,9 +46,9 @@ def _layer_norm(w: Writer, dtype: str) -> Value | Refusal:
     axis, rank = settings(node, epsilon=1e-5, axis=-1)["axis"], node.rank(0)
     if axis != -1 and (rank is None or axis != rank - 1):
         return Refusal(
-            f"it normalises from axis {axis} of {rank or 'an unknown number of'} dimensions on",
-            "the last axis alone",
-            "flatten the axes that are normalised ahead of the node",
+            f"it normalizes all axes from {axis} on, of {rank or 'an unknown number of'} dimensions",
+            "only the last axis",
+            "flatten the normalized axes before the node",
         )
     data, scale, shift = (wide(w, i) for i in range(3))
     return narrow(w, layer_norm(w, data, scale, shift, "float32", default=1e-5), dtype)
@@ -109,7 +109,7 @@ def _normalize(w: Writer, dtype: str) -> Value | Refusal:
         )
     if across and not shared:
         return Refusal(
-            "acrossSpatial is set and channelShared is not: TensorRT's plugin divides by the weights then",
+            "acrossSpatial is set without channelShared: TensorRT's plugin then divides by the weights",
             "one weight, or channels normalised pixel by pixel",
             "write the normalisation in standard operators where the model is made",
         )
@@ -147,7 +147,7 @@ def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
         return unknown(w.node, 0, "a spatial size")
     if height != width or height < 2:
         return Refusal(
-            f"its images are {height}x{width}: TensorRT's plugin mixes up rows and columns of such",
+            f"its images are {height}x{width}: TensorRT's plugin mixes up rows and columns of such images",
             "square images of at least 2x2",
             "concatenate the coordinates by standard operators where the model is made",
         )
