@@ -150,7 +150,9 @@ class _Mending:
             )
             if found is None:
                 took_s = time.monotonic() - since
-                notes_of(self._progress)(f"reduction: no part was found in {took_s:.0f} s that fails alike")
+                notes_of(self._progress)(
+                    f"reduction: no smaller part with the same error was found in {took_s:.0f} s"
+                )
             return found
         except (
             OSError,
