@@ -79,7 +79,8 @@ def test_pages_fit_a_telephone_and_axe_finds_nothing(name: str, site: str, brows
 def test_what_is_copied_is_the_commands_alone(site: str, browser: Chromium) -> None:
     page = shown(browser, f"{site}/guides/reports.html")
     page.evaluate(
-        """globalThis.copied = ""; addEventListener("copy", (event) => { copied = getSelection().toString() || event.target.value; });
+        """globalThis.copied = "";
+        addEventListener("copy", (event) => { copied = getSelection().toString() || event.target.value; });
         document.querySelector(".highlight:has(.gp)").scrollIntoView({block: "center"})"""
     )
     seen = page.evaluate("document.querySelector('.highlight:has(.gp) code').innerText")
