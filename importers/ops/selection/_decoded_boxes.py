@@ -78,7 +78,7 @@ def _decoded(node: AliasedNode) -> dict[str, Value]:
     scores = g.Reshape(score, [batch, -1, attrs["numClasses"]])
     moved = g.Reshape(location, [batch, -1, 1 if attrs["shareLocation"] else attrs["numClasses"], 4])
     tables = g.Reshape(prior, [0, 2, -1, 1, 4])
-    tables = tables[:1] if attrs.get("isBatchAgnostic", 0) else tables
+    tables = g.Slice(tables, [0], [1], [0]) if attrs.get("isBatchAgnostic", 0) else tables
     anchor, variance = (g.Gather(tables, number, axis=1) for number in range(2))
     if code == _TF_CENTRE:
         moved = g.Gather(moved, [1, 0, 3, 2], axis=3)

@@ -16,7 +16,11 @@ from trtsmith.converter.rewrite.rules.stock.sampling import (
     STOCK_RESIZES,
     STOCK_ROTATE,
 )
-from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
+from trtsmith.converter.rewrite.rules.stock.scatters import (
+    STOCK_SCATTER_ELEMENTS,
+    STOCK_SCATTER_ND,
+    STOCK_SCATTER_PRODUCTS,
+)
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
@@ -27,6 +31,7 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_CROP,
     STOCK_SCATTER_ND,
     STOCK_SCATTER_ELEMENTS,
+    STOCK_SCATTER_PRODUCTS,
     STOCK_DETECTION_HEADS,
     STOCK_MASKS,
     STOCK_DISENTANGLED_ATTENTION,
