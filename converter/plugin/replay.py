@@ -44,7 +44,7 @@ class Replay:
     def verdict(self) -> str:
         """Who is to blame for an engine that gives something else from these inputs."""
         if self.right:
-            return "the kernel is right: if the engine differs, the kernel got other inputs there, so the conversion is wrong"
+            return "the kernel is right: if the engine differs, it gave the kernel other inputs, so the conversion is wrong"
         return "the kernel is wrong"
 
     def to_json(self) -> dict[str, Any]:
