@@ -3,11 +3,13 @@ PYTHON ?= python3
 IN_ENV = $(PYTHON) scripts/setup_env.py --
 IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
 CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
+APT_INSTALL = env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends
 ARGS ?=
 PLATFORM := $(TRTSMITH_PLATFORM)
 ACROSS = $(filter aarch64,$(PLATFORM))
 
-.PHONY: help setup demo test lint format view docs wheel check-wheel clean
+.PHONY: help setup demo programs test lint format view docs wheel check-wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -27,6 +29,14 @@ setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .v
 
 demo:  ## export a PyTorch model with custom operators, convert it, print the verdict
 	@$(IN_ENV) python scripts/demo.py $(ARGS)
+
+# 120 MB to fetch, 450 MB on disk, 20 s. Other targets leave the system alone: where these are missing, their tests are skipped.
+programs:  ## install Chromium, zsh and fish from Debian as root, for the tests of pages and of completion
+	@have() { command -v "$$1" > /dev/null; }; missing=; \
+	have chromium || have chromium-browser || have google-chrome || missing=chromium; \
+	for one in zsh fish; do have $$one || missing="$$missing $$one"; done; \
+	[ -z "$$missing" ] || { echo "installing Debian's $$missing ..." >&2; $(AS_ROOT) apt-get update -qq && \
+	$(AS_ROOT) $(APT_INSTALL) $$missing > /dev/null; }
 
 # Hundreds of processes start here: each would compile this checkout anew where the environment forbids to keep bytecode.
 test: export PYTHONDONTWRITEBYTECODE =

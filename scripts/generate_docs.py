@@ -50,6 +50,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/reference/faults.md": {"faults": rewriting.faults},
     "docs/reference/messages.md": {
         "messages of the builder": messages.builder_messages,
+        "warnings of the builder": messages.builder_warnings,
         "messages of the runtime": messages.loading_messages,
         "operators outside of engines": messages.outside_operators,
     },

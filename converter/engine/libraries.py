@@ -33,7 +33,7 @@ def library(name: str) -> Path:
     path = folder / f"lib{name}.so"
     if not path.is_file():
         raise UsageError(
-            f"{path.name} is not there",
+            f"{path.name} is missing",
             str(folder),
             "the compiled libraries of trtsmith",
             "install trtsmith with `pip install .`, or run `make setup` in a checkout",

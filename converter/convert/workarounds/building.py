@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -83,6 +84,9 @@ class _Mending:
 
     def mended_model(self, model: Model, error: BuildRefused, took_s: float) -> Model:
         """The model in which something that helps was done. Raises the refusal, explained, where nothing can be."""
+        known = self._mended_by_words(model, error)
+        if known is not None:
+            return known
         reduced = self._reduced(model, error, took_s)
         if reduced is None:
             raise error
@@ -107,6 +111,25 @@ class _Mending:
         told = explained(error, reduced, saved, _offer(offered))
         raise BuildRefused((*told.problems, *unsaved))
 
+    def _mended_by_words(self, model: Model, error: BuildRefused) -> Model | None:
+        """The model without a fault that TensorRT's words tell, wherever it may be; None for others, or the second time."""
+        said = error.problems[0].what
+        for mitigation in MITIGATIONS:
+            pattern, op_type = mitigation.known or ("", "")
+            nodes = [node for node in model.proto.graph.node if node.op_type == op_type]
+            if not nodes or not self._does(mitigation) or not re.search(pattern, said):
+                continue
+            made = frozenset(output for node in nodes for output in node.output)
+            changed = None
+            with suppress(TrtsmithError):
+                changed = mitigation.apply(RefusedGraph(model, made, self._request.profiles))
+            if changed is not None:
+                names = tuple((node.name or node.output[0], node.op_type) for node in nodes)
+                self.mended.append(Mended(mitigation.name, mitigation.does, names, said))
+                notes_of(self._progress)(self.mended[-1].warning())
+                return changed
+        return None
+
     def _does(self, mitigation: Mitigation) -> bool:
         """Whether it is done without being asked for once more."""
         return self._options.mend and (bool(mitigation.exact) or mitigation.name in self._options.allowed)
@@ -127,7 +150,9 @@ class _Mending:
             )
             if found is None:
                 took_s = time.monotonic() - since
-                notes_of(self._progress)(f"reduction: no part was found in {took_s:.0f} s that fails alike")
+                notes_of(self._progress)(
+                    f"reduction: no smaller part with the same error was found in {took_s:.0f} s"
+                )
             return found
         except (
             OSError,

@@ -13,6 +13,7 @@ from onnx import numpy_helper
 
 from refusedmodels.faults import FAULTS, Piece
 from refusedmodels.networks import CHANNELS, INPUT, SHAPE, network
+from tests.converter.models import parsed
 from tests.processes import children
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.convert.workarounds import building
@@ -120,6 +121,38 @@ def test_without_a_reduction_the_refusal_is_as_it_was(tmp_path: Path) -> None:
     said: list[str] = []
     assert "of its" not in refused(tmp_path, "gathered_int8", Refusals(reduce_s=None), said.append)[0].what
     assert not any("reduction" in text for text in said)
+
+
+MYELIN = (
+    "TensorRT refused the model. TensorRT says: IBuilder::buildSerializedNetwork: Error Code 1: Myelin ([shape.cpp:175: "
+    "~op_constraints_msg_streamer_t] Error during shape inference of /block.0/Elu_output_0 : f32[{ForeignNode}_shapeInput, "
+    "16, 100] = elu(/layers.3/Slice_output_0, /block.0/Elu_alpha), name=/block.0/Elu)"
+)
+
+
+@pytest.mark.parametrize("options", [Refusals(reduce_s=None), Refusals(reduce_s=None, mend=False)])
+def test_a_fault_that_tensorrts_words_tell_is_mended_without_looking_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Refusals
+) -> None:
+    """The words are those of the 1.7.1 that refused EnCodec's decoder."""
+    built = building.build
+
+    def refusing(request: BuildRequest, *rest: object) -> object:
+        nodes = onnx.load(request.onnx_path).graph.node
+        if any(node.op_type == "Elu" for node in nodes):
+            raise BuildRefused((Problem(MYELIN, str(request.onnx_path), "a graph", "--reduce"),))
+        return built(request, *rest)
+
+    monkeypatch.setattr(building, "build", refusing)
+    model = parsed(
+        tmp_path / "m.onnx", f"(float{[*SHAPE]} {INPUT}) => (float{[*SHAPE]} y) {{ y = Elu({INPUT}) }}"
+    )
+    if not options.mend:
+        with pytest.raises(BuildRefused, match="Elu"):
+            build_mended(model, request_in(tmp_path), options, str)
+        return
+    (mended,) = build_mended(model, request_in(tmp_path), options, str).mended
+    assert (mended.mitigation, mended.nodes) == ("written-elu", (("y", "Elu"),))
 
 
 def test_a_reduction_that_fails_leaves_the_refusal_as_it_is(
