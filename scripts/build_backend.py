@@ -52,6 +52,7 @@ def build_wheel(
         if cross.platform_asked(os.environ):
             os.environ.update(_built_across())
             toolkit, include = cross.toolkit("cuda13"), _headers()
+            metadata_directory = None  # made with this machine's platform tag
         else:
             toolkit, include = _tools()
         for name, value in native.cmake_defines(toolkit, include, os.environ).items():

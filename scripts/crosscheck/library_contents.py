@@ -83,7 +83,7 @@ def read_images(dump: str) -> tuple[list[str], list[int]]:
 def read_kernels(dump: str, usage: str) -> Iterator[Kernel]:
     """Kernels of `cuobjdump -elf` and `--dump-resource-usage`, which show images in one order."""
     bounds: dict[tuple[int, str], int] = {}
-    for image in re.split(r"\n(?=64-bit (?:ELF|elf):)", dump)[1:]:
+    for image in re.split(r"\n(?=64-?bit (?:ELF|elf):)", dump)[1:]:
         sm = int(re.findall(r"sm=(\d+)", image)[0])
         for name, text in re.findall(
             r"^\.nv\.info\.(\S+)\n(.*?)(?=^\.\w|\Z)", image, re.MULTILINE | re.DOTALL
