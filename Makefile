@@ -6,6 +6,8 @@ CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -na
 AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
 APT_INSTALL = env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends
 ARGS ?=
+PLATFORM := $(TRTSMITH_PLATFORM)
+ACROSS = $(filter aarch64,$(PLATFORM))
 
 .PHONY: help setup demo programs test lint format view docs wheel check-wheel clean
 
@@ -19,6 +21,7 @@ help:  ## this list
 	@echo "  TRTSMITH_LEAVE_OUT            operators and families of kernels to build without, as sparse;BoxSelection"
 	@echo "  TRTSMITH_CUDA                 a CUDA toolkit's folder, or pypi for the compiler from PyPI"
 	@echo "  TRTSMITH_TENSORRT_INCLUDE     the folder with NvInfer.h, if it is not found"
+	@echo "  PLATFORM                      aarch64: make wheel for Jetson Orin and Thor, DGX Spark and servers on ARM"
 	@echo "  TRTSMITH_JOBS                 compile jobs (default: the cores)"
 
 setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .venv/bin/trtsmith
@@ -60,10 +63,11 @@ docs:  ## build/site, from docs/; a link to nothing is an error
 	@NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) mkdocs build --strict --quiet
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
-wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
+wheel: export TRTSMITH_PLATFORM = $(PLATFORM)
+wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES; PLATFORM=aarch64 cross-compiles it (an hour or two)
 	@rm -rf dist
-	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/native .
-	@$(PYTHON) scripts/check_wheel.py dist --gpus
+	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/$(if $(ACROSS),aarch64/cuda13,native) .
+	@$(IN_ENV) python scripts/$(if $(ACROSS),check_aarch64.py dist,check_wheel.py dist --gpus)
 
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
 	@$(PYTHON) scripts/check_wheel.py dist

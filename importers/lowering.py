@@ -138,7 +138,7 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
             return Refusal(
                 f"input {attr.name!r} is not a constant",
                 f"a constant {attr.kind.value}",
-                "fold constants before",
+                "make it an initializer where the model is exported",
             )
         raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
     attrs = _read_attributes((*alias.attributes, *alias.constants), raw)
@@ -193,7 +193,7 @@ def _emit(
     outputs = list(alias.outputs or (port.name for port in op.outputs))
     if any(node.outputs[len(outputs) :]):
         return Refusal(
-            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
+            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the other one"
         )
 
     base = (
@@ -204,6 +204,7 @@ def _emit(
     notes: list[str] = []
     known = dict(node.dtypes)
     target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
+    given = found
     if alias.prologue:
         found = _align(found, values, known, nodes, notes, base)
         floats = [dtype for dtype in found.dtypes.values() if dtype in _FLOATS]
@@ -258,7 +259,7 @@ def _emit(
         helper.make_attribute(key, value) for key, value in sorted(plugin_attributes(op, fields).items())
     )
     values |= {name: results[name] for name in outputs if results.get(name)}
-    epilogue = _fragment(alias.epilogue, found, values, f"{base}/after")
+    epilogue = _fragment(alias.epilogue, given, values, f"{base}/after")  # ports have the node's types again
     return Lowered(op, alias, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
 
 

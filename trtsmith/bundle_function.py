@@ -17,7 +17,7 @@ class BundleOptions(TypedDict, total=False):
     """The options of `trtsmith bundle`."""
 
     name: Annotated[str | None, Flag("the model's name; default: the engine's file name")]
-    model_version: Annotated[int, Flag("default 1", "N", default=1)]
+    model_version: Annotated[int, Flag("version of the model in the repository (default 1)", "N", default=1)]
     batching: Annotated[
         bool | None,
         Flag(
@@ -27,7 +27,15 @@ class BundleOptions(TypedDict, total=False):
             action="store_const",
             const=True,
         ),
-        Flag("", "", "--no-batching", alone="batching", action="store_const", dest="batching", const=False),
+        Flag(
+            "do not let the server batch requests",
+            "",
+            "--no-batching",
+            alone="batching",
+            action="store_const",
+            dest="batching",
+            const=False,
+        ),
     ]
     instances: Annotated[int, Flag("execution contexts on each GPU (default 1)", "N", default=1)]
     queue_delay_us: Annotated[

@@ -77,7 +77,7 @@ def _exported(
             found = torch.export.export(
                 module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=True
             )
-            told.append("torch.export takes the module with strict=True alone")
+            told.append("torch.export takes the module only with strict=True")
             return found
         raise ConversionError(export_problem(error, str(source))) from error
 
@@ -96,7 +96,7 @@ def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
         raise UsageError(
             "the program has no example inputs",
             name,
-            "example inputs: usual sizes, and what outputs are compared for, come from them",
+            "example inputs, which give the usual sizes and the values for the comparison",
             "give them as `args`, or save a program that still has its example_inputs",
         )
     args, kwargs = own if source.args is None else (example_arguments(source.args), dict(source.kwargs))

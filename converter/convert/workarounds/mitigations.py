@@ -171,7 +171,7 @@ def with_written_elus(graph: RefusedGraph) -> Model | None:
 MITIGATIONS: tuple[Mitigation, ...] = (
     Mitigation(
         "static-axes",
-        "sizes that the profile fixes, and what they decide, are constants of the graph",
+        "sizes that the profile fixes, and the values that follow from them, become constants",
         "the engine takes no other sizes than those of its profile",
         with_static_axes,
     ),

@@ -93,7 +93,7 @@ def _check_engine(engine: Path, facts: Facts) -> None:
     if facts.plugins and not facts.made.embedded and not facts.in_python:
         problems.append(
             Problem(
-                f"the engine needs plugins that it does not hold: {', '.join(facts.plugins)}",
+                f"the engine needs plugins that are not embedded in it: {', '.join(facts.plugins)}",
                 str(engine),
                 "an engine with its plugin libraries embedded: the server does not register ours by preloading them",
                 "trtsmith convert ... --embed-plugins",
@@ -126,7 +126,9 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
         raise UsageError(f"{options.repository} is a file", where, "a folder", "name another")
     if version.exists():
         fix = f"--model-version {options.version + 1}, or remove it"
-        raise UsageError(f"{version} exists already", where, "a version that is not there", fix)
+        raise UsageError(
+            f"{version} exists already", where, "a version that the repository does not have", fix
+        )
     before = folder / "config.pbtxt"
     if folder.exists() and not (before.is_file() and before.read_bytes() == config.encode()):
         raise UsageError(
@@ -177,8 +179,8 @@ def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
     notes = [f"the server needs {needs}"]
     if batch and options.batching is None:
         notes.append(
-            f"requests are joined along the first dimension of every input, up to {batch}: "
-            f"--no-batching if that is no batch"
+            f"the server batches requests along the first dimension of every input, up to {batch}; --no-batching if that "
+            "is not a batch"
         )
     if facts.plugins and not facts.in_python:
         notes.append(

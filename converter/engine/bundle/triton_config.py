@@ -119,9 +119,9 @@ def largest_batch(facts: Facts, options: TritonOptions) -> int:
         return high
     if options.batching:
         raise UsageError(
-            "requests for this engine cannot be joined to batches",
+            "the server cannot batch requests for this engine",
             "--batching",
-            "a dynamic first dimension, of one range from 1 on, of every input, and of every output",
+            "a dynamic first dimension in every input and output, with the same range, from 1",
             "convert the model with such --shapes, or leave --batching out",
         )
     return 0

@@ -110,7 +110,7 @@ const Conversion = (() => {
       ...(any(network.dtype) ? [{ title: "type", value: (row) => network.dtype(row.node), choices: true }] : []),
       ...(has(network.error) ? [number("error", network.error, "")] : []),
       ...(has(network.time) ? [number("time", network.time, " ms")] : []),
-      { title: "makes", value: (row) => network.outputs(row.node).filter((value) => value >= 0).map((value) => network.valueType(value)).join("; ") },
+      { title: "outputs", value: (row) => network.outputs(row.node).filter((value) => value >= 0).map((value) => network.valueType(value)).join("; ") },
     ], pick: (row) => panel.go(row.node) });
     fill("nodes", table.element);
   }

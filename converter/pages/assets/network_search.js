@@ -130,10 +130,10 @@ function networkPanel(network, rules, first) {
         fact("time", Number.isNaN(time) ? "" : Frame.number(time, 4) + " ms" + (network.shared.get(node)
           ? ", its share of a layer of " + network.shared.get(node) + " nodes" : "")),
         fact("attributes", Frame.shown(network.attributes(node), 1200)),
-        fact("holds", Frame.shown(network.holds(node), 1200)),
+        fact("constant", Frame.shown(network.holds(node), 1200)),
         fact("inside", outer >= 0 ? link(outer) : "", outer >= 0 ? " " + network.where(node) : ""),
-        fact("reads", network.inputs(node).map((value) => port(value, network.makers[value] ?? -1))),
-        fact("makes", network.outputs(node).map((value) => port(value, -1, network.readers.get(value))))),
+        fact("inputs", network.inputs(node).map((value) => port(value, network.makers[value] ?? -1))),
+        fact("outputs", network.outputs(node).map((value) => port(value, -1, network.readers.get(value))))),
     );
     details.scrollTop = 0;
   }

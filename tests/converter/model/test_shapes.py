@@ -68,7 +68,7 @@ def test_shapes_of_several_inputs_as_trtexec_writes_them(text: str, written: dic
     ],
 )
 def test_a_mix_of_the_two_forms_is_explained(text: str, fix: str) -> None:
-    with pytest.raises(UsageError, match="mixes two ways") as error:
+    with pytest.raises(UsageError, match="mixes two notations") as error:
         parse_shapes([text])
     assert error.value.problems[0].fix == fix
 
