@@ -138,7 +138,7 @@ def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]]
             return Refusal(
                 f"input {attr.name!r} is not a constant",
                 f"a constant {attr.kind.value}",
-                "fold constants before",
+                "make it an initializer where the model is exported",
             )
         raw[attr.name] = array.astype(np.int64 if array.dtype == bool else array.dtype).reshape(-1).tolist()
     attrs = _read_attributes((*alias.attributes, *alias.constants), raw)
@@ -193,7 +193,7 @@ def _emit(
     outputs = list(alias.outputs or (port.name for port in op.outputs))
     if any(node.outputs[len(outputs) :]):
         return Refusal(
-            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the others"
+            f"{len(node.outputs)} outputs", f"{len(outputs)}: {', '.join(outputs)}", "remove the other one"
         )
 
     base = (

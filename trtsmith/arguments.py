@@ -208,7 +208,7 @@ def _array(value: Any, where: str) -> np.ndarray:
         array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
         said = f"{where} holds {array.dtype}, not numbers" if array.dtype.hasobject else ""
     except Exception as error:  # of whatever library the value is
-        array, said = np.empty(0), f"numpy makes no array of {where}: {error}"
+        array, said = np.empty(0), f"numpy cannot make an array of {where}: {error}"
     if said:
         raise UsageError(said, where, "an array of numbers", "give a numpy array")
     return array

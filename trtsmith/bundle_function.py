@@ -17,7 +17,7 @@ class BundleOptions(TypedDict, total=False):
     """The options of `trtsmith bundle`."""
 
     name: Annotated[str | None, Flag("the model's name; default: the engine's file name")]
-    model_version: Annotated[int, Flag("default 1", "N", default=1)]
+    model_version: Annotated[int, Flag("version of the model in the repository (default 1)", "N", default=1)]
     batching: Annotated[
         bool | None,
         Flag(
@@ -27,7 +27,15 @@ class BundleOptions(TypedDict, total=False):
             action="store_const",
             const=True,
         ),
-        Flag("", "", "--no-batching", alone="batching", action="store_const", dest="batching", const=False),
+        Flag(
+            "do not let the server batch requests",
+            "",
+            "--no-batching",
+            alone="batching",
+            action="store_const",
+            dest="batching",
+            const=False,
+        ),
     ]
     instances: Annotated[int, Flag("execution contexts on each GPU (default 1)", "N", default=1)]
     queue_delay_us: Annotated[
@@ -42,7 +50,8 @@ class BundleOptions(TypedDict, total=False):
 def bundle(engine: StrPath, triton: StrPath, **options: Unpack[BundleOptions]) -> TritonModel:
     """Adds an engine of `convert` to a model repository of Triton Inference Server.
 
-    engine:   a TensorRT engine with embedded plugins, and the manifest beside it.
+    engine:   an engine with the manifest beside it; one of TensorRT with its plugins embedded. One of TensorRT-RTX runs in
+              Triton's Python backend.
     triton:   the repository, created if missing.
     name:     the model's name; None: the engine's file name.
     batching: whether the server batches requests along the first dimension; None: if all have a dynamic one.

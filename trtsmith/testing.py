@@ -119,7 +119,9 @@ def check_library(library: str | Path, operators: Sequence[OpDef], *, gpu: bool 
 
     known = {op.name: op for op in operators}
     if not Path(library).is_file():
-        raise AssertionError(f"{library} is not there: run trtsmith op build in the folder of plugins.cmake")
+        raise AssertionError(
+            f"{library} does not exist: run trtsmith op build in the folder of plugins.cmake"
+        )
 
     def kernels(name: str) -> Any:
         return in_all_dtypes(known[name], known[name].cases, compute_reference) if name in known else ()

@@ -103,7 +103,7 @@ def _check_references(options: argparse.Namespace) -> None:
         whole += [spec] if "=" not in spec else []
     if whole and (options.expected is not None or len(whole) > 1):
         what, where = "the expected outputs are given twice", f"--reference {whole[-1]}"
-        raise UsageError(what, where, "one of them", "remove the others")
+        raise UsageError(what, where, "one of them", "remove the other one")
 
 
 def _check_inputs(options: argparse.Namespace) -> None:

@@ -337,7 +337,7 @@ def _without_room(task: BatchTask, error: OSError) -> Problem:
     return Problem(
         f"the files of the task cannot be written: {error.strerror or error}",
         f"{task.name}: {error.filename or 'its folder'}",
-        "a folder with room that can be written",
+        "a writable folder with free space",
         "free some space, or name another folder with -o",
     )
 

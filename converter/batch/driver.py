@@ -87,15 +87,15 @@ class BatchRequest:
                 Problem(
                     "the cache is not a folder",
                     f"--cache {self.cache}",
-                    "a folder, which is made if it is not there",
-                    "name another, or leave it out with --no-cache",
+                    "a folder; trtsmith creates it if necessary",
+                    "choose another folder, or use no cache (--no-cache)",
                 )
             )
         for pattern in self.only:
             if not any(_matches(task, pattern) for task in self.tasks):
                 raise UsageError(
                     Problem(
-                        "no task has such a name",
+                        "no task has this name",
                         f"--only {pattern}",
                         "the name of a task or a model, or a pattern as 'resnet*' or '*/sm86'",
                         "trtsmith batch ZOO --list shows all names",

@@ -298,7 +298,7 @@ class RayExecutor:
                     )
                 )
         if not nodes:
-            fix = "ray start --address=HOST:PORT on a machine that is to do the work"
+            fix = "ray start --address=HOST:PORT on a machine that should run tasks"
             what, expected = "the cluster has no machine that runs tasks", "at least one node with cores"
             problems.append(Problem(what, f"--on {self._connection.on}", expected, fix))
         machines = {f"{node.address} (node {node.id[:8]})": node.facts for node in found if node.facts}
@@ -423,8 +423,9 @@ def _unusable(task: BatchTask, error: OSError) -> Problem:
     return Problem(
         f"a file cannot be used: {error.strerror or error}",
         f"{task.name}: {error.filename or 'its result'}",
-        "files that can be read and stay as they are, and room for them and for results on every machine",
-        "correct the path or its permissions, or free some space; TMPDIR, where `ray start` was called, is used there",
+        "files that can be read and do not change during the batch, and disk space for results on every machine",
+        "correct the path or its permissions, or free some space; temporary files go to TMPDIR of the shell that called "
+        "`ray start`",
     )
 
 

@@ -140,7 +140,7 @@ class OutputFolder:
             if os.path.lexists(path) and not (path / RECORD).exists() and not _has_variants_only(path):
                 problems.append(
                     Problem(
-                        "the folder of a task holds something that no batch has written there",
+                        "the task's folder has files that no batch wrote",
                         str(path),
                         f"nothing, or a folder with {RECORD}",
                         "move it away, or name another folder with -o",
@@ -166,7 +166,7 @@ def cannot_write(folder: Path, error: OSError) -> UsageError:
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
     where = f"-o {folder}" + (f": {names}" if names else "")
     fix = "free space, see to its permissions, or name another; the same command continues the batch"
-    return UsageError(Problem(what, where, "a folder with room that can be written", fix))
+    return UsageError(Problem(what, where, "a writable folder with free space", fix))
 
 
 def _has_variants_only(path: Path) -> bool:
@@ -191,10 +191,10 @@ def _locked(folder: Path) -> int:
         os.close(descriptor)
         raise UsageError(
             Problem(
-                f"another batch writes into this folder: {who}",
+                f"another batch is writing into this folder: {who}",
                 str(folder),
-                "one batch at a time for a folder",
-                "wait until that one has ended, or name another folder with -o",
+                "one batch at a time in a folder",
+                "wait until the other batch has ended, or choose another folder with -o",
             )
         ) from None
     except OSError:

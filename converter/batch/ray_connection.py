@@ -144,9 +144,9 @@ class RayConnection:
         if address not in (AUTO, own):
             raise _problem(
                 self.on,
-                "this process is connected to a Ray already, and can have one only",
+                "this process is already connected to a Ray cluster, and cannot use a second one",
                 f"{AUTO}, or {own}",
-                f"--on {AUTO}, which uses it; or call ray.shutdown() before",
+                f"--on {AUTO}, which uses it; or call ray.shutdown() first",
             )
 
     @contextlib.contextmanager

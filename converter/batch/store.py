@@ -50,8 +50,10 @@ _NO_LINK = frozenset(
 )
 """Other file systems, those without links, files with too many, and files of others (fs.protected_hardlinks of Linux)."""
 
-_SOUND = "a file as `trtsmith batch` wrote it"
-_DONE_AGAIN = "nothing: the conversion is done again; `trtsmith cache prune --damaged` looks at all others"
+_SOUND = "an unchanged file of `trtsmith batch`"
+_DONE_AGAIN = (
+    "nothing: trtsmith converts the model again; `trtsmith cache prune --damaged` checks all other files"
+)
 
 
 def default_folder(environment: Mapping[str, str], home: Path) -> Path:
@@ -187,7 +189,7 @@ class Store:
         fix = (
             "free space with `trtsmith cache prune --larger-than SIZE`"
             if code in (errno.ENOSPC, errno.EDQUOT) or "full" in str(error)
-            else "give yourself the permission; of a damaged index `trtsmith cache prune --all` makes a new one"
+            else "change its permissions; for a damaged index, `trtsmith cache prune --all` makes a new one"
         )
         said = (error.strerror if isinstance(error, OSError) else None) or error
         self._tell(

@@ -233,9 +233,9 @@ def record_of(task: BatchTask, status: TaskStatus, *problems: Problem, attempts:
 
 def cancelled(task: BatchTask) -> Problem:
     return Problem(
-        "the task was ended before it was done",
+        "the task was stopped before its end",
         task.name,
-        "a batch that is left to end",
+        "a batch that runs to its end",
         "run the same command again to continue",
     )
 

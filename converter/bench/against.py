@@ -70,9 +70,11 @@ def _problems(names: Sequence[str], torch: str, has_model: bool) -> Iterator[Pro
         where = f"--against {name}"
         if name not in BASELINES:
             expected = "; ".join(f"{known}: {text}" for known, text in BASELINES.items())
-            yield Problem(f"there is nothing {name!r} to time against", where, expected, "correct the name")
+            yield Problem(
+                f"there is no baseline {name!r} to time against", where, expected, "correct the name"
+            )
         elif not has_model:
-            what = "baselines need the model, and only an engine is given"
+            what = "baselines need the model, but only an engine is given"
             fix = "trtsmith bench MODEL, a file whose name ends in .onnx"
             yield Problem(what, where, "an ONNX model to build and time", fix)
         elif name == "torch" and not torch:

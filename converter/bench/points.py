@@ -126,7 +126,7 @@ def _problems(known: Mapping[str, TensorSpec], shapes: Mapping[str, ShapeRange])
             fix = f"--shapes {name}={'x'.join(map(str, given.opt))}, or --at min,opt,max"
             yield Problem(f"the shapes of {name!r} are a range", where, "one shape to time an engine at", fix)
         elif not _inside(known[name], given.opt):
-            what = f"the shape of {name!r} is not one that the engine takes"
+            what = f"the engine does not accept the shape of {name!r}"
             fix = "give a shape inside the profile, or convert the model with another one"
             yield Problem(what, where, _allowed(known[name]), fix)
 

@@ -59,7 +59,7 @@ class DefaultEngine:
         if self._before is None or after is None or self._before.fingerprint == after.fingerprint:
             return ""
         return (
-            f"{self.path} was there, made of another {self._before.file} or of an earlier one: it is replaced"
+            f"{self.path} already existed, from another {self._before.file} or an earlier one: it is replaced"
         )
 
     def _made(self) -> _Made | None:

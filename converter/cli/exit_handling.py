@@ -106,7 +106,7 @@ def file_problem(error: OSError) -> Problem | None:
     if error.errno in _NO_ROOM:
         fix = "free some space, or name another folder; TMPDIR is the one for temporary files"
     elif error.errno in _NOT_ALLOWED:
-        fix = "give yourself the permission, or name another path"
+        fix = "change its permissions, or name another path"
     elif error.errno in _BAD_PATH:
         fix = "correct the path" if named else "set TMPDIR to a folder that can be written"
     else:

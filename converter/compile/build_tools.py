@@ -62,7 +62,7 @@ def _include(env: Mapping[str, str], logs: Path, say: Say) -> Path:
         raise SetupError(replace(problem, fix=fix)).with_tail(error.tail) from error
     except OSError as error:
         raise SetupError(
-            f"TensorRT's headers cannot be kept: {error.strerror}",
+            f"TensorRT's headers cannot be stored: {error.strerror}",
             str(cache),
             "a folder that can be written",
             "set XDG_CACHE_HOME to one, or TRTSMITH_TENSORRT_INCLUDE to the headers of an installed TensorRT",
@@ -93,7 +93,7 @@ def _program(name: str, folder: str) -> Path:
     found = str(own) if folder and own.is_file() else shutil.which(name)
     if found is None or not _runs(found):
         raise SetupError(
-            f"{name} is not there" if found is None else f"{name} does not run",
+            f"{name} is not installed" if found is None else f"{name} does not run",
             found or "this Python's packages and PATH",
             "CMake 3.24 or newer, and Ninja",
             EXTRA,

@@ -23,7 +23,7 @@ def check_manifest(library: Path, operators: Iterable[OpDef]) -> None:
             f"the library that was built cannot be used: {error}",
             str(library),
             "a library that can be loaded without TensorRT and without a GPU",
-            "correct the sources: nothing of theirs may run while a library is loaded",
+            "correct the sources: they must not run code while the library is loaded",
         ) from error
     known = {op.name: op for op in operators}
     problems = []

@@ -63,7 +63,7 @@ def check_architectures(text: str) -> None:
     wrong = [part for part in re.split(r"[,; ]+", text) if part and not _ARCHITECTURE.fullmatch(part)]
     if text and text != "release" and (wrong or not text.strip(",; ")):
         raise SetupError(
-            f"{(wrong or [text])[0]!r} is no CUDA architecture",
+            f"{(wrong or [text])[0]!r} is not a CUDA architecture",
             f"--architectures {text}",
             "compute capabilities without a point, separated by commas, or release",
             "--architectures 86,90",

@@ -75,7 +75,7 @@ class PackageFolder:
                     place = _KEYWORDS[word]
                 elif "$" not in word and not (self.root / place / word).is_file():
                     raise SetupError(
-                        f"{place}/{word} is not there",
+                        f"{place}/{word} does not exist",
                         f"{self.list_file}: trtsmith_operator({match[1]} ...)",
                         "BINDING: a file in ops/; KERNELS and TRITON: files in kernels/",
                         f"correct the name, or write {place}/{word}",
@@ -91,7 +91,7 @@ def find_package(folder: Path) -> PackageFolder:
     root = folder.absolute()
     made = "a folder that `trtsmith op new` wrote, or one with plugins.cmake, kernels/, ops/ and one Python package"
     if not root.is_dir():
-        what = "there is no such folder" if not root.exists() else "this is no folder"
+        what = "there is no such folder" if not root.exists() else "this is not a folder"
         raise SetupError(
             what, str(folder), made, "correct the path, or write a package: trtsmith op new NAME"
         )
@@ -110,6 +110,9 @@ def find_package(folder: Path) -> PackageFolder:
         )
     if not names[0].isidentifier():
         raise SetupError(
-            f"{names[0]!r} is no name of a Python package", str(folder), "an identifier", "rename the folder"
+            f"{names[0]!r} is not a valid name of a Python package",
+            str(folder),
+            "an identifier",
+            "rename the folder",
         )
     return PackageFolder(root, names[0])

@@ -18,9 +18,9 @@ def sdk_folder() -> Path:
     if (SDK / BUILD / "CMakeLists.txt").is_file():
         return SDK
     raise SetupError(
-        "the headers and CMake files that operators are compiled with are not there",
+        "the headers and CMake files to compile operators with are missing",
         str(SDK),
-        "the folder that the wheel of trtsmith brings",
+        "the folder that trtsmith's wheel installs",
         "install trtsmith again: pip install --force-reinstall --no-deps trtsmith",
     )
 

@@ -79,8 +79,8 @@ def still_read(
 def unchecked_values(values: Mapping[str, ShapeRange], read: Container[str]) -> tuple[str, ...]:
     """Warnings of inputs that are read no more: TensorRT holds no caller to their values. read: those that are."""
     return tuple(
-        f"input {name!r} is read no more: the engine holds for its values {list(ranges.min)} to {list(ranges.max)} only, "
-        "and does not check them"
+        f"the engine no longer reads input {name!r}: it is valid only for values from {list(ranges.min)} to "
+        f"{list(ranges.max)}, and does not check them"
         for name, ranges in values.items()
         if name not in read
     )

@@ -116,7 +116,7 @@ class ForeignPlugins:
                 problem = Problem(
                     f"attribute {name!r} is not a string",
                     where,
-                    "a string, which TensorRT's parser reads",
+                    "a string: TensorRT's parser reads no other type here",
                     fix,
                 )
                 return ForeignPlan(problem.what, stock, (problem,))
@@ -176,9 +176,9 @@ def target_of(flavour: str, *, prefer_stock: bool = False) -> Target:
     if not prefer_stock:
         return target
     if target.is_rtx:
-        what = f"{target.title} brings no plugins that could be preferred"
+        what = f"{target.title} has no plugins of its own to prefer"
         fix = "leave the flag out, or build with TensorRT (--flavour tensorrt)"
-        raise UsageError(what, "--prefer-stock", "TensorRT, which has libnvinfer_plugin", fix)
+        raise UsageError(what, "--prefer-stock", "TensorRT, whose plugins are in libnvinfer_plugin", fix)
     held = {plugin.creator.name for plugin in stock_plugins(target.version[:2])}
     return replace(target, stock=frozenset(held & stock_op_types()))
 

@@ -64,7 +64,7 @@ def cases_from_model(
     nodes = [(node, found) for node in model.proto.graph.node if (found := plugins.plan(node)) is not None]
     if not nodes:
         names = ", ".join(sorted(plugins.names)) or "none"
-        what = f"no node of {path} is one of the library's plugins"
+        what = f"none of the library's plugins is a node of {path}"
         raise UsageError(what, f"--model {path}", f"a node of one of: {names}", "give another model")
     problems = [problem for _, found in nodes for problem in found.problems]
     if problems:

@@ -39,7 +39,7 @@ class GroupSearch:
     origin: Callable[[int], str]
 
     def at_jumps(self, suspects: Sequence[NodeFault], found: Search, located: Located) -> Located:
-        """The nodes at which the error comes up in an engine with values as outputs. suspects: one at least."""
+        """The nodes at which the error comes up in an engine with values as outputs. suspects: at least one."""
         graph, table = self.graph, self.graph.table
         jumps = first_jumps(graph, suspects)
         first, shared = jumps[0], {f.node: shared_inputs(graph, f.node) for f in jumps}

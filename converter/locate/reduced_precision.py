@@ -45,9 +45,9 @@ def _reach(io_types: Sequence[IoType], dtype: str) -> bool:
 def check_searchable(request: PrecisionRequest, where: str) -> None:
     """UsageError for 8 bits: the scales are the engine's own, and no manifest has them."""
     if request.precision in QUANTIZED:
-        what = f"the graph is calibrated for {request.precision}; nodes cannot be looked for in it: its scales are not known"
+        what = f"the graph is calibrated for {request.precision}; locate cannot search it, because its scales are unknown"
         expected = "a graph in fp32, fp16 or bf16, or one with QuantizeLinear and DequantizeLinear of its own"
-        fix = "convert the model without --precision, or with fp16, and look for the node there"
+        fix = "convert the model without --precision, or with fp16, and locate the node there"
         raise UsageError(what, where, expected, fix)
 
 

@@ -123,12 +123,12 @@ def check_folder(folder: Path) -> None:
     if folder.is_dir():
         strange = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
         if strange:
-            what = f"the folder holds something else: {strange[0]!r}"
+            what = f"the folder has other files: {strange[0]!r}"
             raise UsageError(what, where, "a new folder, or one of an earlier search", "name another")
     elif folder.exists():
-        raise UsageError("there is a file of that name", where, "a folder", "name another")
+        raise UsageError("a file of that name exists", where, "a folder", "name another")
     if not folder.parent.is_dir() or not os.access(folder.parent, os.W_OK):
-        what = f"the folder {folder.parent} is not there or cannot be written"
+        what = f"the folder {folder.parent} does not exist or cannot be written"
         raise UsageError(what, where, "a place where a folder can be made", "name another")
 
 

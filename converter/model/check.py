@@ -96,9 +96,9 @@ def _check_size(proto: onnx.ModelProto, file: str) -> list[Problem]:
     if again <= _MOST_NESTED:
         return []
     deepest = max(depth for depth, _ in counts)
-    what = f"Graphs inside of nodes lie in each other {deepest} deep; their nodes count {again:,}."
-    expected = f"at most {_MOST_NESTED:,}, where each counts once for every graph around it but one"
-    return [Problem(what, file, expected, "export the model with fewer loops and branches in each other")]
+    what = f"Subgraphs are nested {deepest} deep, with {again:,} nodes in all."
+    expected = f"at most {_MOST_NESTED:,} nodes, each counted once for every level of nesting above the first"
+    return [Problem(what, file, expected, "export the model with fewer nested loops and branches")]
 
 
 def _too_many(count: int, file: str) -> Problem:
@@ -124,7 +124,7 @@ def _check_text(proto: onnx.ModelProto, file: str) -> list[Problem]:
     if is_text:
         return []
     what = "A name in the model is not UTF-8 text."
-    return [Problem(what, file, "a file as the exporter wrote it", "copy or export the model again")]
+    return [Problem(what, file, "the exporter's file, unchanged", "copy or export the model again")]
 
 
 def _is_text(message: Message) -> bool:
@@ -235,7 +235,7 @@ def _check_values(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
             yield Problem(what, where, "a data type that ONNX defines", "export the model again")
         # -1 is how old exporters write a dynamic dimension
         if len(dims) > MOST_DIMENSIONS:
-            what, expected = f"It has {len(dims):,} dimensions.", f"at most {MOST_DIMENSIONS}, as numpy has"
+            what, expected = f"It has {len(dims):,} dimensions.", f"at most {MOST_DIMENSIONS}, numpy's limit"
             yield Problem(what, where, expected, "export the model again")
         elif any(size < -1 for size in dims) or too_large(dims):
             what = f"It has the shape {list(dims)}."
@@ -255,7 +255,10 @@ def _check_sparse(graph: onnx.GraphProto, file: str) -> Iterator[Problem]:
             if is_external(tensor):
                 what = "A sparse tensor has external data."
                 yield Problem(
-                    what, where, "sparse tensors inside the model", "save the model with them inside"
+                    what,
+                    where,
+                    "sparse tensors inside the model",
+                    "save the model with its sparse tensors inside",
                 )
             else:
                 problem = check_tensor(tensor, where)

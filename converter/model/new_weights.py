@@ -65,7 +65,7 @@ class NewWeights:
                     place, view = place + written, view[written:]
         except OSError as error:
             what = f"the weights of the rewritten graph cannot be written: {error.strerror or error}"
-            fix = "free some space, or name another folder with the environment variable TMPDIR"
+            fix = "free some space, or set the environment variable TMPDIR to another folder"
             raise UsageError(
                 what, tempfile.gettempdir(), f"room for {length} bytes of weights", fix
             ) from error

@@ -259,7 +259,7 @@ def _is_in_place(model: Model) -> bool:
     folder.
 
     It is not so for a model that is a link to a file elsewhere, or whose file was replaced since it was
-    mapped.
+    mapped. Files with several names, as uv installs them, are onnx's and onnxruntime's to refuse.
     """
     try:
         folder = model.path.parent.resolve(strict=True)
@@ -267,6 +267,7 @@ def _is_in_place(model: Model) -> bool:
         return all(
             (folder / location).resolve(strict=True).is_relative_to(folder)
             and file.is_at(Path(folder / location))
+            and file.stat.st_nlink == 1
             for location, file in model.files.items()
         )
     except (OSError, ValueError):

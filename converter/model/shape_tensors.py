@@ -26,7 +26,7 @@ def parse_values(texts: Sequence[str]) -> dict[str, ShapeRange]:
         low, usual, high = read if len(read) == 3 else (None, None, None)
         if not name or low is None or usual is None or high is None:
             fix = "--values sizes=[1,1]:[2,3]:[8,8]; a float that decides sizes is a constant: --freeze scale=0.5"
-            raise UsageError(f"{text!r} gives no values, which are whole numbers", where, _FORM, fix)
+            raise UsageError(f"{text!r} has values that are not whole numbers", where, _FORM, fix)
         if name in ranges:
             what = f"values of {name!r} are given twice"
             raise UsageError(what, where, "one flag for each input", "remove one")

@@ -173,7 +173,7 @@ def profile_for(
                     f"input {spec.name!r} is dynamic and has no shapes",
                     f"input {spec.name!r}, {_text(spec)}",
                     "the smallest, the usual and the largest shape: " + _FORM,
-                    f"--shapes {suggest(spec)}",
+                    f"--shapes {suggest(spec, inputs, ranges)}",
                 )
             )
             continue
@@ -184,7 +184,7 @@ def profile_for(
                     f"the shapes of input {spec.name!r} do not fit: {fault}",
                     f"--shapes {spec.name}={given}",
                     _text(spec),
-                    f"--shapes {suggest(spec)}",
+                    f"--shapes {suggest(spec, inputs, ranges)}",
                 )
             )
         profile[spec.name] = given
@@ -193,18 +193,48 @@ def profile_for(
     return profile
 
 
-def suggest(spec: InputSpec) -> str:
-    """A flag value to paste: 1 to 8 for a leading dynamic dimension, 320 to 1280 for the last two of four, else 1 to 512."""
+def suggest(
+    spec: InputSpec, inputs: Sequence[InputSpec] = (), ranges: Mapping[str, ShapeRange] | None = None
+) -> str:
+    """A flag value to paste: 1 to 8 for the batch, 320 to 1280 for the last two dimensions of four, else 1 to 512.
 
-    def sizes(choice: int) -> str:
-        dims = []
-        for axis, dim in enumerate(spec.shape):
-            image = len(spec.shape) == 4 and axis >= 2
-            options = (1, 1, 8) if axis == 0 else (320, 640, 1280) if image else (1, 128, 512)
-            dims.append(str(options[choice] if dim is None else dim))
-        return "x".join(dims)
+    A dimension whose name another of the inputs has gets that one's sizes: those in `ranges`, else those suggested for the
+    first input that has it.
+    """
+    known: dict[str, Sizes] = {}
+    columns = [(other, _given_sizes(other, (ranges or {}).get(other.name))) for other in inputs]
+    for other, given in sorted(columns, key=lambda column: not column[1]):
+        for name, sizes in zip(other.names, given or _usual_sizes(other), strict=True):
+            if name:
+                known.setdefault(name, sizes)
+    dims = [
+        known.get(name or "", sizes) if dim is None else sizes
+        for dim, name, sizes in zip(spec.shape, spec.names, _usual_sizes(spec), strict=True)
+    ]
+    return f"{spec.name}=" + ":".join("x".join(str(sizes[choice]) for sizes in dims) for choice in range(3))
 
-    return f"{spec.name}={sizes(0)}:{sizes(1)}:{sizes(2)}"
+
+def _given_sizes(spec: InputSpec, given: ShapeRange | None) -> list[Sizes]:
+    """For each dimension the sizes that the user gave; none if they are not of the input's rank."""
+    if given is None or len(given.min) != len(spec.shape):
+        return []
+    return list(zip(given.min, given.opt, given.max, strict=True))
+
+
+def _usual_sizes(spec: InputSpec) -> list[Sizes]:
+    """For each dimension the smallest, the usual and the largest size.
+
+    The batch comes first, or second behind the layers of a recurrent state (2 x batch x 128).
+    """
+    shape = spec.shape
+    state = len(shape) == 3 and (shape[0] or 1) > 1 and shape[1] is None
+    usual: list[Sizes] = []
+    for axis, dim in enumerate(shape):
+        image = len(shape) == 4 and axis >= 2
+        batch = axis == int(state)
+        ranging = (1, 1, 8) if batch else (320, 640, 1280) if image else (1, 128, 512)
+        usual.append(ranging if dim is None else (dim,) * 3)
+    return usual
 
 
 def _text(spec: InputSpec) -> str:

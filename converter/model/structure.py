@@ -55,20 +55,20 @@ def _check_nodes(
         for name in filter(None, node.output):
             if name in makers or name in given:
                 first = _describe(nodes[makers[name]]) if name in makers else "an input or initializer"
-                what = f"The value {name[:200]!r} is made twice: by {first} and by {_describe(node)}."
-                yield Problem(what, where, "one maker for each value", _AGAIN)
+                what = f"The value {name[:200]!r} has two sources: {first} and {_describe(node)}."
+                yield Problem(what, where, "one node, input or initializer for each value", _AGAIN)
             makers.setdefault(name, index)
     known = outer | given | set(makers)
     for node in nodes:
         for name in node.input:
             if name and name not in known:
-                what = f"Nothing makes the value {name[:200]!r} that it takes."
+                what = f"No node computes the value {name[:200]!r} that it reads."
                 place = f"{where}: {_describe(node)}"
                 yield Problem(what, place, "a node output, an initializer or an input", _AGAIN)
     for name in outputs:
         if name and name not in known:
-            what = f"Nothing makes the output {name[:200]!r}."
-            yield Problem(what, where, "an output that a node makes", _AGAIN)
+            what = f"No node computes the output {name[:200]!r}."
+            yield Problem(what, where, "an output of a node", _AGAIN)
     for node in nodes:
         for graph in _subgraphs(node):
             yield from _check_graph(graph, f"{where}: {_describe(node)}", frozenset(known))
@@ -81,7 +81,7 @@ def _check_circles(nodes: Sequence[onnx.NodeProto], makers: dict[str, int], wher
     except CycleError as error:
         circle = error.args[1][:-1]  # the first once more
         names = ", ".join(_describe(nodes[i]) for i in circle[:4]) + ("..." if len(circle) > 4 else "")
-        yield Problem("The graph has a circle.", f"{where}: {names}", "a graph without circles", _AGAIN)
+        yield Problem("The graph has a cycle.", f"{where}: {names}", "a graph without cycles", _AGAIN)
 
 
 def _needs(nodes: Sequence[onnx.NodeProto], makers: Mapping[str, int]) -> list[dict[int, None]]:
@@ -90,7 +90,7 @@ def _needs(nodes: Sequence[onnx.NodeProto], makers: Mapping[str, int]) -> list[d
 
 
 def sort_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> None:
-    """Brings the nodes of a graph without circles, and of its subgraphs, into ONNX's order: makers come before readers.
+    """Brings the nodes of a graph without cycles, and of its subgraphs, into ONNX's order: makers come before readers.
 
     In place. Makers that are late go ahead of their first reader; else the order stays as it is.
     """

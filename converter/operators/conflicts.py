@@ -45,9 +45,9 @@ def _between(whose: str, op: OpDef, whose_other: str, other: OpDef) -> Iterator[
             if _both(alias, taken) and taken.when is None:
                 domain = next(iter(sorted(set(alias.domains) & set(taken.domains))), "")
                 yield Problem(
-                    f"{whose}: {op.name} has the alias {domain}::{alias.op_type}, which another operator takes",
+                    f"{whose}: {op.name} has the alias {domain}::{alias.op_type}, which another operator has",
                     where,
-                    "an alias that no operator takes before, or one that leaves nodes to others by its `when`",
+                    "an alias that no earlier operator has, or a `when` that leaves nodes to the other",
                     _fix(whose, whose_other, "remove the alias, or give it another domain"),
                 )
 

@@ -43,7 +43,7 @@ Results = dict[str, dict[str, Any]]
 def check_overlays(folder: Path | None) -> None:
     """UsageError for a folder that cannot be one. It is made when it is written."""
     if folder is not None and folder.exists() and not folder.is_dir():
-        what = "the overlays are files in a folder, and this is a file"
+        what = "the overlays need a folder, and this is a file"
         raise UsageError(Problem(what, f"--model-explorer {folder}", "a folder", "name another"))
 
 

@@ -27,7 +27,7 @@ SCRIPTS = (
 SECTIONS = {
     "problems": "Problems",
     "outputs": "Outputs",
-    "work": "What was done",
+    "work": "Changes to the graph",
     "network": "Network",
     "depth": "Errors by depth",
     "time": "Time",

@@ -63,7 +63,7 @@ class Kernels:
         try:
             answer = self._worker.ask(index, CALL, call)
         except WorkerDiedError as death:
-            problem = Problem(f"the plugin {death}", where, "the call to return", "run it in a debugger")
+            problem = Problem(f"the plugin {death}", where, "a call that returns", "run it in a debugger")
             raise ConversionError(problem) from death
         if "problem" in answer:
             self._worker.restart()  # a fault of a kernel spoils the CUDA context for what follows

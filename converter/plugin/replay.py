@@ -44,7 +44,7 @@ class Replay:
     def verdict(self) -> str:
         """Who is to blame for an engine that gives something else from these inputs."""
         if self.right:
-            return "the kernel is right: an engine that differs was given something else, so the conversion is wrong"
+            return "the kernel is right: if the engine differs, it gave the kernel other inputs, so the conversion is wrong"
         return "the kernel is wrong"
 
     def to_json(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Replay:
 
 
 def read_case(folder: Path) -> GpuCase:
-    """The node with its inputs and right outputs. UsageError if the folder holds something else."""
+    """The node with its inputs and right outputs. UsageError if the folder has other files."""
     model = load_model(folder / "node.onnx")
     inputs = load_arrays(folder / "inputs.npz", "replay")
     expected = load_arrays(folder / "expected.npz", "replay")

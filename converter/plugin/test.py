@@ -152,7 +152,7 @@ class _CreatorRun:
         problem = Problem(
             f"the plugin {death}",
             self._where(check, case),
-            "the call to return",
+            "a call that returns",
             "run the check in a debugger",
         )
         verdict = CheckStatus.ADVICE if check in ADVICE else CheckStatus.FAIL

@@ -91,6 +91,6 @@ def _check_rtx_name() -> None:
                 f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
                 "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
                 f"a link named {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
-                f"use --trtsmith, which sees to that; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
+                f"use --trtsmith, which does this for you; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
             )
         ) from error

@@ -213,7 +213,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         if len(asked) > 1:
             flags = " ".join(f"--{name}" for name in asked)
             raise UsageError(
-                Problem("several precisions are asked for", flags, "one of them", f"keep --{asked[0]}")
+                Problem("several precisions are given", flags, "one of them", f"keep --{asked[0]}")
             )
         return asked[0] if asked else None
 

@@ -102,7 +102,7 @@ class Frozen:
     value: str
 
     def __str__(self) -> str:
-        return f"input {self.input!r} is frozen to {self.value}: the engine holds for this value only"
+        return f"input {self.input!r} is frozen to {self.value}: the engine is valid only for this value"
 
 
 def freeze_inputs(model: Model, values: Mapping[str, np.ndarray]) -> tuple[Model, tuple[Frozen, ...]]:

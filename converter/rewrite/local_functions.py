@@ -73,10 +73,10 @@ def inline(model: Model, functions: frozenset[Kind]) -> Model:
     except RuntimeError as error:  # several versions of ONNX's operators that nobody converts
         raise ConversionError(
             Problem(
-                f"The model's functions cannot be put in the place of their calls: {error}",
+                f"The model's functions cannot be inlined: {error}",
                 str(model.path),
                 "functions of the opset that the model imports",
-                "export the model without functions, or inline them with onnx.inliner where it is made",
+                "export the model without functions, or inline them with onnx.inliner before the model is saved",
             )
         ) from error
     for function in model.proto.functions:  # a domain may be imported by the function alone

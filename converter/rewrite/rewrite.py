@@ -123,8 +123,8 @@ class Rewritten:
             return ()
         where = f"{names[0]!r}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
         return (
-            f"TensorRT-RTX sums products of float16 in float16: of many, as in {where}, that is off by more than what "
-            "float16 rounds; --precision fp16 --accumulate fp32 keeps such nodes in float32",
+            f"TensorRT-RTX sums float16 products in float16: for long sums, as in {where}, the error is larger than "
+            "float16's rounding; --precision fp16 --accumulate fp32 keeps such nodes in float32",
         )
 
 

@@ -70,8 +70,10 @@ def write_samples(names: Sequence[str], folder: Path) -> list[str]:
         files |= _files(name)
     for name, content in files.items():
         if (folder / name).exists() and (folder / name).read_bytes() != content:
-            expected = "no file of that name, or the sample's own"
-            raise UsageError(f"{name} is another file", str(folder / name), expected, "use another folder")
+            expected = "no file of that name, or the sample's own file"
+            raise UsageError(
+                f"{name} exists with other content", str(folder / name), expected, "use another folder"
+            )
     for name, content in files.items():
         with replacing(folder / name) as file, open(file, "wb", closefd=False) as stream:
             stream.write(content)

@@ -20,13 +20,13 @@ def rules_or_error(starts: Sequence[Sizes], fields: Mapping[str, int], run: Run,
         except NoRuleError as error:
             output, axis, sizes = error.args
             raise UsageError(
-                f"the size of output {output!r} along axis {axis} follows no rule that is known: {sizes}",
+                f"the size of output {output!r} along axis {axis} follows no known rule: {sizes}",
                 where,
                 "sizes that follow from those of the inputs by + - * //, and from no values",
                 "write the operator by hand: trtsmith op new with nothing but --domain",
             ) from error
     raise UsageError(
-        "its standard operators do not run on onnx's own evaluator, or give something else",
+        "its standard operators do not run in onnx's reference evaluator, or give other results",
         where,
         "a body that runs on inputs of these shapes",
         "check the function, or write the operator by hand: trtsmith op new with nothing but --domain",

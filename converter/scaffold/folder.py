@@ -20,7 +20,7 @@ def check_free(folder: Path) -> None:
                 "the folder is not empty", where, "an empty folder, or a new one", "name another folder"
             )
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise UsageError("there is a file of that name", where, "a new folder", "name another folder")
+            raise UsageError("a file of that name exists", where, "a new folder", "name another folder")
         with tempfile.TemporaryDirectory(prefix=".trtsmith-", dir=folder.absolute().parent):
             pass
     except OSError as error:

@@ -149,7 +149,7 @@ def _fields(
             raise UsageError(
                 f"an attribute is called {name!r}",
                 node.where,
-                "a name of letters, digits and underscores, as a plugin's field has it",
+                "a name of letters, digits and underscores, as a plugin field needs",
                 "rename the attribute where the model is made, or write the operator by hand: trtsmith op new without "
                 "--from-model",
             )

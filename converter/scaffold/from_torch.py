@@ -122,7 +122,7 @@ class _Called:
         if not made or not all(isinstance(one, torch.Tensor) for one in made):
             kinds = ", ".join(type(one).__name__ for one in made) or "nothing"
             raise UsageError(
-                f"the function gives {kinds}",
+                f"the function returns {kinds}",
                 self.where,
                 "a tensor, or a tuple of tensors",
                 "return tensors alone",

@@ -131,7 +131,7 @@ def _require_writable(node: onnx.NodeProto) -> None:
     odd = next((name for name in called if not _NAME.fullmatch(name)), None)
     if odd is not None:
         raise UsageError(
-            f"the body has an operator or an attribute that is called {odd!r}",
+            f"the body has an operator or an attribute with the name {odd!r}",
             f"node {node.name!r} of the body",
             "names of letters, digits and underscores, as ONNX has them",
             "write the operator by hand: trtsmith op new without --from-model and --from-torch",
@@ -140,7 +140,7 @@ def _require_writable(node: onnx.NodeProto) -> None:
         raise UsageError(
             f"the body calls {node.domain}::{node.op_type}",
             f"node {node.name!r} of the body",
-            "operators of ONNX alone",
+            "only operators of ONNX",
             "write the operator by hand: trtsmith op new without --from-model and --from-torch",
         )
     for attribute in node.attribute:

@@ -47,13 +47,13 @@ def find_node(proto: onnx.ModelProto, wanted: str, path: Path) -> onnx.NodeProto
     unknown = [n for n in nodes if _nobody_knows(n)]
     listed = ", ".join(f"{n.name or n.output[0]} ({n.op_type})" for n in unknown[:8]) or "none in this model"
     if len(found) != 1:
-        what = "there is no such node" if not found else f"{len(found)} nodes are called so"
+        what = "there is no such node" if not found else f"{len(found)} nodes have this name"
         raise UsageError(
             what, where, f"an unknown node: {listed}", "--node with its name, or one of its outputs"
         )
     if not _nobody_knows(found[0]):
         raise UsageError(
-            f"{found[0].op_type} is known: it needs no operator of your own",
+            f"trtsmith knows {found[0].op_type}: it needs no operator of your own",
             where,
             f"an unknown node: {listed}",
             "trtsmith check shows how each node of the model reaches TensorRT",
@@ -76,9 +76,9 @@ def described(proto: onnx.ModelProto, node: onnx.NodeProto, path: Path) -> Model
         inputs.pop()
     if not all(inputs) or not any(outputs):
         raise UsageError(
-            "an input between others is left out" if any(outputs) else "no output is used",
+            "an optional input before the last one is missing" if any(outputs) else "no output is used",
             where,
-            "a node that has all of its inputs, but for the last ones",
+            "a node whose missing inputs are the last ones",
             "write the operator by hand: trtsmith op new without --from-model",
         )
     outputs = [name for name in outputs if name]

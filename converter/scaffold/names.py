@@ -107,6 +107,6 @@ def _of_domain(domain: str) -> list[Problem]:
         expected = "a domain of ONNX nodes: letters, digits and points, such as mycompany or com.mycompany"
         return [Problem(f"{domain!r} is not a domain", where, expected, "--domain mycompany")]
     if domain in (*_STANDARD, PLUGIN_NAMESPACE):
-        expected = "a domain of your own: the operators of this one are others'"
-        return [Problem(f"{domain} is not yours", where, expected, "--domain mycompany")]
+        expected = "a domain of your own: this one belongs to others"
+        return [Problem(f"the domain {domain} is not yours", where, expected, "--domain mycompany")]
     return []

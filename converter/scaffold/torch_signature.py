@@ -90,7 +90,7 @@ def signature_of(function: Callable[..., Any], examples: Mapping[str, str], wher
             Problem(
                 "no parameter is a tensor",
                 where,
-                "one at least",
+                "at least one",
                 "annotate it with torch.Tensor, or --example x=2x3",
             )
         )
@@ -128,7 +128,7 @@ def _parameter(
             f"parameter {name!r} takes any number of arguments",
             where,
             "parameters that can be counted",
-            "name them",
+            "give the function a fixed list of parameters",
         )
     plain, optional = _without_none(hint)
     if _is_tensor(plain) or (plain is None and example is not None and _is_shape(example, default)):
@@ -138,7 +138,7 @@ def _parameter(
     kind, boolean = _kind_of(plain, default if has_default else None, example)
     if kind is None:
         raise UsageError(
-            f"nothing says what parameter {name!r} is",
+            f"the type of parameter {name!r} is unknown",
             where,
             "torch.Tensor, int, float, bool, str, or a list of int or of float",
             f"annotate it, or give an example: --example {name}=2x3x4 for a tensor, --example {name}=3 for a number",
@@ -152,7 +152,7 @@ def _parameter(
     )
     if value is None:
         raise UsageError(
-            f"parameter {name!r} has no value to try it with",
+            f"parameter {name!r} has no example value",
             where,
             "a default, or an example",
             f"--example {name}={'3,3' if kind.is_list else '3'}",
@@ -183,7 +183,7 @@ def _tensor(name: str, example: str | None, where: str) -> Tensor:
         what = (
             f"parameter {name!r} is a tensor without a shape"
             if example is None
-            else (f"{example!r} is no shape")
+            else (f"{example!r} is not a shape")
         )
         expected = f"sizes with x between them, and a type if it is not float32: one of {', '.join(_DTYPES)}"
         raise UsageError(what, where, expected, f"--example {name}=2x3x4, or --example {name}=5:int64")

@@ -85,10 +85,11 @@ def standalone_source(path: Path, where: str) -> bytes:
             continue
         if needed:
             raise UsageError(
-                f"{path.name} imports {needed}, which lies beside it",
+                f"{path.name} imports {needed} from the same folder",
                 f"{where}, line {node.lineno} of {path}",
-                "a file that stands alone, as the package gets a copy, or a module of an installed package",
-                "put the function into a file with all that it needs, or install its package",
+                "a file that imports nothing from its folder, since the package gets a copy of it; or a module of an "
+                "installed package",
+                "put the function and what it imports into one file, or install its package",
             )
     return content
 

@@ -161,14 +161,14 @@ def allowance(
                 noise[name] = found.anywhere(value) if steps else found
         if PROVES < allowed.get(name, 0.0) <= MOST and precision not in QUANTIZED:
             doubtful[name] = (
-                f"output {name!r} is not comparable: it may differ by {allowed[name]:.1%}, as the network amplifies "
-                f"rounding, which to {type_of(precision)} alone changes {changed:.1%} of it; {advice}"
+                f"output {name!r} is not comparable: the network amplifies rounding. Rounding to {type_of(precision)} "
+                f"alone changes it by {changed:.1%}, so it may differ by {allowed[name]:.1%}; {advice}"
             )
         if allowed.get(name, 0.0) > MOST:
             allowed.pop(name)
             ill_conditioned[name] = (
-                f"output {name!r} is not comparable: rounding values to {type_of(precision)} alone changes {changed:.0%} "
-                f"of it; {advice}"
+                f"output {name!r} is not comparable: rounding values to {type_of(precision)} alone changes it "
+                f"by {changed:.0%}; {advice}"
             )
     return Allowance(allowed, moved, ill_conditioned, noise, amplified, doubtful)
 
@@ -228,12 +228,12 @@ def in_words(precision: str, measured: bool) -> str:
     """What the default tolerance assumes."""
     if precision in QUANTIZED:
         return (
-            f"the engine is taken to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"
+            f"the engine is assumed to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"
         )
     if precision == "fp32":
-        return f"the engine is taken to compute in {WORDS['fp32']}"
+        return f"the engine is assumed to compute in {WORDS['fp32']}"
     least = TOLERANCE[_AT_LEAST[precision]]
-    what = f"the engine is taken to compute in {WORDS[precision]}: outputs may differ by "
+    what = f"the engine is assumed to compute in {WORDS[precision]}: outputs may differ by "
     if not measured:
         return f"{what}{least:g}, as onnxruntime did not run the model in that precision"
     return f"{what}twice what that rounding changes in onnxruntime (more where they are few numbers), or {least:g}"

@@ -102,7 +102,7 @@ def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable
             for value in graph.output:
                 if value.name in behind:
                     found[value.name] = (
-                        f"output {value.name!r} is not comparable: it is behind the {left[0]} of If node "
+                        f"output {value.name!r} is not comparable: it comes from the {left[0]} of If node "
                         f"{node.name or node.output[0]!r}, which the inputs do not take; give inputs that take it "
                         f"(--inputs FILE.npz), or accept that with --not-compared {value.name}"
                     )

@@ -126,7 +126,7 @@ class ConversionCheck:
             graphs = self.original, checked.rewritten, checked.plain
             cost = measured_cost(*graphs, sets, words, precision, most, self.expected or self.plain)
         except ConversionError as error:
-            what = f"what {precision} costs is not known: {error.problems[0].what}; give other samples to --calibration"
+            what = f"the cost of {precision} is unknown: {error.problems[0].what}; give other samples to --calibration"
             status = verdict.status if most is None or verdict.status == DISAGREE else NOT_COMPARABLE
             return replace(verdict, status=status, reason=f"{verdict.reason}; {what}")
         if not cost.too_high or verdict.status != AGREE:
@@ -202,7 +202,7 @@ class ConversionCheck:
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
-        between = "nothing is known of the graph" if unknown else "the graphs agree"
+        between = "the graph is unknown" if unknown else "the graphs agree"
         told = dict.fromkeys((*verdict.references, *graphs.references))
         return replace(
             verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}", references=tuple(told)

@@ -107,7 +107,7 @@ def verify_engine(
     if expected is not None or plain is None:
         return verdict
     if verdict.status == DISAGREE:
-        say("looking how much the original's outputs change with the last bits of its inputs")
+        say("measuring how much the original's outputs change with the last bits of its inputs")
         original = reference(watched(model))
         session = open_session(original)
         verdict = with_sensitivity(verdict, sets, plain, partial(run_session, session, original))

@@ -96,7 +96,7 @@ def with_original(verdict: Verdict, expected: Arrays, plain: Arrays) -> Verdict:
         off = changed_by(one, other)
         if off >= EXPLAINED * c.relative > 0:
             told.append(
-                f"the model that was given differs from what is expected of {c.output!r} by {off:.1e} in onnxruntime, too: "
+                f"the model itself differs from the expected {c.output!r} by {off:.1e} in onnxruntime, too: "
                 "its export computes something else, or puts equal scores in another order"
             )
     return replace(verdict, references=(*verdict.references, *told))
@@ -110,14 +110,14 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         one = names[0].rpartition(":")[2]
         told.append(
-            f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides rest on the same definition of it; "
+            f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides use trtsmith's definition of it; "
             f"--reference {one}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
         )
     fused = sorted(n for d, n in quantised(model.proto) if d == "com.microsoft" and "QuantizeLinear" not in n)
     if fused:
         told.append(
-            f"onnxruntime fuses quantised operators into {', '.join(fused)}: the reference has its roundings, as there is "
-            "no run without the fusion; --expected FILE.npz compares with your framework's"
+            f"onnxruntime fuses quantised operators into {', '.join(fused)}: the reference has its rounding, since it "
+            "cannot run without the fusion; --expected FILE.npz compares with your framework's"
         )
     if not verdict.comparisons or not told:
         return verdict

@@ -238,13 +238,9 @@ def _frozen_values(origin: EngineOrigin, given: GivenInputs | None) -> dict[str,
         own = entry.array()
         found += [own] if own is not None and not found else []
         if not found:
-            problems.append(
-                _unknown(entry, f"the manifest holds no more than the hash of input {entry.name!r}")
-            )
+            problems.append(_unknown(entry, f"the manifest has only the hash of input {entry.name!r}"))
         elif not all(map(entry.matches, found)):
-            problems.append(
-                _unknown(entry, f"input {entry.name!r} has another value than the engine was frozen to")
-            )
+            problems.append(_unknown(entry, f"input {entry.name!r} differs from the constant in the engine"))
         else:
             values[entry.name] = found[0]
     if problems:
@@ -321,7 +317,7 @@ def _differences(
             yield f"input {name!r} is {tensor} in the engine", f"{dtype}[{dims}]"
     for name in have:
         if name not in wanted:
-            yield f"the engine has an {kind} {name!r}, which the model has not", names
+            yield f"the engine has an {kind} {name!r}, which the model lacks", names
 
 
 def _fits(model: tuple[int | None, ...], engine: tuple[int, ...]) -> bool:

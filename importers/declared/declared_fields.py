@@ -49,7 +49,7 @@ def attribute_faults(creator: DeclaredCreator, attributes: Sequence[A]) -> Itera
             near = difflib.get_close_matches(name, [f for f in fields if f not in given], n=1, cutoff=0.5)
             fix = f"did you mean {near[0]!r}? " if near else ""
             yield Refusal(
-                f"unknown attribute {name!r}: TensorRT's parser would drop it in silence",
+                f"unknown attribute {name!r}: TensorRT's parser would drop it silently",
                 f"the fields of {creator}: {names}",
                 f"{fix}{'rename' if near else 'remove'} the attribute where the model is exported",
             )
@@ -134,7 +134,7 @@ def _value_faults(field: DeclaredField, attribute: A) -> Iterator[Refusal]:
         values = attribute.ints if attribute.type == A.INTS else (attribute.i,)
         wide = [value for value in values if value not in INT32]
         if wide:
-            what = f"attribute {field.name!r} has {wide[0]}, which does not fit 32 bits, to which the parser cuts integers"
+            what = f"attribute {field.name!r} has {wide[0]}, which TensorRT's parser would cut to 32 bits"
             yield Refusal(what, expected, fix)
     count = _length(attribute)
     if passed != "char" and (

@@ -107,7 +107,7 @@ def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     if node.attrs["offset"] in (0, 1):
         return None
     return Refusal(
-        f"offset = {node.attrs['offset']}: sides of boxes are larger by it",
+        f"offset = {node.attrs['offset']}, which the plugin adds to the sides of boxes",
         "offset = 0 or 1",
         "correct 'offset'",
     )

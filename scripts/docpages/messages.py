@@ -9,6 +9,7 @@ from pathlib import Path
 from docpages.marks import escaped, markdown_table
 from docpages.message_index import messages_of
 from trtsmith.converter.convert import node_problems
+from trtsmith.converter.engine.build.build_warnings import WARNINGS
 from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, Explanation
 from trtsmith.converter.engine.runtime import explain_failure
 
@@ -32,6 +33,24 @@ def loading_messages() -> str:
     """What TensorRT says while an engine is loaded."""
     rows = [_explained(" ... ".join(e.fragments), e) for e in LOADING]
     return markdown_table(("TensorRT says", "what it means", "what to do"), rows)
+
+
+def builder_warnings() -> str:
+    """TensorRT's warnings that concern the user, and the sentences that stand for them; "…" for what varies."""
+    rows = [
+        (f"`{_readable(row.pattern)}`", escaped(re.sub(r"\{.*?\}", "…", row.sentence)))
+        for row in WARNINGS
+        if row.sentence
+    ]
+    return markdown_table(("TensorRT warns", "trtsmith says"), rows)
+
+
+def _readable(pattern: str) -> str:
+    """A regular expression without its syntax."""
+    groups = re.sub(r"\(\?P<\w+>[^)]*\)|\.\*\??|\[.*?\]", "…", pattern)
+    return re.sub(r"\(: …\)\?| \?|\\", lambda found: " " if found[0] == " ?" else "", groups).replace(
+        "|", "` or `"
+    )
 
 
 def _explained(said: str, explanation: Explanation) -> tuple[str, str, str]:

@@ -16,7 +16,7 @@ def phases() -> str:
 
 def faults() -> str:
     """Every fault, by TensorRT and what writes around it."""
-    header = ("TensorRT", "seen in", "what it does", "gone in", "seen by", "written otherwise by")
+    header = ("TensorRT", "seen in", "fault", "fixed in", "evidence", "avoided by")
     return markdown_table(header, sorted(_row(fault, name) for name, fault in known_faults()))
 
 

@@ -100,7 +100,7 @@ SOUND_NETWORKS = (
                 "vector_quantization_hidden_dimension=16, num_quantizers=4, num_semantic_quantizers=1, head_dim=8, "
                 "upsampling_ratios=[4, 4], upsample_groups=32))",
                 {"input_values": "1 1 3200"},
-                "model.encode(input_values).audio_codes",
+                "model(input_values).audio_values",
             ),
             "VITS": (
                 "text to speech",

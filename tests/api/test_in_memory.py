@@ -111,7 +111,7 @@ def test_the_bytes_of_a_model_have_the_fingerprint_of_its_file(proto: onnx.Model
     [
         ({"inputs": [1, 2]}, "inputs is of the type list"),
         ({"inputs": {"x": object()}}, "inputs['x'] holds object, not numbers"),
-        ({"inputs": {"x": [[1.0], [1.0, 2.0]]}}, "numpy makes no array of inputs['x']"),
+        ({"inputs": {"x": [[1.0], [1.0, 2.0]]}}, "numpy cannot make an array of inputs['x']"),
         ({"inputs": {"x": X.astype(np.float64)}}, "input 'x' is float64[2, 4, 4]"),
         ({"inputs": {"z": X}}, "no array for input 'x'"),
         ({"inputs": {"x": X}, "expected": {"z": X}}, "no array for output 'y'"),

@@ -169,7 +169,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"atol": {"y": "much"}}, "'y:much' is not a tolerance"),
     ({"shapes": {"x": (1, -4)}}, "'x=1x-4' is not a shape"),
     ({"shapes": {"x": SHAPES[::-1]}}, "contradict each other"),
-    ({"values": {"x": [0.5]}}, "gives no values"),
+    ({"values": {"x": [0.5]}}, "values that are not whole numbers"),
     ({"timing_cache": "m.onnx"}, "the timing cache would replace m.onnx"),
     ({"inputs": "none.npz", "shapes": {"x": SHAPES}}, "the file cannot be read"),
 ]

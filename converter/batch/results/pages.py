@@ -187,11 +187,11 @@ def _badness(output: Mapping[str, Any]) -> tuple[bool, float, float]:
 
 _DIFF_BODY = """\
 <main>
-<h1 class="head-line">What changed</h1>
+<h1 class="head-line">Differences</h1>
 <p class="soft" id="sides"></p>
 <noscript><p>This page needs JavaScript; `trtsmith batch diff --json` says the same.</p></noscript>
 <section id="summary" aria-label="summary"></section>
-<section id="versions"><h2>Versions that changed</h2></section>
+<section id="versions"><h2>Changed versions</h2></section>
 <section id="tasks"><h2>Tasks</h2></section>
 </main>
 """

@@ -93,7 +93,7 @@ class Given:
         if not isinstance(self.value, dict):
             name = self.name or "it"
             what, fix = (
-                f"{name} is {shown(self.value)}, and no table",
+                f"{name} is {shown(self.value)}, not a table",
                 f"write [{name}], or {name} = {{ ... }}",
             )
             self.wrong(what, "a table", fix)

@@ -133,7 +133,10 @@ def _check_words(
     flags = ["-o" if name == "output" else f"--{name.replace('_', '-')}" for name in wrong]
     problems = [
         Problem(
-            f"{flag} does not go with `trtsmith batch {form}`", flag, "options of this form", "leave it out"
+            f"{flag} does not go with `trtsmith batch {form}`",
+            flag,
+            "options of this form of the command",
+            "leave it out",
         )
         for flag in flags
     ]

@@ -139,7 +139,7 @@ def clear(options: argparse.Namespace, console: Console) -> int:
     if done.failed:
         first, others = one_line(done.failed[0]), len(done.failed) - 1
         more = f"; nor can {others} more" if others else ""
-        fix = "run it as the user who owns them, or give yourself the permission"
+        fix = "run it as the user who owns them, or change its permissions"
         console.problems(
             [
                 Problem(
@@ -201,7 +201,7 @@ def _document(folder: Path, contents: Contents) -> dict[str, Any]:
 
 def _folder(given: Path | None) -> Path:
     """The cache that is meant. UsageError for one that was named and is not there; a default may not be there yet."""
-    where, fix = f"--cache {given}", "correct the path, or leave the flag out for the default"
+    where, fix = f"--cache {given}", "correct the path, or remove the flag for the default"
     folder = given
     if folder is None:
         where, fix = f"${VARIABLE} or the default", f"set {VARIABLE} to the folder of the cache"
@@ -211,7 +211,7 @@ def _folder(given: Path | None) -> Path:
             raise UsageError(f"there is no cache folder: {error}", where, "a folder", fix) from error
     if folder.is_dir() or (given is None and not os.path.lexists(folder)):
         return folder
-    what = "is a file, not a folder" if folder.exists() else "is not there"
+    what = "is a file, not a folder" if folder.exists() else "does not exist"
     raise UsageError(f"the cache {folder} {what}", where, "the folder that `trtsmith batch` uses", fix)
 
 
@@ -223,5 +223,5 @@ def _usable(folder: Path, work: Callable[[], T]) -> T:
             f"the cache cannot be used: {error.strerror or error}",
             str(error.filename or folder),
             "a folder, and files in it, that you may read",
-            "give yourself the permission, or name another cache with --cache",
+            "change its permissions, or name another cache with --cache",
         ) from error

@@ -82,7 +82,7 @@ def _text(analysis: Analysis, *, every_node: bool) -> str:
     notes = note_lines(rewritten, every_node=every_node)
     notes += [f"warning: {warning}" for warning in (*rewritten.warnings(), *planned.warnings)]
     left = [
-        f"left as it is: {record.node} ({record.op_type}): {record.refusal.reason}"
+        f"unchanged:  {record.node} ({record.op_type}): {record.refusal.reason}"
         for record in rewritten.declined
         if not record.fatal
     ]

@@ -106,7 +106,7 @@ def examine() -> list[DoctorLine]:
         )
     gpu = find_gpu()
     if gpu is None:
-        found.append(DoctorLine("gpu", "absent", "none: engines are built for sm86, and not run"))
+        found.append(DoctorLine("gpu", "absent", "none: engines are built for sm86, and cannot run here"))
     else:
         found.append(DoctorLine("gpu", "ok", f"{gpu.name}, {gpu.target}"))
     found.append(_running(gpu, flavours))

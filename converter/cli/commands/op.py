@@ -13,7 +13,7 @@ _ACTIONS = {
     "new": (op_new, "write a package for your own operator"),
     "build": (op_build, "compile the operators of your package"),
     "test": (op_test, "test the compiled plugins of your package"),
-    "example": (op_example, "write the example model of your package anew"),
+    "example": (op_example, "write the example model of your package again"),
 }
 
 

@@ -16,7 +16,7 @@ from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
 
 DESCRIPTION = (
-    "Write DIR/example.onnx anew, after a change of the definition: a model of one node, with the fields, types and sizes "
+    "Write DIR/example.onnx again after a change of the definition: a model of one node, with the fields, types and sizes "
     "of a case."
 )
 

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.result(table(rows))
     console.result(
         f"Every alias is also read in the domain {MODELOPT_DOMAIN}, and without a domain unless ONNX has that operator.\n"
-        "Sizes of outputs that depend on values are for V3 plugins alone: the V2 library lacks those operators."
+        "Only V3 plugins can have outputs whose sizes depend on values: the V2 library lacks those operators."
     )
     return EXIT_OK
 
@@ -71,8 +71,8 @@ def _stock(options: argparse.Namespace, console: Console) -> int:
         )
     console.result(table(rows))
     console.result(
-        "From NVIDIA's published plugin creators; a length of 1 is often only a hint. TensorRT-RTX brings none of them.\n"
-        "What the column names takes the node's place, unless `--prefer-stock` leaves it to TensorRT."
+        "From NVIDIA's published plugin creators; a length of 1 is often only a hint. TensorRT-RTX has none of them.\n"
+        "trtsmith replaces the nodes as the column says, unless `--prefer-stock` leaves them to TensorRT."
     )
     return EXIT_OK
 

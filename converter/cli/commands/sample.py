@@ -10,8 +10,8 @@ from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.samples.sample_models import SAMPLES, write_samples
 
 DESCRIPTION = (
-    "Write sample models, on which the commands of the documents run, to the current folder. A file of another "
-    "content is not overwritten. Without NAME, list the samples."
+    "Write sample models, on which the commands of the documents run, to the current folder. Never overwrites a file with "
+    "other content. Without NAME, list the samples."
 )
 
 EPILOG = """examples:

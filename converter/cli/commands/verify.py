@@ -121,16 +121,16 @@ def _located(
         folder=folder,
         tolerances=parse_tolerances(options.rtol, options.atol),
     )
-    console.progress("looking for the node that is wrong (--no-per-node leaves it out)")
+    console.progress("searching for the faulty node (--no-per-node skips this)")
     try:
         found = locate_asked(asked, console.progress, ready_for)
     except TrtsmithError as error:
         if options.per_node:
             raise
-        console.note(f"it could not be looked for: {'; '.join(p.what for p in error.problems)}")
+        console.note(f"the search failed: {'; '.join(p.what for p in error.problems)}")
         return None
     wanted_outputs = options.expected or options.load_outputs
     if found.status != AGREE or verdict.passed or wanted_outputs is None:
         return found
-    told = f"onnxruntime computes what the engine does; look at how {wanted_outputs} was made"
+    told = f"onnxruntime gives the same as the engine; check how {wanted_outputs} was made"
     return replace(found, advice=(*found.advice, told))

@@ -24,7 +24,7 @@ TERMS = """what the figures mean:
   enqueue      host time to enqueue one inference; above GPU compute, the host limits the throughput
   H2D, D2H     copying the inputs to the GPU and the outputs back, between CUDA events
   GPU compute  the engine's kernels, between CUDA events
-  response     host time from asking to having the answer, one inference at a time
+  response     host time from the request to its result, one inference at a time
 """
 """For --help."""
 

@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
             f"{missing[0]} has a binding and no definition",
             f"plugins_cpp/ops/{missing[0]}.cpp",
             "an OpDef in importers/registry.py whose name in snake_case is that of the binding's file",
-            "add the definition to the list, or call the file as it is called",
+            "add the definition to the list, or rename the binding's file",
         )
         print(problem, file=sys.stderr)
         return 1

@@ -127,7 +127,7 @@ def run_module(file: Path) -> ModuleType:
             f"the kernel's module raised {type(error).__name__}: {error}",
             f"{file}{_line_in(file, error)}",
             "a module that can be imported, on a machine without a GPU, too",
-            "mend it; what needs a GPU belongs into a function",
+            "correct it, and move code that needs a GPU into a function",
         ) from error
     return module
 

@@ -169,6 +169,6 @@ def _unusable(call: OperatorCall, fault: str, node: tuple[str, str], name: str) 
     return Problem(
         f"the call of {call.name!r} cannot be written as a node {node[0]}::{node[1]}: {fault}",
         _where(call, name),
-        "constants for all arguments that are no tensors",
+        "constants for all arguments that are not tensors",
         "compute the value in Python, or give custom_translation_table a function for the operator",
     )

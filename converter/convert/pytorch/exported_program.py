@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,13 +62,22 @@ def _exported(
     try:
         return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False)
     except Exception as error:  # PyTorch's, or of the module's own code
-        if decides_by_data(error):  # the other way takes minutes to say the same of a detector
+        if decides_by_data(error):
+            with suppress(Exception), _constant_integers(module) as names:
+                if names:
+                    found = torch.export.export(
+                        module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False
+                    )
+                    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                    told.append(f"integer buffers are constants of the program: {names[0]}{more}")
+                    return found
+            # strict=True takes minutes to say the same of a detector
             raise ConversionError(export_problem(error, str(source))) from error
         with suppress(Exception):
             found = torch.export.export(
                 module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=True
             )
-            told.append("torch.export takes the module with strict=True alone")
+            told.append("torch.export takes the module only with strict=True")
             return found
         raise ConversionError(export_problem(error, str(source))) from error
 
@@ -86,7 +96,7 @@ def saved_program(exported: Any, source: TorchModule, name: str) -> Program:
         raise UsageError(
             "the program has no example inputs",
             name,
-            "example inputs: usual sizes, and what outputs are compared for, come from them",
+            "example inputs, which give the usual sizes and the values for the comparison",
             "give them as `args`, or save a program that still has its example_inputs",
         )
     args, kwargs = own if source.args is None else (example_arguments(source.args), dict(source.kwargs))
@@ -163,6 +173,46 @@ def unchanged(module: Any) -> Iterator[None]:
         with torch.no_grad():
             for buffer, value in before:
                 buffer.copy_(value)
+
+
+@contextmanager
+def _constant_integers(module: Any) -> Iterator[list[str]]:
+    """Inside, scalar integer buffers are read as constants; their names. A module that writes to one raises there.
+
+    torch.export takes a buffer for data. EnCodec and Mimi keep strides in buffers and compute padding from them, which would
+    then depend on data; of a constant tensor it knows the value.
+    """
+    changed = []
+    names = []
+    for path, part in module.named_modules():
+        kept = {
+            name: buffer
+            for name, buffer in part._buffers.items()
+            if buffer is not None and buffer.shape == () and buffer.dtype in (torch.int32, torch.int64)
+        }
+        if not kept:
+            continue
+        own = type(part)
+        constants = {
+            name: property(partial(_constant, buffer.item(), buffer.dtype)) for name, buffer in kept.items()
+        }
+        changed.append((part, own, dict(part._buffers)))
+        names += [f"{path}.{name}".lstrip(".") for name in kept]
+        part.__class__ = type(own.__name__, (own,), {"__module__": own.__module__, **constants})
+        for name in kept:
+            del part._buffers[name]
+    try:
+        yield names
+    finally:
+        for part, own, buffers in changed:
+            part.__class__ = own
+            part._buffers.clear()
+            part._buffers.update(buffers)
+
+
+def _constant(value: int, dtype: torch.dtype, part: Any) -> torch.Tensor:
+    del part
+    return torch.tensor(value, dtype=dtype)
 
 
 def _depends_on_mode(part: Any) -> bool:

@@ -45,8 +45,8 @@ def export_program(program: Program, folder: Path, given: Translations, progress
         raise ConversionError(
             "the module returns no tensor",
             program.name,
-            "one tensor at least",
-            "return the tensors that the engine shall compute",
+            "at least one tensor",
+            "return the tensors that the engine should compute",
         )
     written = _write(program, edges, table, rules, folder / MODEL)
     shapes = {name: tuple(tensor.shape) for name, tensor in edges.inputs.items()}
@@ -73,7 +73,7 @@ def _notes(edges: Edges, written: Sequence[str]) -> list[str]:
         )
     if edges.calling["flat"]:
         why = edges.calling["flat"]
-        notes.append(f"called as a module, the engine takes and gives tensors by their names alone: {why}")
+        notes.append(f"called as a module, the engine takes and returns tensors by name only: {why}")
     return notes
 
 
@@ -136,7 +136,9 @@ def _expected(program: Program, edges: Edges) -> tuple[dict[str, np.ndarray] | N
         leaves = tree_leaves(computed(program))
     except Exception as error:  # the module's code, or an operator without an implementation here
         why = no_kernel(error)
-        return None, [f"PyTorch could not compute the example's outputs ({why}): onnxruntime's are expected"]
+        return None, [
+            f"PyTorch could not compute the example's outputs ({why}): the verdict compares with onnxruntime's"
+        ]
     kept = kept_outputs(program.exported)
     if kept and kept[-1] >= len(leaves):
         why = f"{len(leaves)} values came out, and the program gives {kept[-1] + 1}"

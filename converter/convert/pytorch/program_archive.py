@@ -77,14 +77,14 @@ def _records(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]
     if len(records) != len(members):
         raise _refusal(path, "two of its members have one name")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise _refusal(path, "members are compressed, and PyTorch writes them as they are")
+        raise _refusal(path, "its members are compressed, and PyTorch compresses none")
     if sum(member.file_size for member in members) > os.path.getsize(path):
         raise _refusal(path, "its members overlap")
     if (
         archive.read(records["archive_format"]) != _FORMAT
         or archive.read(records["archive_version"]) != _VERSION
     ):
-        raise _refusal(path, "its archive format or version is another one")
+        raise _refusal(path, "its archive format or version is not supported")
     return records
 
 
@@ -148,7 +148,7 @@ def _payloads(
     for name, entry in config["config"].items():
         _allow(path, isinstance(entry, dict) and bool(_TENSOR_NAME.fullmatch(name)), f"tensor {name[:200]!r}")
         if entry.get("use_pickle") is not False:
-            raise _refusal(path, f"the tensor {name!r} is pickled: it is of a class of its own, or an object")
+            raise _refusal(path, f"the tensor {name!r} is pickled: it is a tensor subclass or another object")
         payload = entry.get("path_name")
         known = isinstance(payload, str) and payload.startswith(prefix) and _PAYLOAD.fullmatch(payload)
         _allow(path, bool(known) and f"{folder}{payload}" in records, f"file of the tensor {name!r}")
@@ -169,7 +169,7 @@ def _samples(path: Path, data: bytes) -> bytes:
     try:
         loaded = torch.load(io.BytesIO(data), weights_only=True, map_location=anywhere)
     except Exception as error:
-        raise _refusal(path, "its example inputs hold objects, not tensors and numbers alone") from error
+        raise _refusal(path, "its example inputs have objects besides tensors and numbers") from error
     _plain(path, loaded)
     out = io.BytesIO()
     torch.save(loaded, out)

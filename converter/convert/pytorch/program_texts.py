@@ -95,14 +95,14 @@ def _key(of: str, name: str) -> str:
 def _identifier(value: str) -> str:
     """A name of a value, which PyTorch writes into source code."""
     if value and (not _WORD.fullmatch(value) or keyword.iskeyword(value) or value.startswith("__")):
-        raise ProgramTextError(f"{_short(value)} is no name of a value")
+        raise ProgramTextError(f"{_short(value)} is not the name of a value")
     return value
 
 
 def _path(value: str) -> str:
     """The way to a weight or a module, as layers.0.weight."""
     if not _PATH.fullmatch(value) or any(part.startswith("__") for part in value.split(".")):
-        raise ProgramTextError(f"{_short(value)} is no name of a weight or module")
+        raise ProgramTextError(f"{_short(value)} is not the name of a weight or module")
     return value
 
 
@@ -132,7 +132,7 @@ def _expression(value: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     if tree is None or not all(map(_is_arithmetic, ast.walk(tree))):
-        raise ProgramTextError(f"the size {_short(value)} is no arithmetic")
+        raise ProgramTextError(f"the size {_short(value)} is not an arithmetic expression")
     return value
 
 
@@ -171,7 +171,7 @@ def _branch(tree: Any, depth: int) -> dict[str, Any]:
     kind = tree.get("type") if isinstance(tree, dict) else ""
     if kind not in _TREES or depth > _MOST_DEEP or not isinstance(tree.get("children_spec"), list):
         raise ProgramTextError(
-            f"arguments or outputs nest in {_short(str(kind))}: tuples, lists and dicts are what is taken"
+            f"arguments or outputs nest in {_short(str(kind))}: only tuples, lists and dicts are supported"
         )
     context = tree.get("context")
     if _TREES[kind] == "names":
@@ -206,19 +206,19 @@ def _left_out(value: Any) -> list[str]:
 
 def _nothing(value: Any) -> Any:
     if value:
-        raise ProgramTextError("it holds objects that are no tensors")
+        raise ProgramTextError("it holds objects that are not tensors")
     return value
 
 
 def _refused(value: Any) -> Any:
     del value
-    raise ProgramTextError("it holds objects that are no tensors")
+    raise ProgramTextError("it holds objects that are not tensors")
 
 
 def _empty_named(value: Any) -> Any:
     if value:
         raise ProgramTextError(
-            "arguments or outputs nest in named tuples: tuples, lists and dicts are what is taken"
+            "arguments or outputs nest in named tuples: only tuples, lists and dicts are supported"
         )
     return value
 

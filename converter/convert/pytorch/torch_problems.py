@@ -39,14 +39,14 @@ def export_problem(error: Exception, name: str) -> Problem:
     if fake:
         operator = fake[1].replace(".", "::", 1)
         return Problem(
-            f"the operator {operator!r} has no fake implementation, so PyTorch cannot tell the shapes that it gives",
+            f"the operator {operator!r} has no fake implementation, so PyTorch does not know its output shapes",
             f"{name}: torch.export",
             "a function that makes outputs of the right shape and type, without computing them",
             f'@torch.library.register_fake("{operator}") on such a function',
         )
     if _DATA_DEPENDENT.search(said):
         return Problem(
-            f"the module's code decides by values of tensors: {_first(said)}",
+            f"the module's code branches on values of tensors: {_first(said)}",
             f"{name}: torch.export{_user_line(said)}",
             "a graph that is the same for all inputs",
             "torch._check(...) what always holds, or torch.cond for the branch",

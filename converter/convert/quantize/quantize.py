@@ -126,9 +126,9 @@ def _check(model: Model, mode: str, samples: Sequence[Sample] | None) -> None:
         inputs = graph_inputs(model.proto)
         shown = ", ".join(f"{i.name}: [{', '.join(str(d or 'N') for d in i.shape)}]" for i in inputs)
         raise UsageError(
-            f"there is nothing to calibrate {mode} with, and the model has no QuantizeLinear",
+            f"{mode} needs samples for its calibration, and the model has no QuantizeLinear",
             f"--precision {mode}",
-            f"inputs as the network meets them, some hundred are usual ({shown})",
+            f"typical inputs of the network, usually some hundred ({shown})",
             "--calibration samples.npz   (arrays by input name, samples along the first axis; may be repeated)",
         )
     if importlib.util.find_spec("modelopt") is None:

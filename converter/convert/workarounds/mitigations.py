@@ -171,7 +171,7 @@ def with_written_elus(graph: RefusedGraph) -> Model | None:
 MITIGATIONS: tuple[Mitigation, ...] = (
     Mitigation(
         "static-axes",
-        "sizes that the profile fixes, and what they decide, are constants of the graph",
+        "sizes that the profile fixes, and the values that follow from them, become constants",
         "the engine takes no other sizes than those of its profile",
         with_static_axes,
     ),
@@ -198,6 +198,7 @@ MITIGATIONS: tuple[Mitigation, ...] = (
         "Elu is written as max(x, 0) + alpha (e^min(x, 0) - 1)",
         "that is its definition",
         with_written_elus,
+        known=(r"Error during shape inference of .* = elu\(", "Elu"),
     ),
     Mitigation(
         "identities",

@@ -98,9 +98,11 @@ class Mitigation:
     does:  what becomes of them, as one says it to a user.
     exact: why it means the same; "" where it may not: then the user has to ask for it.
     apply: the whole model with these nodes written so; None where there is nothing to write.
+    known: what TensorRT says of it, a pattern, and the operator concerned: then no nodes are looked for.
     """
 
     name: str
     does: str
     exact: str
     apply: Callable[[RefusedGraph], Model | None]
+    known: tuple[str, str] | None = None

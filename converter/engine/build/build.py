@@ -105,10 +105,10 @@ def _died(death: ChildDied, request: BuildRequest) -> Problem:
     words = build_log.tail(death.log)
     kept = f"; the whole log is in {request.log_path}" if request.log_path else ""
     if death.timed_out:
-        fix = "give it more time, or a lower --optimization-level"
+        fix = "give it more time with --timeout, or a lower --optimization-level"
     elif death.phase.startswith("loading the plugin library"):
         fix = (
-            "load that library in a small program of your own to see why it ends the process, or leave it out"
+            "load the library in a small program to see why it ends the process, or remove it from --plugins"
         )
     else:
         fix = "a plugin can be the cause: 'trtsmith plugin test'; else leave out or replace the nodes that are named"

@@ -103,7 +103,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
         outputs=outputs,
         layers=network.num_layers,
         plugin_layers=plugin_layers(flavour, network),
-        warnings=(*warnings, *messages.warnings),
+        warnings=(*warnings, *messages.warnings()),
     )
 
 

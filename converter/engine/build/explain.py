@@ -43,8 +43,8 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         ("creator not found",),
         "The engine needs a plugin whose creator is not registered.",
-        "the plugin library, loaded before the engine is",
-        "load the library first (trtexec: --dynamicPlugins), or build with --embed-plugins",
+        "the plugin library, loaded before the engine",
+        "give the library with --plugins (trtexec: --dynamicPlugins), or build with --embed-plugins",
     ),
     Explanation(
         ("symboladdress", "getcreators"),
@@ -93,7 +93,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     ),
     Explanation(
         ("could not create the plugin",),
-        "The plugin's creator gave back nothing: it did not like a field.",
+        "The plugin's creator returned nothing: it rejected a field.",
         "all fields of the creator, with values that it accepts",
         "'trtsmith plugin inspect LIBRARY' lists the fields; correct the node's attributes",
     ),
@@ -115,11 +115,32 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "the smallest, usual and largest size of every dynamic input",
         "--shapes NAME=MIN:OPT:MAX, one for each input, such as --shapes x=1x3x64x64:1x3x64x64:8x3x64x64",
     ),
+    *(
+        Explanation(
+            (fragment,),
+            "The node's inputs have different types, and TensorRT converts none by itself.",
+            "one type at all inputs, since the network is strongly typed",
+            "put a Cast before the input that differs",
+        )
+        for fragment in ("must have same input types", "of same types but has")
+    ),
     Explanation(
-        ("must have same input types",),
-        "The node's inputs have different types, and TensorRT converts none by itself.",
-        "one type at all inputs, since the network is strongly typed",
-        "put a Cast before the input that differs",
+        ("reshape changes volume",),
+        "A Reshape asks for another number of elements than its input has.",
+        "a shape with as many elements as the input",
+        "correct the shape where the model is exported, or the sizes in --shapes if it follows from them",
+    ),
+    Explanation(
+        ("must resolve to a build-time constant",),
+        "The model computes this operand of the node, and TensorRT needs it as a constant.",
+        "an initializer, or a value that follows from initializers",
+        "--freeze INPUT=VALUE if it comes from an input of the model; else export it as a constant",
+    ),
+    Explanation(
+        ("found unsupported input type",),
+        "TensorRT does not compute this operator in the type of its input.",
+        "another element type",
+        "cast the node's inputs to float32, and its outputs back, where the model is exported",
     ),
     Explanation(
         ("uint8", "intermediate"),
@@ -149,7 +170,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     Explanation(
         ("illegal memory access",),
         "A kernel read or wrote memory that is not its own; most often this is a plugin's.",
-        "kernels that stay inside their tensors",
+        "kernels that read and write only inside their tensors",
         "'trtsmith plugin test LIBRARY' runs each kernel against its reference; then compute-sanitizer",
     ),
     Explanation(
@@ -157,6 +178,12 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         "No kernel fits this node: too little workspace, or a combination that the optimiser cannot build.",
         "a node, or a fused group of nodes, that a kernel exists for",
         "give more memory with --workspace, or split the group by making a tensor inside it an output",
+    ),
+    Explanation(
+        ("cannot compile for target", "datatypes"),
+        "The model has an element type that one of the target GPUs lacks.",
+        "GPUs that have the type: fp8 from sm89, fp4 from sm100",
+        "leave that GPU out of --target, or convert in another --precision",
     ),
     Explanation(
         ("cannot compile operation", "turing"),
@@ -175,7 +202,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
             (fragment,),
             "There is not enough memory for the build.",
             "memory for weights and workspace",
-            "close what else uses the GPU, or lower --workspace",
+            "end other programs on the GPU (`nvidia-smi` lists them), or lower --workspace",
         )
         for fragment in ("insufficient memory", "out of memory")
     ),
@@ -189,13 +216,13 @@ EXPLANATIONS: tuple[Explanation, ...] = (
         ("failed to import initializer",),
         "A weight could not be read: its external data is missing or too short, or its type unsupported.",
         "the external data files in the model's folder, complete, of a type that TensorRT has",
-        "copy the data files beside the model, or save the model anew with its weights inside",
+        "copy the data files beside the model, or save the model again with its weights inside",
     ),
     Explanation(
         ("external data",),
         "A weight that is stored outside the ONNX file could not be read.",
         "the external data files in the model's folder, complete",
-        "copy them beside the model, or save the model anew with its weights inside",
+        "copy them beside the model, or save the model again with its weights inside",
     ),
     NO_GPU,
 )
@@ -206,7 +233,8 @@ CODES: dict[str, Explanation] = {
         (),
         "TensorRT's ONNX parser does not import this operator, or not with these attributes and types.",
         "an operator as TensorRT supports it",
-        "'trtsmith check' says what is possible; else give a plugin library with --plugins, or rewrite it",
+        "'trtsmith check' shows how each node reaches TensorRT; give a plugin library with --plugins, or write the node "
+        "in standard operators",
     ),
     "UNSUPPORTED_NODE_ATTR": Explanation(
         (),
@@ -242,7 +270,7 @@ CODES: dict[str, Explanation] = {
 
 _NO_GPU_FOR_RTX = Explanation(
     NO_GPU.fragments,
-    "TensorRT-RTX gave no reason but that there is no GPU, which it does not need for most builds.",
+    "TensorRT-RTX gives no reason but the missing GPU, which most builds do not need.",
     "a build that needs no GPU, or a GPU with a driver that is new enough",
     "build on a machine with a GPU to see whether it is the cause; -v shows TensorRT's whole log",
 )
@@ -251,7 +279,7 @@ _UNKNOWN = Explanation(
     (),
     "TensorRT refused the model.",
     "a model that TensorRT can build",
-    "the message and the log above are TensorRT's own; -v shows more of it",
+    "look for the node and the reason in TensorRT's message; -v shows its whole log",
 )
 
 _DRIVER = re.compile(r"driver version is insufficient|\bcudaError ?35\b|catchCudaError", re.IGNORECASE)
@@ -290,7 +318,7 @@ def explain(message: str, where: str, code: str = "", *, rtx: bool = False) -> P
     (message,) = reasons([message])
     explanation = find_explanation(message, code, rtx=rtx) or _UNKNOWN
     return Problem(
-        f"{explanation.cause} {SAYS}{_one_line(message)}",
+        f"{explanation.cause} {SAYS}{one_line(message)}",
         where,
         explanation.expected,
         explanation.fix,
@@ -301,10 +329,10 @@ SAYS = "TensorRT says: "
 """Stands before a message of TensorRT's own."""
 
 
-def _one_line(message: str) -> str:
+def one_line(message: str, longest: int = _LONGEST) -> str:
     """The whole message; of a very long one the beginning, and the end, where the reason is."""
     text = " ".join(message.split())
-    if len(text) <= _LONGEST:
+    if len(text) <= longest:
         return text
-    half = _LONGEST // 2
+    half = longest // 2
     return f"{text[:half]} ... {text[-half:]}"

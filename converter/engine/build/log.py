@@ -19,12 +19,6 @@ _BANNER = re.compile(
     r"INFO: (-{20,}|Input filename: |ONNX IR version: |Opset version: |Producer (name|version): |Domain: "
     r"|Model version: |Doc string: )"
 )
-_NO_ACTION = re.compile(
-    r"Make sure (input|output) .* has Int64 binding"  # runners bind by the engine's own types
-    r"|\[RemoveDeadLayers\] Input Tensor .* is not being removed"  # the engine has every input of the model
-)
-"""Of warnings about which a user can do nothing, and which change nothing."""
-
 _PARSED = re.compile(r"(?P<name>.*) \[(?P<op>[^\[\]]+)\]$")
 
 
@@ -35,11 +29,6 @@ def names_node(line: str) -> bool:
 def says_nothing(line: str) -> bool:
     """Whether a line, with its severity, is of the banner that the parser prints for every model."""
     return bool(_BANNER.match(line)) or not line.partition(":")[2].strip()
-
-
-def needs_action(warning: str) -> bool:
-    """Whether the user should read a warning of TensorRT's; the log has all of them."""
-    return _NO_ACTION.search(warning) is None
 
 
 def last_node(log: str, *, parsing: bool = True) -> str | None:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import functools
 import os
-import re
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from trtsmith.converter.engine.build import log as build_log
+from trtsmith.converter.engine.build.build_warnings import WarningList
 from trtsmith.converter.engine.build.explain import reasons
 from trtsmith.converter.engine.build.flavour import Flavour
 from trtsmith.converter.engine.build.monitor import BuildMonitor
+from trtsmith.converter.engine.build.repeats import Repeats
 from trtsmith.converter.engine.child.events import Events
-
-_MOST_WARNINGS = 50
 
 
 class Messages:
-    """What TensorRT logs: every message to the log, errors, and warnings that a user can act on, kept for the report.
+    """What TensorRT logs: every message to the log; errors and warnings kept for the report.
 
     verbose: whether the user is shown them, but for TensorRT's own verbose ones: those are some 20 lines a node, of what the
     parser and the optimizer do with each, and are for the log.
@@ -33,7 +29,7 @@ class Messages:
         self._verbose = verbose
         self._shown = Repeats(lambda message: events.note(f"TensorRT: {message}"))
         self._errors: list[str] = []
-        self.warnings: dict[str, None] = {}
+        self._warnings = WarningList()
 
     def add(self, severity: str, message: str) -> None:
         # Of the verbose messages, gigabytes for a large model, only those that name a node are of use later.
@@ -42,10 +38,8 @@ class Messages:
         self.write(f"{severity}: {message}\n")
         if severity in ("ERROR", "INTERNAL_ERROR"):
             self._errors.append(message)
-        elif (
-            severity == "WARNING" and len(self.warnings) < _MOST_WARNINGS and build_log.needs_action(message)
-        ):
-            self.warnings[message] = None
+        elif severity == "WARNING":
+            self._warnings.add(message)
         if self._verbose and severity != "VERBOSE" and not build_log.says_nothing(f"{severity}: {message}"):
             self._shown(message)
 
@@ -55,6 +49,10 @@ class Messages:
     def flush(self) -> None:
         """A step has ended: say how many messages of it were not shown, since others like them were."""
         self._shown.flush()
+
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings so far in our words."""
+        return self._warnings.sentences()
 
     def close(self) -> None:
         """Nothing may be logged after this."""
@@ -132,54 +130,3 @@ def make_monitor(flavour: Flavour, events: Events) -> Any:
             inner.phase_finish(name)
 
     return Monitor()
-
-
-SHOWN = 3
-"""How many messages of a kind are shown: enough to see what differs between them."""
-
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|\([^)]*\)")
-_NAME = re.compile(r"\S*[/\d]\S*")  # of a node or a tensor, or a number
-_LISTED = re.compile(r"§(?:\W*§)*")
-
-
-@dataclass
-class _RepeatedMessage:
-    """Messages of one kind. last: that was not told."""
-
-    count: int = 0
-    last: str = ""
-
-
-class Repeats:
-    """Call it with each message, from any thread, and `flush` at the end."""
-
-    def __init__(self, tell: Callable[[str], None], shown: int = SHOWN) -> None:
-        self._tell, self._shown = tell, shown
-        self._kinds: dict[str, _RepeatedMessage] = {}
-        self._lock = threading.Lock()
-
-    def __call__(self, message: str) -> None:
-        with self._lock:
-            kind = self._kinds.setdefault(kind_of_message(message), _RepeatedMessage())
-            kind.count += 1
-            if kind.count <= self._shown:
-                self._tell(message)
-            else:
-                kind.last = message
-
-    def flush(self) -> None:
-        """Tell of the kinds of which there were more, and begin anew."""
-        with self._lock:
-            for kind in self._kinds.values():
-                more = kind.count - self._shown
-                if more == 1:
-                    self._tell(kind.last)
-                elif more > 1:
-                    self._tell(f"... {more:,} more like this: {kind.last}")
-            self._kinds.clear()
-
-
-def kind_of_message(message: str) -> str:
-    """The message without what differs from node to node: names in quotes or with a slash or a digit, and lists."""
-    without = _NAME.sub("§", _QUOTED.sub("§", message))
-    return _LISTED.sub("§", without)

@@ -150,7 +150,7 @@ def _create(
     if creator is None:
         return [
             Problem(
-                f"No library that was loaded has the plugin {wanted}.",
+                f"No loaded library has the plugin {wanted}.",
                 where,
                 f"one of those that are registered: {', '.join(map(str, present)) or 'none'}",
                 "compile it into trtsmith's own library: set TRTSMITH_LEAVE_OUT to nothing, and build again"

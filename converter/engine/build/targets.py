@@ -87,8 +87,7 @@ def _plan_rtx(
     unlisted = gpu is not None and gpu.target not in known and tuple(asked) in ((), (gpu.target,))
     if gpu is not None and unlisted and flavour.version < FIRST_RTX_FOR_LISTED_ONLY:
         return (gpu.target,), (
-            f"{flavour.title} does not list the GPU that is there ({gpu.name}, {gpu.target}): "
-            f"the engine is for this GPU alone",
+            f"{flavour.title} does not list this machine's GPU ({gpu.name}, {gpu.target}): the engine is for this GPU only",
         )
     unknown = [target for target in asked if target not in known]
     if unknown:
@@ -106,7 +105,7 @@ def _plan_rtx(
     if gpu.target in known:
         return (gpu.target,), ()
     return (DEFAULT_TARGET,), (
-        f"{flavour.title} cannot build for the GPU that is there ({gpu.name}, {gpu.target}): "
+        f"{flavour.title} cannot build for this machine's GPU ({gpu.name}, {gpu.target}): "
         f"the engine is for {DEFAULT_TARGET} and will not run here. {_where_built(gpu.target)}",
     )
 

@@ -140,7 +140,7 @@ def _frozen(entries: Sequence[Any]) -> tuple[FrozenInput, ...]:
         one = FrozenInput(name, dtype(entry["dtype"]), sizes(entry["shape"]), digest, value)
         array = one.array()
         if array is not None and not one.matches(array):
-            raise ValueError(f"the value of the frozen input {one.name!r} is not what its hash says")
+            raise ValueError(f"the value of the frozen input {one.name!r} does not match its hash")
         found.append(one)
     return tuple(found)
 

@@ -86,7 +86,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
         raise UsageError("There is no such file.", str(engine), "an engine", "correct the path")
     if engine.suffix == ".onnx":
         fix = f"name its engine; without one: trtsmith convert {shlex.quote(str(engine))}"
-        raise UsageError("The file is a model, by its name.", str(engine), "an engine", fix)
+        raise UsageError("The file's name says that it is a model.", str(engine), "an engine", fix)
     manifest = read_manifest(engine, manifest_of)
     if manifest is None:
         return None

@@ -10,7 +10,7 @@ _MEANINGS = {
     "SIGBUS": "a bad memory access, or a file that shrank while it was mapped",
     "SIGFPE": "a division by zero",
     "SIGILL": "an instruction that this processor lacks",
-    "SIGKILL": "killed from outside: most often the system ran out of memory",
+    "SIGKILL": "killed by the system, most often because it ran out of memory",
     "SIGTERM": "ended from outside",
 }
 

@@ -61,7 +61,7 @@ def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending
     fail = "fails" if count == 1 else "fail"
     what = (
         f"{own.what if count and not isinstance(reduced.error, ChildDied) else first.what}\n"
-        f"  {count} of its {reduced.total} nodes {fail} in the same way without the others{fewer}:\n"
+        f"  {count} of its {reduced.total} nodes {fail} with the same error without the others{fewer}:\n"
         + "\n".join(f"    {line}" for line in shown)
     )
     entry = reduced.subject.table.entries[min(reduced.nodes)]

@@ -35,7 +35,7 @@ class RuntimeCache:
         try:
             data = bytes(memoryview(runtime_cache.serialize()))
         except TypeError:  # None, as after a kernel that failed: nothing in this process works any more
-            self._warn(f"the runtime cache {self.file} is as it was: TensorRT gave nothing to write")
+            self._warn(f"the runtime cache {self.file} is unchanged: TensorRT had nothing to write")
             return
         if data == self._before:
             return

@@ -37,7 +37,7 @@ def structure_of(value: Any, leaf: Callable[[Any], Structure | None]) -> Structu
         return {"dict": {key: structure_of(item, leaf) for key, item in value.items()}}
     if isinstance(value, _CONSTANTS):
         return {"value": value}
-    raise TypeError(f"{type(value).__name__} is no tuple, list, dict with names, or constant")
+    raise TypeError(f"{type(value).__name__} is not a tuple, list, dict with names, or constant")
 
 
 def leaves_of(structure: Structure) -> Iterator[str]:
@@ -114,8 +114,8 @@ def parse_structure(value: Any, depth: int = 0) -> Structure:
         fields = {k: parse_structure(v, depth + 1) for k, v in mapping(given["fields"]).items()}
         for name in (text(given["named"]), *fields):
             if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-                raise ValueError(f"{name!r} is no name of a field")
+                raise ValueError(f"{name!r} is not the name of a field")
         return {"named": given["named"], "fields": fields}
     if kind == "value" and isinstance(given["value"], _CONSTANTS):
         return {"value": given["value"]}
-    raise ValueError("there is a structure of no known kind")
+    raise ValueError("there is a structure of an unknown kind")

@@ -283,7 +283,7 @@ class CudaGraph:
 
 def no_gpu() -> Problem:
     return Problem(
-        "There is no NVIDIA GPU that could run the engine.",
+        "There is no NVIDIA GPU to run the engine.",
         "this machine",
         "a GPU, with a driver that is as new as TensorRT's CUDA",
         "run it on a machine with a GPU; `nvidia-smi` must show it, and CUDA_VISIBLE_DEVICES must not hide it",

@@ -77,7 +77,7 @@ _MEMORY = Explanation(
     ("memory",),
     "",
     "enough free memory on the GPU",
-    "end what else uses the GPU (`nvidia-smi` lists it), or build with a smaller --workspace or smaller --shapes",
+    "end other programs on the GPU (`nvidia-smi` lists them), or build with a smaller --workspace or smaller --shapes",
 )
 
 
@@ -132,9 +132,9 @@ def kernel_problem(error: DeviceError, origin: EngineIdentity) -> Problem:
     libraries = ", ".join(map(str, origin.plugin_libraries))
     test = "; ".join(f"trtsmith plugin test {path}" for path in origin.plugin_libraries)
     return Problem(
-        f"A kernel of the engine failed: {error}. CUDA is of no further use in the process that ran it.",
+        f"A kernel of the engine failed: {error}. CUDA cannot be used again in the process that ran it.",
         origin.where + (f", with the plugins of {libraries}" if libraries else ""),
-        "kernels that stay inside their tensors",
+        "kernels that read and write only inside their tensors",
         (f"{test} finds a plugin that does not; " if test else "")
         + "compute-sanitizer --target-processes all trtsmith run ENGINE --inputs FILE.npz names the kernel",
     )

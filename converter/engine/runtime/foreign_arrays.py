@@ -112,5 +112,5 @@ def stream_handle(stream: object) -> int:
         if hasattr(stream, name):
             return int(getattr(stream, name))
     raise TypeError(
-        f"{stream!r} is no CUDA stream: give an integer, or a stream of cuda-core, PyTorch or CuPy"
+        f"{stream!r} is not a CUDA stream: give an integer, or a stream of cuda-core, PyTorch or CuPy"
     )

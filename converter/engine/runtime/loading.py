@@ -188,7 +188,7 @@ def unsupported(flavour: Flavour, engine: Any, info: EngineInfo, origin: EngineI
         if spec.dtype not in _RUNNABLE:
             problems.append(
                 Problem(
-                    f"The type {spec.dtype} of {spec.name!r} is packed or for scales: no array library holds it.",
+                    f"No array library has the type {spec.dtype} of {spec.name!r}.",
                     where,
                     f"one of {', '.join(sorted(_RUNNABLE))}",
                     "build the engine with a cast to one of those at its edge",

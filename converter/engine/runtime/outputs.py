@@ -31,7 +31,7 @@ class Output:
         return DeviceTensor(self._device, self._stream, memory, shape, self.dtype)
 
     def reserve(self, size: int) -> Memory:
-        """Memory for `size` bytes: the present block if it is large enough, else one at least twice as large.
+        """Memory for `size` bytes: the present block if it is large enough, else at least one twice as large.
 
         A tensor of the last run keeps the old block for as long as it is used.
         """

@@ -78,7 +78,7 @@ def death_problem(death: ChildDied, request: RunRequest) -> Problem:
         fix = "give it more time with --timeout; TensorRT-RTX compiles kernels at first, which --runtime-cache keeps"
     elif death.phase.startswith("loading the plugin library"):
         fix = (
-            "load that library in a small program of your own to see why it ends the process, or leave it out"
+            "load the library in a small program to see why it ends the process, or remove it from --plugins"
         )
     elif request.plugin_libraries:
         fix = f"'trtsmith plugin test {request.plugin_libraries[0]}' tells whether it is the plugin"
@@ -133,7 +133,7 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
         raise UsageError(str(error), "the inputs", "arrays of an engine's types", fix) from error
     except OSError as error:
         raise UsageError(
-            f"The inputs cannot be passed on: {error.strerror or error}.",
+            f"The inputs cannot be passed to the child process: {error.strerror or error}.",
             str(folder.parent),
             "room for a copy of the inputs in the folder for temporary files",
             "free some space, or set TMPDIR to another folder",

@@ -202,7 +202,10 @@ class Runner:
         """Sessions for the threads of a server. Each has memory of its own: two keep a GPU busy with most networks."""
         if sessions < 1:
             raise UsageError(
-                f"a pool of {sessions} sessions lends none", "Runner.pool", "1 or more sessions", "sessions=2"
+                f"a pool of {sessions} sessions serves no request",
+                "Runner.pool",
+                "1 or more sessions",
+                "sessions=2",
             )
         made = [self.session(profile=profile, cuda_graph=cuda_graph) for _ in range(sessions)]
         return SessionPool(made, self._to_host, profile_feeds(self.info, profile))
@@ -214,10 +217,10 @@ class Runner:
             return pinned_array(self._device, shape, dtype)
         except DeviceError as error:
             raise UsageError(
-                f"Page-locked memory for {tuple(shape)} of {np.dtype(dtype)} cannot be had: {error}",
+                f"Page-locked memory for {tuple(shape)} of {np.dtype(dtype)} cannot be allocated: {error}",
                 "Runner.pinned",
-                "an array that fits into the machine's memory beside all others: such memory is never swapped out",
-                "keep fewer of them, or decode into numpy.empty(...), from which copies take longer",
+                "an array that fits into free memory: page-locked memory is never swapped out",
+                "keep fewer page-locked arrays, or decode into numpy.empty(...), from which copies take longer",
             ) from error
 
     def __call__(self, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:

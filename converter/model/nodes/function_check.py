@@ -11,7 +11,7 @@ import onnx
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
-_AGAIN = "export the model again, or inline the functions where it is made"
+_AGAIN = "export the model again, or inline the functions (onnx.inliner) before the model is saved"
 
 _OWN = frozenset({"Constant", "If", "Loop", "Scan", "SequenceMap"})
 """Operators whose attributes hold constants and graphs, by which a graph is read."""
@@ -38,8 +38,10 @@ def check_functions(proto: onnx.ModelProto, file: str) -> Iterator[Problem]:
             yield Problem(what, file, "a unique name for each function", _AGAIN)
     for kind in kinds:
         if not kind[0] and kind[1] in _OWN:
-            what = f"A function is called {kind[1]!r}, as an operator of ONNX that no function can stand for."
-            yield Problem(what, file, "a function in a domain of its own", _AGAIN)
+            what = (
+                f"A function is called {kind[1]!r}, which is an ONNX operator that a function cannot replace."
+            )
+            yield Problem(what, file, "a function in its own domain", _AGAIN)
     for kind, function in zip(kinds, proto.functions, strict=True):
         for what, names in (("inputs", function.input), ("outputs", function.output)):
             twice = next((name for name, count in Counter(names).items() if count > 1 or not name), None)
@@ -74,7 +76,7 @@ def _check_calls(
         circle = error.args[1]
         what = f"The function {_shown(circle[0])} calls itself."
         where = f"{file}: {' <- '.join(_shown(kind) for kind in circle[:5])}"
-        yield Problem(what, where, "functions that do not call each other in a circle", _AGAIN)
+        yield Problem(what, where, "functions without recursion", _AGAIN)
         return
     nodes: dict[Kind, int] = {}
     sizes: dict[Kind, int] = {}
@@ -90,11 +92,11 @@ def _check_calls(
     deepest = max(depths, key=depths.__getitem__)
     if unfolded > MOST_UNFOLDED or size > MOST_BYTES:
         shown = f"{unfolded:,}" if unfolded < 10**15 else "more than 10^15"
-        what = f"The calls of the model's functions unfold to {shown} nodes, of {min(size, 10**18):,} bytes or more."
+        what = f"The calls of the model's functions expand to {shown} nodes, of {min(size, 10**18):,} bytes or more."
         expected = f"at most {MOST_UNFOLDED:,} nodes, of {MOST_BYTES:,} bytes"
         yield Problem(what, file, expected, "export the model without functions")
     elif depths[deepest] > MOST_DEPTH:
-        what = f"{depths[deepest]} functions call each other in a row."
+        what = f"Functions are nested {depths[deepest]} deep."
         where = f"{file}: function {_shown(deepest)}"
         yield Problem(what, where, f"at most {MOST_DEPTH}", "export the model without functions")
 

@@ -29,7 +29,7 @@ def check_form(text: str) -> None:
     """UsageError for a mix of the two ways, with what it was meant to be."""
     meant = _unmixed(text)
     if meant:
-        what = f"{text!r} mixes two ways of writing shapes"
+        what = f"{text!r} mixes two notations for shapes"
         expected = "NAME=MIN:OPT:MAX, a flag for each input; or NAME:SHAPE,NAME:SHAPE, one shape for each"
         raise UsageError(what, f"--shapes {text}", expected, meant)
 

@@ -33,7 +33,7 @@
       parts.push(Table.make({ label: "rewrites", rows: data.work, search: data.work.length > 10, empty: "nothing", columns: [
         { title: "rule", value: (row) => row.rule, cell: (row) => element("div", { class: "rule" }, element("b", {}, row.rule),
           row.rule.split(", ").map((name) => data.rules[name]).filter(Boolean).map((text) => element("div", { class: "soft" }, text))) },
-        { title: "what it did", value: (row) => row.what, cell: (row) => [Frame.shown(row.what, 1200), row.notes.map((note) => element("div", { class: "soft" }, Frame.shown(note, 800))),
+        { title: "change", value: (row) => row.what, cell: (row) => [Frame.shown(row.what, 1200), row.notes.map((note) => element("div", { class: "soft" }, Frame.shown(note, 800))),
           row.numerics.map((note) => element("div", { class: "fair-text" }, Frame.shown(note, 800)))].flat() },
         { title: "operators", value: (row) => Object.keys(row.ops).join(", "),
           cell: (row) => Object.entries(row.ops).map(([op, count]) => Frame.shown(op, 80) + (row.count > 1 ? " × " + count : "")).join(", ") },
@@ -45,13 +45,13 @@
         element("p", { class: "soft" }, "TensorRT refused: " + Frame.shown(mended.said, 600)), names(mended.nodes.map((one) => one[0]), mended.nodes.length, panel)));
     }
     for (const frozen of data.frozen) {
-      parts.push(element("p", {}, "Input ", element("code", {}, Frame.shown(frozen.input)), " is frozen to " + Frame.shown(frozen.value, 300) + ": the engine holds for this value only."));
+      parts.push(element("p", {}, "Input ", element("code", {}, Frame.shown(frozen.input)), " is frozen to " + Frame.shown(frozen.value, 300) + ": the engine is valid only for this value."));
     }
     for (const io of data.io_types) {
       parts.push(element("p", {}, element("code", {}, Frame.shown(io.name)), ` is ${io.after} in the engine, ${io.before} in the model.`));
     }
     if (data.declined.length) {
-      parts.push(element("h3", {}, "Left alone"), Table.make({ label: "nodes that a rule left alone", rows: data.declined, search: data.declined.length > 10, columns: [
+      parts.push(element("h3", {}, "Declined"), Table.make({ label: "nodes that a rule declined", rows: data.declined, search: data.declined.length > 10, columns: [
         { title: "node", value: (row) => row.node, cell: (row) => nodeLink(row.node, panel) }, { title: "operator", value: (row) => row.op_type },
         { title: "rule", value: (row) => row.pass_name }, { title: "why", value: (row) => row.refusal.reason },
         { title: "fix", value: (row) => row.refusal.fix }] }).element);
@@ -78,10 +78,10 @@
     }
     if (bench.layers) parts.push(...layers(bench.layers, panel));
     if (bench.against && bench.against.length) {
-      parts.push(element("h3", {}, "Against"), Table.make({ label: "other runtimes", rows: bench.against, columns: [
+      parts.push(element("h3", {}, "Other runtimes"), Table.make({ label: "other runtimes", rows: bench.against, columns: [
         { title: "name", value: (row) => row.name }, { title: "what", value: (row) => row.unavailable ? "not available: " + row.unavailable : row.what },
         { title: "response ms", number: true, value: (row) => row.response_ms ? row.response_ms.median : null, cell: (row) => (row.response_ms ? Frame.number(row.response_ms.median, 4) : "") },
-        { title: "times the engine's", number: true, value: (row) => row.ratio ?? null, cell: (row) => (row.ratio ? Frame.number(row.ratio) : "") },
+        { title: "ratio to the engine", number: true, value: (row) => row.ratio ?? null, cell: (row) => (row.ratio ? Frame.number(row.ratio) : "") },
         { title: "outputs", value: (row) => (row.status || "") }] }).element);
     }
     fill("time", parts);
@@ -132,7 +132,7 @@
     if (!found) return;
     const list = (found.nodes || []).map((node) => element("div", { class: "note bad" },
       element("p", {}, element("b", {}, nodeLink(node.name, panel)), " (" + Frame.shown(node.op_type) + ")" + (node.original ? ", for " + Frame.shown(node.original, 300) : "")),
-      element("dl", { class: "facts" }, [...node.inputs.map((one) => ["reads", one]), ...node.outputs.map((one) => ["makes", one])].map(([word, one]) => [
+      element("dl", { class: "facts" }, [...node.inputs.map((one) => ["input", one]), ...node.outputs.map((one) => ["output", one])].map(([word, one]) => [
         element("dt", {}, word), element("dd", {}, element("span", { class: "code" }, Frame.shown(one.name, 80)), " ", one.dtype + " " + (one.shape.join("×") || "scalar"),
           one.error === null || one.error === undefined ? "" : ", error " + Frame.number(one.error), one.reason ? ": " + one.reason : "")]))));
     fill("depth", element("p", {}, Frame.shown(found.sentence, 600), found.folder ? [" Saved in ", element("code", {}, Frame.shown(found.folder)), "."] : ""),

@@ -271,7 +271,7 @@ def select(
         ),
     ]
     if count < LEAST_COUNT:
-        what = f"{count} runs are too few for a median that can be repeated"
+        what = f"{count} runs are too few for a stable median"
         fix = f"--count {LEAST_COUNT}"
         problems.append(Problem(what, f"--count {count}", f"at least {LEAST_COUNT}", fix))
     if problems:

@@ -262,7 +262,7 @@ def wrong_lengths_refused(session: CreatorUnderTest, case: ContractCase | None) 
     return None
 
 
-_REFUSING = "createPlugin returns null for an error, and what is one is the creator's to say"
+_REFUSING = "createPlugin returns null for an error, and the creator decides what is one"
 
 CREATOR_CHECKS = (
     ContractCheck("creator names", creator_names, "creator"),

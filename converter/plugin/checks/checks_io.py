@@ -208,7 +208,7 @@ def format_combinations(session: CreatorUnderTest, case: ContractCase | None) ->
         limit = plugin.info.format_limit
         accepted = _Formats(plugin, case).accepted()
     if not accepted:
-        raise CheckFailedError("it accepts no combination of types and formats", "one at least")
+        raise CheckFailedError("it accepts no combination of types and formats", "at least one")
     if len(accepted) > limit:
         more = " or more" if len(accepted) >= MOST_COMBINATIONS else ""
         raise CheckFailedError(

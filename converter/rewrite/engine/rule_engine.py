@@ -130,7 +130,9 @@ def _usable_fix(scope: Scope, fix: str) -> str:
     holder = scope.holder(name)
     if holder is not None and holder.outer is None and name not in holder.producers:
         return fix
-    return f"make {name!r} a constant where the model is exported: it is no input of the model, which --freeze takes alone"
+    return (
+        f"make {name!r} a constant where the model is exported; --freeze works only for inputs of the model"
+    )
 
 
 def _folded_away(

@@ -86,7 +86,7 @@ def compared(
             doubtful[name] = f"output {name!r} is not comparable: {one.told}"
         elif one.wrong and name in alike and alike[name].wrong and one.apart <= OWN * alike[name].apart:
             doubtful[name] = (
-                f"output {name!r} is not comparable: {one.wrong}; rounding alone does the like: {alike[name].wrong}"
+                f"output {name!r} is not comparable: {one.wrong}; rounding alone does the same: {alike[name].wrong}"
             )
             found.told[name] = replace(one, wrong="")
     comparisons = compare(wanted, found.arrays, tolerances, measured.allowed, at, measured.noise)
@@ -112,7 +112,7 @@ def _as_rounding_does(
         if alike is None or not 0 < one.beyond <= OWN * alike.beyond or one.relative > OWN * alike.relative:
             yield one
             continue
-        why = f"is not comparable: {one.reason}; rounding alone does the like: {alike.reason}"
+        why = f"is not comparable: {one.reason}; rounding alone does the same: {alike.reason}"
         doubtful.setdefault(one.output, f"output {one.output!r} {why}")
         yield replace(one, agrees=True, reason="")
 
@@ -128,9 +128,7 @@ def _bound(value: np.ndarray, noise: Noise | None) -> np.ndarray:
 def _with_told(one: Comparison, found: Aligned | None) -> Comparison:
     if found is None:
         return one
-    nothing = (
-        "it is without a detection" if not found.of else one.nothing if found.of == found.matched else ""
-    )
+    nothing = "it has no detection" if not found.of else one.nothing if found.of == found.matched else ""
     told = replace(one, meaning=found.told, nothing=nothing)
     if not found.wrong:
         return told

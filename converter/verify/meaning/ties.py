@@ -113,12 +113,12 @@ def in_both(
             value, other, bound, more = (a[tuple(np.transpose(apart))].astype(np.float64) for a in arrays)
             beyond = np.abs(value - other) > bound + more
             if not beyond.any():
-                told += f", {len(apart)} in one only, at the limit within rounding"
+                told += f", {len(apart)} only in one, at the limit within rounding"
                 return Aligned(expected.copy(), told, "", size - len(apart), size)
             apart = [p for p, b in zip(apart, beyond, strict=True) if b]
     first = ",".join(map(str, apart[0]))
     side = "is expected" if apart[0] in wants else "is not expected"
-    what = f"{told}; {len(apart)} are in one only, and no rounding at a limit explains it: {first} {side}"
+    what = f"{told}; {len(apart)} are only in one, and rounding does not explain it: {first} {side}"
     return Aligned(actual, told, what, size - len(apart), size)
 
 

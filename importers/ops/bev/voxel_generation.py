@@ -269,7 +269,7 @@ def _nvidia_guard(node: AliasedNode) -> Refusal | None:
         return None
     return Refusal(
         f"point_cloud_range = {list(ends)} with voxel_size = {list(size)}",
-        "point_cloud_range: x, y and z at which it begins, then those at which it ends, further on; voxel_size above 0",
+        "point_cloud_range: the smallest x, y and z, then the largest; voxel_size above 0",
         "correct the two where the model is exported",
     )
 

@@ -179,7 +179,7 @@ def segment_rows(g: Builder, index: Value, count: Value, segments: Value) -> tup
 
 
 def index_inputs(rows: int, segments: int, *columns: int, change: Any = None, dense: bool = False) -> Any:
-    """Rows of any segments; dense: every segment has one at least, as the inverse of a Unique has it."""
+    """Rows of any segments; dense: every segment has at least one, as the inverse of a Unique has it."""
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
         index = rng.integers(0, segments, rows)

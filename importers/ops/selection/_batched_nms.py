@@ -40,7 +40,8 @@ def _nvidia_guard(node: AliasedNode) -> Refusal | None:
         return Refusal(f"topK = {attrs['topK']}", "topK: 1 or more", "correct 'topK'")
     if not attrs["isNormalized"] and not attrs["caffeSemantics"]:
         return Refusal(
-            "caffeSemantics = 0 with isNormalized = 0: areas of boxes get one pixel more and what they have in common not",
+            "caffeSemantics = 0 with isNormalized = 0: boxes get one pixel more in each direction, their intersection "
+            "does not",
             "caffeSemantics = 1, or isNormalized = 1",
             "set caffeSemantics to 1, or isNormalized to 1 where boxes are not in pixels",
         )
@@ -98,7 +99,7 @@ def _rotated_guard(node: AliasedNode) -> Refusal | None:
     refusal = _mmdeploy_guard(node)
     if refusal is None and node.attrs["clip_boxes"]:
         refusal = Refusal(
-            "clip_boxes = 1, which limits centres, sizes and angles of rotated boxes to 0 and 1",
+            "clip_boxes = 1, which clips centres, sizes and angles of rotated boxes to the range 0 to 1",
             "clip_boxes = 0, as mmdeploy's exporter writes it",
             "set clip_boxes to 0",
         )

@@ -65,9 +65,9 @@ def _rulebook_guard(node: AliasedNode, algo: int = _MASK_IMPLICIT_GEMM) -> Refus
         return Refusal(f"subm = {a['subm']}", "0 or 1", "export the model again")
     if a["transpose"] != 0:
         return Refusal(
-            f"transpose = {a['transpose']}: the rulebook of a transposed convolution is not made",
+            f"transpose = {a['transpose']}: trtsmith makes no rulebook of a transposed convolution",
             "transpose = 0",
-            "use a sparse convolution and dense upsampling behind it",
+            "use a sparse convolution, and dense upsampling after it",
         )
     if a["algo"] != algo:
         return Refusal(
@@ -150,7 +150,7 @@ def _rulebook(subm: bool) -> Alias:
 def _native_guard(node: AliasedNode) -> Refusal | None:
     if node.attrs["subm"] == 0:
         return Refusal(
-            "subm = 0: Autoware's plugin of spconv's Native algorithm computes submanifold convolutions alone",
+            "subm = 0: Autoware's plugin of spconv's Native algorithm computes only submanifold convolutions",
             "subm = 1",
             "export with algo=ConvAlgo.MaskImplicitGemm",
         )

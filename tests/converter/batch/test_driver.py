@@ -173,7 +173,7 @@ def test_a_model_that_has_no_variants_any_more_takes_their_place(tmp_path: Path)
 def test_variants_with_something_of_the_users_beside_them_stay(tmp_path: Path) -> None:
     drive(tmp_path, [known(tmp_path, "a/x")])
     (tmp_path / "out/a/notes").write_text("mine")
-    with pytest.raises(UsageError, match="holds something that no batch has written"):
+    with pytest.raises(UsageError, match="has files that no batch wrote"):
         drive(tmp_path, [known(tmp_path, "a")])
     assert (tmp_path / "out/a/x" / RECORD).exists() and (tmp_path / "out/a/notes").read_text() == "mine"
 
@@ -203,7 +203,7 @@ def test_a_listener_whose_reader_is_gone_ends_the_batch_in_order(tmp_path: Path)
 def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "out/a").mkdir(parents=True)
     (tmp_path / "out/a/thesis.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds something that no batch has written"):
+    with pytest.raises(UsageError, match="has files that no batch wrote"):
         drive(tmp_path, [known(tmp_path, "a")])
     assert left_in(tmp_path / "out/a") == ["thesis.txt"]
 
@@ -352,7 +352,9 @@ def test_a_second_batch_in_the_folder_is_told_of_the_first(tmp_path: Path) -> No
     driver = start(tmp_path, [["a", f"begun={begun}", f"wait={go_on}"]])
     until(lambda: has_content(begun), driver)
     try:
-        with pytest.raises(UsageError, match=rf"another batch writes .*: process {driver.pid} on ") as caught:
+        with pytest.raises(
+            UsageError, match=rf"another batch is writing .*: process {driver.pid} on "
+        ) as caught:
             drive(tmp_path, [known(tmp_path, "b")])
     finally:
         go_on.touch()

@@ -108,7 +108,10 @@ def test_a_cluster_stays_as_it_was(nodes: Nodes) -> None:
             with RayConnection("auto") as same, RayConnection(nodes.address):
                 assert same.ray.is_initialized()
             assert connection.ray.is_initialized()
-            with pytest.raises(UsageError, match="connected to a Ray already"), RayConnection("local"):
+            with (
+                pytest.raises(UsageError, match="already connected to a Ray cluster"),
+                RayConnection("local"),
+            ):
                 pass
         assert not connection.ray.is_initialized()
 

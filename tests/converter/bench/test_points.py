@@ -62,11 +62,11 @@ def test_bfloat16_is_generated() -> None:
 @pytest.mark.parametrize(
     ("flag", "what", "expected"),
     [
-        ("images=8x3x8x8", "not one that the engine takes", "from 1x3x8x8 to 4x3x8x8"),
-        ("images=1x3x8", "not one that the engine takes", "float32[?, 3, 8, 8]"),
+        ("images=8x3x8x8", "the engine does not accept the shape", "from 1x3x8x8 to 4x3x8x8"),
+        ("images=1x3x8", "the engine does not accept the shape", "float32[?, 3, 8, 8]"),
         ("images=1x3x8x8:2x3x8x8:4x3x8x8", "are a range", "one shape"),
         ("image=1x3x8x8", "has no input 'image'", "'images', 'sizes'"),
-        ("sizes=2", "not one that the engine takes", "--inputs"),
+        ("sizes=2", "the engine does not accept the shape", "--inputs"),
     ],
 )
 def test_shapes_that_cannot_be(flag: str, what: str, expected: str) -> None:

@@ -58,7 +58,7 @@ def test_ones_own_engine_is_replaced(cli: Cli, folder: Path) -> None:
     abs_model(folder / "models" / "net.v8.onnx")
     ran = cli(*CONVERT, "models/net.v8.onnx")
     assert ran.code == 0
-    said = "net.v8.plan was there, made of another net.v8.onnx or of an earlier one: it is replaced"
+    said = "net.v8.plan already existed, from another net.v8.onnx or an earlier one: it is replaced"
     assert ran.err == f"warning: {said}\n"
 
 

@@ -43,7 +43,7 @@ def test_a_machine_without_cmake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(build_tools.shutil, "which", lambda *_, **__: None)
     monkeypatch.setattr(build_tools, "require_host_compiler", lambda _: None)
     error = refused(tmp_path)
-    assert "cmake is not there" in error.problem.what and "trtsmith[cuda]" in error.problem.fix
+    assert "cmake is not installed" in error.problem.what and "trtsmith[cuda]" in error.problem.fix
 
 
 def test_a_machine_without_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,5 +72,5 @@ def test_architectures(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["8.6", "hopper", "86,x", ",", "release,90"])
 def test_what_is_no_architecture(text: str) -> None:
-    with pytest.raises(SetupError, match="is no CUDA architecture"):
+    with pytest.raises(SetupError, match="is not a CUDA architecture"):
         check_architectures(text)

@@ -190,7 +190,7 @@ def test_what_tensorrt_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     preferred = target_of("tensorrt", prefer_stock=True).stock
     assert preferred > STOCK and "ScatterND" not in preferred  # ONNX has one, which the parser would import
     monkeypatch.setattr(flavour, "installed_flavours", lambda: ())
-    with pytest.raises(UsageError, match="TensorRT-RTX brings no plugins that could be preferred"):
+    with pytest.raises(UsageError, match="TensorRT-RTX has no plugins of its own to prefer"):
         target_of("tensorrt_rtx", prefer_stock=True)
 
 

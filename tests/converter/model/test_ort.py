@@ -69,6 +69,13 @@ def test_model_that_is_a_link(tmp_path: Path) -> None:
     assert_runs_alike(tmp_path / "here" / "rich.onnx")
 
 
+def test_model_with_two_names(tmp_path: Path) -> None:
+    """onnxruntime reads no weights of a subgraph from a hard link, which is what uv installs."""
+    (tmp_path / "cache").write_bytes(rich_model().SerializeToString())
+    os.link(tmp_path / "cache", tmp_path / "a.onnx")
+    assert_runs_alike(tmp_path / "a.onnx")
+
+
 def test_file_name_that_is_not_utf8(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.onnx"))
     path.write_bytes(rich_model().SerializeToString())

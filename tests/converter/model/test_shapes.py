@@ -68,7 +68,7 @@ def test_shapes_of_several_inputs_as_trtexec_writes_them(text: str, written: dic
     ],
 )
 def test_a_mix_of_the_two_forms_is_explained(text: str, fix: str) -> None:
-    with pytest.raises(UsageError, match="mixes two ways") as error:
+    with pytest.raises(UsageError, match="mixes two notations") as error:
         parse_shapes([text])
     assert error.value.problems[0].fix == fix
 
@@ -172,6 +172,25 @@ def test_every_wrong_input_is_named_at_once() -> None:
 @pytest.mark.parametrize("spec", [DYNAMIC, InputSpec("t", "int64", (None, None), ("", ""))])
 def test_the_suggested_flag_is_accepted(spec: InputSpec) -> None:
     assert list(profile_for([spec], parse_shapes([suggest(spec)]))) == [spec.name]
+
+
+AUDIO = InputSpec("audio", "float32", (None, None), ("batch", "samples"))
+STATE = InputSpec("state", "float32", (2, None, 64), ("", "batch", ""))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], ["audio=1x1:1x128:8x512", "state=2x1x64:2x1x64:2x8x64"]),
+        (["audio=2x16:4x32:6x64"], ["state=2x2x64:2x4x64:2x6x64"]),
+        (["state=2x3x64"], ["audio=3x1:3x128:3x512"]),
+        (["audio=1x1x9", "state=2x3x64"], ["audio=3x1:3x128:3x512"]),
+    ],
+)
+def test_dimensions_of_one_name_get_the_same_sizes(given: list[str], expected: list[str]) -> None:
+    with pytest.raises(UsageError) as error:
+        profile_for([AUDIO, STATE], parse_shapes(given))
+    assert [problem.fix for problem in error.value.problems] == [f"--shapes {text}" for text in expected]
 
 
 def test_graph_inputs(tmp_path: Path) -> None:

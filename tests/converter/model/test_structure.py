@@ -17,23 +17,23 @@ CHOOSE, SAME = "[choose] y = If (c) <", "else_branch = e () => (float[1] x) {}"
 
 UNSOUND = {
     "circle": ("[n1] a = Add (x, b) [n2] b = Relu (a) [n3] y = Relu (b)",
-               "The graph has a circle.", "node 'n1' (Add), node 'n2' (Relu)"),
-    "itself": ("[n1] y = Add (x, y)", "The graph has a circle.", "node 'n1' (Add)"),
-    "nothing makes it": ("[n1] y = Add (x, b)", "Nothing makes the value 'b'", "node 'n1' (Add)"),
-    "no output": ("[n1] z = Relu (x)", "Nothing makes the output 'y'.", "m.onnx"),
+               "The graph has a cycle.", "node 'n1' (Add), node 'n2' (Relu)"),
+    "itself": ("[n1] y = Add (x, y)", "The graph has a cycle.", "node 'n1' (Add)"),
+    "nothing makes it": ("[n1] y = Add (x, b)", "No node computes the value 'b'", "node 'n1' (Add)"),
+    "no output": ("[n1] z = Relu (x)", "No node computes the output 'y'.", "m.onnx"),
     "made twice": ("[n1] y = Relu (x) y = Neg (x)",
-                   "The value 'y' is made twice: by node 'n1' (Relu) and by node 'y' (Neg).", "m.onnx"),
+                   "The value 'y' has two sources: node 'n1' (Relu) and node 'y' (Neg).", "m.onnx"),
     "overwrites an input": ("[n1] x = Relu (x) [n2] y = Relu (x)",
-                            "The value 'x' is made twice: by an input or initializer", "m.onnx"),
+                            "The value 'x' has two sources: an input or initializer", "m.onnx"),
     "circle through a subgraph": (
-        f"{CHOOSE} then_branch = t () => (float[1] t) {{ t = Relu (z) }}, {SAME}> [after] z = Relu (y)", "has a circle",
+        f"{CHOOSE} then_branch = t () => (float[1] t) {{ t = Relu (z) }}, {SAME}> [after] z = Relu (y)", "has a cycle",
         "node 'choose' (If), node 'after' (Relu)"),
     "subgraphs do not see each other": (
         f"{CHOOSE} then_branch = t () => (float[1] t) {{ t = Relu (x) }}, "
         "else_branch = e () => (float[1] e) { [inner] e = Relu (t) }>",
-        "Nothing makes the value 't'", "m.onnx: node 'choose' (If): node 'inner' (Relu)"),
+        "No node computes the value 't'", "m.onnx: node 'choose' (If): node 'inner' (Relu)"),
     "functions": ("y = local.F (x) } <domain: \"local\", opset_import: [\"\" : 17]> F (a) => (b) { [add] b = Add (a, q)",
-                  "Nothing makes the value 'q'", "function local.F: node 'add' (Add)"),
+                  "No node computes the value 'q'", "function local.F: node 'add' (Add)"),
 }  # fmt: skip
 
 

@@ -167,7 +167,7 @@ def test_names_clash_with_ours_between_packages_and_in_pytorch() -> None:
 def test_aliases_clash_where_the_first_leaves_nothing_to_the_second() -> None:
     second = replace(LOG_ODDS, name="OddsTwo")
     (found,) = clashes(("a", LOG_ODDS), ("b", second))
-    assert "b: OddsTwo has the alias mycompany::Logit, which another operator takes" in found
+    assert "b: OddsTwo has the alias mycompany::Logit, which another operator has" in found
     choosy = replace(LOG_ODDS, aliases=(replace(LOG_ODDS.aliases[0], when=lambda node: False),))
     assert clashes(("a", choosy), ("b", second)) == []
     older = replace(LOG_ODDS, aliases=(replace(LOG_ODDS.aliases[0], opsets=(1, 3)),))

@@ -85,19 +85,19 @@ def test_all_that_is_not_known_is_said_at_once() -> None:
     assert problems(whole) == [
         "parameter 'x' is a tensor without a shape",
         "parameter 'ids' is a tensor without a shape",
-        "parameter 'size' has no value to try it with",
-        "parameter 'weights' has no value to try it with",
+        "parameter 'size' has no example value",
+        "parameter 'weights' has no example value",
     ]
     assert problems(bare, x="2x3", gone="1") == [
         "there is no parameter 'gone'",
-        "nothing says what parameter 'k' is",
+        "the type of parameter 'k' is unknown",
         "parameter 'sizes' takes any number of arguments",
     ]
 
 
 @pytest.mark.parametrize("example", ["0x3", "2x3:int8", "three", "2x-1"])
 def test_what_is_no_shape(example: str) -> None:
-    assert f"{example!r} is no shape" in problems(whole, x=example, ids="5", size="1", weights="1")
+    assert f"{example!r} is not a shape" in problems(whole, x=example, ids="5", size="1", weights="1")
 
 
 def test_what_is_no_number() -> None:

@@ -47,8 +47,8 @@ def test_what_is_cast_frozen_or_unread_may_differ(tmp_path: Path) -> None:
     [
         ((D,), (Y, E), "the engine has no input 'x'"),
         ((X, D), (Y,), "the engine has no output 'e'"),
-        ((X, D, replace(X, name="z")), (Y, E), "the engine has an input 'z', which the model has not"),
-        ((X, D), (Y, E, replace(Y, name="z")), "the engine has an output 'z', which the model has not"),
+        ((X, D, replace(X, name="z")), (Y, E), "the engine has an input 'z', which the model lacks"),
+        ((X, D), (Y, E, replace(Y, name="z")), "the engine has an output 'z', which the model lacks"),
         ((replace(X, dtype="float16"), D), (Y, E), "input 'x' is float16 in the engine"),
         ((X, D), (Y, replace(E, dtype="float64")), "output 'e' is float64 in the engine"),
         ((replace(X, shape=(-1, 4)), D), (Y, E), "input 'x' is float32[?, 4] in the engine"),

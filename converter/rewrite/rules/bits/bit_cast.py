@@ -117,8 +117,8 @@ def _sign_bit(form: FloatFormat, legal: LegalInteger) -> np.ndarray:
     return legal.constant(-weight if legal.signed else weight)
 
 
-_NAN = "a NaN becomes the quiet NaN without sign: arithmetic sees neither its payload nor its sign"
-_DOUBLE = "the bits of a float64 are those of the float32 that TensorRT computes with, widened"
+_NAN = "a NaN loses its sign and its payload, which arithmetic does not see"
+_DOUBLE = "the bits of a float64 come from the float32 value that TensorRT computes"
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:
@@ -129,7 +129,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if None not in widths and widths[0] != widths[1]:
         return Refusal(
             f"BitCast from {source} to {target}, of {widths[0]} and {widths[1]} bits",
-            "types of as many bits",
+            "types with the same number of bits",
             "correct the attribute 'to' where the model is exported",
         )
     w = Writer(node)

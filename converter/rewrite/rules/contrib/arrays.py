@@ -23,7 +23,9 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
             "crop_size is computed at run time" if size is None else f"the model is of opset {node.opset}"
         )
         return Refusal(
-            reason, "a constant crop_size, and opset 16 or later", "export the model so, or freeze crop_size"
+            reason,
+            "a constant crop_size, and opset 16 or later",
+            "export the model with a constant crop_size, or freeze it with --freeze",
         )
     if size.shape != (2,):
         return Refusal(

@@ -27,8 +27,8 @@ def float_type(node: NodeView) -> str | None:
 def unknown_type(node: NodeView) -> Refusal:
     return Refusal(
         f"the element type of input {node.input(0)!r} is unknown",
-        "inputs of a type that shape inference finds",
-        "run onnx.shape_inference on the model, or mend what makes the input",
+        "inputs whose type shape inference finds",
+        "run onnx.shape_inference on the model, or correct the node that computes the input",
     )
 
 

@@ -108,7 +108,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     half = (node.shape(7) or (None,))[-1]
     if node.attributes.get("do_rotary") and not (node.input(7) and node.input(8)):
         return Refusal(
-            "do_rotary = 1 without its tables",
+            "do_rotary = 1 without the cos and sin tables",
             "the inputs 'cos_cache' and 'sin_cache'",
             "export the model again",
         )

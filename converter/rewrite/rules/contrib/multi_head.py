@@ -60,8 +60,8 @@ def _unsupported(node: NodeView) -> Refusal | None:
     for index, name in ((8, "past_sequence_length"), (9, "cache_indirection")):
         if node.input(index):
             return Refusal(
-                f"it has the input {name!r} ({node.input(index)!r}), of buffers that past and present share",
-                "past and present of their own",
+                f"it has the input {name!r} ({node.input(index)!r}), which says that past and present share a buffer",
+                "separate buffers for past and present",
                 "export the model without shared buffers",
             )
     packed = 0 if node.rank(0) == 5 else 1 if node.rank(1) == 5 else 2
@@ -69,7 +69,7 @@ def _unsupported(node: NodeView) -> Refusal | None:
     if missing is not None:
         return Refusal(
             f"it has no {('query', 'key', 'value')[missing]}",
-            "query, key and value, or those of five dimensions that hold the others too",
+            "query, key and value, or packed inputs of five dimensions",
             "export the model again",
         )
     return None

@@ -20,7 +20,7 @@ _CHANNELS_LAST = (
 def _laid_out(node: NodeView) -> Refusal:
     """TensorRT's parser looks at the name alone: it would read the weights as those of ONNX's Conv."""
     return Refusal(
-        f"onnxruntime laid out values and weights for the machine that saved the model ({node.domain})",
+        f"onnxruntime changed the layout of values and weights for the machine that saved the model ({node.domain})",
         "operators on ONNX's own layout",
         ADVICE,
     )

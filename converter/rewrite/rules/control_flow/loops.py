@@ -47,7 +47,7 @@ def unrolled(
         return Refusal(
             f"{why}, and its {runs:,} runs would make {size:,} nodes",
             f"at most {_MOST_NODES:,} nodes",
-            "export the model with a smaller body, or without what stands in the way",
+            "export the model with a smaller body, or with a constant number of runs that TensorRT can loop over",
         )
     return _written_out(node, body, runs, why)
 
@@ -59,7 +59,7 @@ def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips
         return known
     name, start = node.input(0), node.input(1)
     if name and node.constant(0) is None:
-        what, fix = f"it runs as often as {name!r} says, at run time", f"freeze it: --freeze {name}=N"
+        what, fix = f"{name!r} gives its number of runs at run time", f"freeze it: --freeze {name}=N"
         return Refusal(what, "a constant number of runs", fix)
     if not trips.limited:
         fix = "export the model with a number of runs"
@@ -69,12 +69,12 @@ def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips
         return Refusal(f"its condition {start!r} is computed at run time", "a constant condition", fix)
     if not condition.exact:
         return Refusal(
-            f"its body computes the condition {body.output[0].name!r}, so that it may end before {known} runs",
+            f"its body computes the condition {body.output[0].name!r}, which may end it before {known} runs",
             "a condition that counts runs, or that the body passes on",
             "export the model with a fixed number of runs",
         )
     fix = "fix these sizes: --shapes with equal minimum and maximum"
-    return Refusal("sizes at run time decide how often it runs", "a constant number of runs", fix)
+    return Refusal("sizes known only at run time give its number of runs", "a constant number of runs", fix)
 
 
 def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Replacement | Refusal:
@@ -89,7 +89,7 @@ def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> 
     for index, row in enumerate(rows, len(states)):
         if node.used(index) and not row:
             fix = "remove the loop where the model is exported"
-            return Refusal("it never runs, and what it collects is used", "at least one run", fix)
+            return Refusal("it never runs, but its scan outputs are used", "at least one run", fix)
         states = [*states, w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in row), axis=0)]
     return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
 
@@ -208,9 +208,9 @@ def _counted(
         return Replacement(w.finish(*w.Loop(*w.x, outputs=wanted, body=pruned(body))), done)
     if not trips.limited or node.opset < 10:
         return Refusal(
-            f"its body computes the condition {body.output[0].name!r}, which alone ends it, and what it collects is used",
-            f"a number of runs that it never exceeds, {LONGEST} at most, and opset 10 or later",
-            "export the model with such a number as the Loop's first input",
+            f"its body computes the condition {body.output[0].name!r}, which alone ends it, and its scan outputs are used",
+            f"an upper bound of its number of runs, {LONGEST} at most, and opset 10 or later",
+            "export the model with that bound as the Loop's first input",
         )
     nodes = w.finish(*_cut_off(w, body, trips.write(w)))
     return Replacement(nodes, " and ".join(filter(None, (done, "what it collects cut off where it ends"))))

@@ -20,9 +20,7 @@ from trtsmith.converter.rewrite.rules.control_flow.trip_counts import read_condi
 from trtsmith.converter.rewrite.rules.resize.resize_forms import kernel
 from trtsmith.converter.rewrite.rules.resize.resize_weights import Sampling
 
-NUMERICS = (
-    "images of a Loop are resized by products with matrices of weights, for which TensorRT may use TF32"
-)
+NUMERICS = "trtsmith resizes the Loop's images by matrix products, for which TensorRT may use TF32"
 
 _MOVED = ("Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")
 

@@ -97,7 +97,7 @@ def _cut(node: NodeView) -> Replacement | Refusal | None:
     ]  # what is cut from the whole result
     if any(total is not None and total < 0 for total in surplus):
         return Refusal(
-            f"output_shape = {wanted} is larger than all that the convolution reaches",
+            f"output_shape = {wanted} is larger than the convolution's result, which would need negative paddings",
             "paddings that are not negative",
             "pad the output by a Pad node, or use output_padding",
         )

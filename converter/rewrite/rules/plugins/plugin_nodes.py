@@ -28,8 +28,8 @@ def _rewrite_workspace_in_branch(node: NodeView) -> Replacement | Refusal | None
     if op.data_dependent or node.opset < op.expansion_opset:
         return Refusal(
             f"{node.op_type} in a branch of an If: {_FAULTS[0]}",
-            "the node outside of the If, or a model of opset 11 or later whose node has outputs of known sizes",
-            "compute the node ahead of the If and let the branch read its outputs, or build with --flavour tensorrt",
+            "the node outside the If, or a model of opset 11 or later that declares the sizes of the node's outputs",
+            "move the node before the If and let the branch read its outputs, or build with --flavour tensorrt",
         )
     dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
     nodes = function_nodes(node, function_of(node.proto, dtypes, node.opset))

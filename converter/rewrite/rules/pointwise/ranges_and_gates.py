@@ -100,7 +100,7 @@ def _rewrite_scalar_range(node: NodeView) -> Replacement | Refusal | None:
             return Refusal(
                 f"input {node.input(index)!r} (number {index}) has the shape {list(shape)}",
                 "a scalar",
-                "take the element that is meant, where the model is exported",
+                "export the model with a scalar there",
             )
     w = Writer(node)
     ends = [w.Reshape(w.x[index], shape=[]) if shape else w.x[index] for index, shape in enumerate(shapes)]

@@ -21,7 +21,7 @@ from trtsmith.importers.builder import TO_END
 class Window:
     """One axis of a pooling.
 
-    size:   of the input along the axis, None if it is known at run time only.
+    size:   of the input along the axis, None if it is known only at run time.
     begin, end: padding; None where auto_pad = SAME_* makes it depend on an unknown size.
     extra:  further padding at the end, which ceil_mode looks into; no window counts it.
     """
@@ -96,7 +96,7 @@ def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
         result.append(Window(i + 2, size, k, s, d, begin, end, s - 1 if ceil else 0))
     if node.opset < 11 and not all(w.fixed_pads for w in result):
         return Refusal(
-            f"auto_pad = {mode} with strides {strides} of an input whose size is not known",
+            f"auto_pad = {mode} with strides {strides} of an input of unknown size",
             "a fixed size, or opset 11, in which a graph can compute paddings",
             "export the model with opset 11 or later, or with fixed height and width",
         )

@@ -90,8 +90,8 @@ def _integer_conv(w: Writer, x: int, weights: int, x_zero: int, w_zero: int) -> 
     total = exact_sum(w, left, right, reduction)
     if total is None:
         return Refusal(
-            f"one input channel of a kernel of {reduction.terms} elements adds up to more than 2^24",
-            "kernels whose products add up to no more",
+            f"the products of one input channel of a kernel of {reduction.terms} elements may exceed 2^24",
+            "kernels whose products stay below 2^24",
             "dequantize the model around this node",
         )
     return total

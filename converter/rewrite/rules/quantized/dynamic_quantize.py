@@ -14,8 +14,7 @@ from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 
 _TIES = (
-    "TensorRT divides float32 approximately: a value within a rounding error of midway between two steps may take the "
-    "other of the two"
+    "TensorRT divides float32 approximately: a value almost midway between two steps may take the other one"
 )
 
 

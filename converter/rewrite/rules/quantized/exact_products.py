@@ -166,6 +166,6 @@ def _added(
             if weight > 1:
                 term = w.Mul(term, w.number(weight, "int32"))
             total = term if total is None else w.Add(total, term)
-    limit = "the sums are exact for up to 65,536 terms; their number is that of run time"
+    limit = "the sums are exact for up to 65,536 terms; their number is known only at run time"
     assert total is not None  # there are products
     return Sum(total, None, "" if reduction.length is not None else limit)

@@ -37,7 +37,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         )
     numerics = ""
     if node.dtype(0) == "int32" and "float32" in (_precision(node), "float32"):
-        numerics = "its int32 input is divided in float32, as onnxruntime does: exact up to 2^24"
+        numerics = "its int32 input is divided in float32, as in onnxruntime: exact up to 2^24"
     w = Writer(node)
     return Replacement(
         w.finish(_arithmetic(w, grain, target)),

@@ -133,9 +133,7 @@ def _rewrite_training_dropout(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(
         w.finish(result, kept),
         "a comparison with uniform numbers",
-        notes=(
-            "elements are dropped at inference, too: export the model in evaluation mode if they must not be",
-        ),
+        notes=("elements are dropped at inference, too: export the model in evaluation mode to keep them",),
         numerics=NUMERICS,
     )
 

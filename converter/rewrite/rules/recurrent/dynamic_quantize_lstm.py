@@ -135,11 +135,12 @@ _FIRST = np.iinfo(np.int64).min
 """As the end of a slice backwards: down to the first."""
 
 _NUMERICS = (
-    "a value within a rounding error of midway between two of its 255 steps may take the other of the two; onnxruntime with "
+    "a value almost midway between two of its 255 steps may take the other one; onnxruntime with "
     "several threads quantizes the state of each part of the batch by itself, this the whole batch, as it does with one"
 )
 
-_NOTE = "--float-lstm makes one LSTM layer of it: faster, and its input and state are not rounded to 8 bits before each step"
+_NOTE = "--float-lstm makes one LSTM layer of it: faster, and its input and state are not rounded to 8 bits before each "
+"step"
 
 
 def _rewrite(node: NodeView) -> Replacement | Refusal | None:

@@ -35,7 +35,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     if size is None:
         nodes = w.finish(_by_scan(w, at, rank, one, reverse, exclusive))
-        return Replacement(nodes, "a Scan, as the length of the axis is known at run time only")
+        return Replacement(nodes, "a Scan, as the length of the axis is known only at run time")
     nodes = w.finish(_by_doubling(w, at, size, one, reverse, exclusive))
     return Replacement(nodes, "products of doubled width")
 

@@ -268,8 +268,8 @@ def _multiplied(w: Writer, data: Value, matrix: Value, axis: int, rank: int) -> 
 
 _COORDINATES = ("half_pixel_symmetric", "tf_crop_and_resize")
 _TIES = (
-    "Resize computes coordinates from sizes of run time in float32: one that falls midway between two inputs may take "
-    "the other of the two"
+    "Resize computes coordinates in float32 from sizes known only at run time: one almost midway between two inputs may "
+    "take the other one"
 )
 
 
@@ -288,7 +288,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     s = sampling(node)
     if s.mode != "nearest" and dtype not in FLOATS:
         return Refusal(
-            f"interpolation of {dtype or 'an unknown type'}: how it rounds is up to the runtime",
+            f"interpolation of {dtype or 'an unknown type'}: ONNX does not define how it rounds",
             "a float type",
             "cast to float32 before the Resize, and back with the rounding that you want",
         )
@@ -310,7 +310,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     for mask in masks:
         data = w.Where(mask, w.number(float(given.get("extrapolation_value", 0.0)), work), data)
     result = w.Cast(data, to=dtype) if work != dtype and dtype is not None else data
-    numerics = "Resize multiplies by a matrix of weights, for which TensorRT may use TF32" if products else ""
+    numerics = "Resize becomes a matrix product, for which TensorRT may use TF32" if products else ""
     unknown = [part for part in plan if not part.known and not part.idle]
     crop = s.coordinates == "tf_crop_and_resize"
     # Of sizes alone, coordinates are quotients of whole numbers, and rounded as such.

@@ -113,7 +113,7 @@ PLUGIN = next(op for op in OPS if op.chain == NAME)
 _REDUCTIONS = {"add": 0, "max": 2, "min": 3}
 """By ONNX's names, the plugin's numbers."""
 
-_NAN = "a NaN is passed over by the largest and the smallest"
+_NAN = "the largest and the smallest ignore NaN"
 
 
 @dataclass(frozen=True)

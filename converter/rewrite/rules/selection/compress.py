@@ -67,7 +67,7 @@ def _rewrite_compress(node: NodeView) -> Replacement | Refusal | None:
     count = declared[axis] if declared else None
     if count is None:
         return Refusal(
-            f"how many elements pass depends on {node.input(1)!r}, which is computed at run time",
+            f"the number of selected elements depends on {node.input(1)!r}, which is computed at run time",
             "a constant condition, or an output whose size is declared",
             f"freeze it: --freeze {node.input(1)}=VALUES; or give the output its size in the model",
         )

@@ -29,7 +29,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     size = shape[axis] if shape and -len(shape) <= axis < len(shape) else None
     if isinstance(size, int) and size < count:
         return Refusal(
-            f"{count:,} of the {size:,} elements of {node.input(0)!r} along axis {axis} are wanted",
+            f"{count:,} of the {size:,} elements of {node.input(0)!r} along axis {axis} are requested",
             f"{size:,} at most",
             "correct the number, which is TopK's second input",
         )

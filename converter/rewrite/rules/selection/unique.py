@@ -54,7 +54,7 @@ def _rewrite_unique(node: NodeView) -> Replacement | Refusal | None:
     if not flat or not counts or size is None or size > LARGEST or node.opset < 11:
         return Refusal(
             f"how many different {'elements' if flat else 'slices'} {node.input(0)!r} of shape "
-            f"{list(shape) if shape is not None else 'unknown'} has is known at run time only",
+            f"{list(shape) if shape is not None else 'unknown'} has is known only at run time",
             f"elements of a tensor of known shape, at most {LARGEST:,}, and an output whose size is declared",
             "take Unique out of the model and call numpy.unique on the engine's output, or give its outputs sizes",
         )

@@ -32,9 +32,9 @@ def elements(node: NodeView, name: str) -> list[str] | Refusal:
     if maker is None or maker.op_type not in _BUILT:
         what = f"it comes from {maker.op_type}" if maker is not None else "it is fed at run time"
         return Refusal(
-            f"what the sequence {name!r} holds is not known before run time: {what}",
+            f"the contents of the sequence {name!r} are known only at run time: {what}",
             "a sequence of a number of tensors that the model fixes",
-            "export the model with fixed lengths, or with tensors in the place of sequences",
+            "export the model with fixed lengths, or with tensors instead of sequences",
         )
     held = list(maker.input)
     for change in reversed(changes):

@@ -35,7 +35,7 @@ def _rewrite_sequence_map(node: NodeView) -> Replacement | Refusal | None:
         name = node.input(index)
         columns.append(unrefused(elements(node, name)) if several else [name] * len(first))
     if len({len(column) for column in columns}) > 1:
-        fix = "give sequences of one length"
+        fix = "give sequences of the same length"
         return Refusal(f"sequences of {', '.join(str(len(c)) for c in columns)} tensors", "one length", fix)
     w = Writer(node)
     results: list[list[Value]] = [[] for _ in node.outputs]
@@ -71,9 +71,9 @@ def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
     if type_ is not None and not type_.HasField("optional_type"):
         return True, name
     return Refusal(
-        f"whether {name!r} holds anything is known at run time only",
-        "an optional that the model itself makes",
-        "export the model for one of the two cases, with a tensor in the place of the optional",
+        f"whether the optional {name!r} has a value is known only at run time",
+        "an optional that a node of the model makes",
+        "export the model for one of the two cases, with a tensor instead of the optional",
     )
 
 
@@ -88,7 +88,7 @@ def _rewrite_optionals(node: NodeView) -> Replacement | Refusal | None:
         return Replacement([constant_node(node.output(0), np.array(full))], "true" if full else "false")
     if not full:
         return Refusal(
-            "the optional holds nothing", "one that holds a tensor", "correct the model: it fails anywhere"
+            "the optional has no value", "one that holds a tensor", "correct the model: no runtime can run it"
         )
     if is_sequence(node.type_of(name)):
         return None  # who reads the sequence looks through the node
@@ -158,9 +158,9 @@ def _built(node: NodeView) -> Result:
     if not node.used(0):
         return Replacement([], "unrolled: nothing reads the sequence any more")
     return Refusal(
-        f"the sequence {node.output(0)!r} is read by what cannot be unrolled, or is an output of the model",
+        f"the sequence {node.output(0)!r} is an output of the model, or read by a node that cannot be unrolled",
         "tensors",
-        "export the model with tensors in the place of sequences, as outputs too",
+        "export the model with tensors instead of sequences, in its outputs, too",
     )
 
 

@@ -122,7 +122,7 @@ def _rewrite_dft(node: NodeView) -> Replacement | Refusal | None:
     if size > _LARGEST:
         return Refusal(
             f"a transform of {size} points",
-            f"at most {_LARGEST}: it becomes a product with a matrix",
+            f"at most {_LARGEST}: trtsmith computes it as a product with a matrix",
             "split the transform, or compute it outside of the network",
         )
     w = Writer(node)
@@ -175,7 +175,7 @@ def _static(
 def _dynamic(
     w: Writer, data: Value, rank: int, given: int | None, parts: int, back: bool, half: bool
 ) -> tuple[Value, Value]:
-    """The same for a signal whose length is known at run time only."""
+    """The same for a signal whose length is known only at run time."""
     if given is not None:
         limit = given // 2 + 1 if back and half else given
         data = w.slice(data, [0], [limit], [rank - 2])

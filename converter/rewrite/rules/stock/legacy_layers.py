@@ -56,9 +56,9 @@ def _layer_norm(w: Writer, dtype: str) -> Value | Refusal:
         return Refusal("it has a scale and no bias", "both or neither", "give the node a bias of zeros")
     if axis != -1 and (rank is None or axis != rank - 1):
         return Refusal(
-            f"it normalises from axis {axis} of {rank or 'an unknown number of'} dimensions on",
-            "the last axis alone",
-            "flatten the axes that are normalised ahead of the node",
+            f"it normalizes all axes from {axis} on, of {rank or 'an unknown number of'} dimensions",
+            "only the last axis",
+            "flatten the normalized axes before the node",
         )
     data = wide(w, 0)
     if len(w.x) == 3:
@@ -124,7 +124,7 @@ def _normalize(w: Writer, dtype: str) -> Value | Refusal:
         )
     if across and not shared:
         return Refusal(
-            "acrossSpatial is set and channelShared is not: TensorRT's plugin divides by the weights then",
+            "acrossSpatial is set without channelShared: TensorRT's plugin then divides by the weights",
             "one weight, or channels normalised pixel by pixel",
             "write the normalisation in standard operators where the model is made",
         )
@@ -162,7 +162,7 @@ def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
         return unknown(w.node, 0, "a spatial size")
     if height != width or height < 2:
         return Refusal(
-            f"its images are {height}x{width}: TensorRT's plugin mixes up rows and columns of such",
+            f"its images are {height}x{width}: TensorRT's plugin mixes up rows and columns of such images",
             "square images of at least 2x2",
             "concatenate the coordinates by standard operators where the model is made",
         )

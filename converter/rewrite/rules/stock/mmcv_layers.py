@@ -107,7 +107,7 @@ def _masked_conv(w: Writer, dtype: str) -> Value | Refusal:
     batches = [dims[0] for dims in (node.shape(0), node.shape(1)) if dims]
     if any(batch not in (1, None) for batch in batches):
         return Refusal(
-            f"it has {batches} images and masks",
+            f"the batch has {batches} images and masks",
             "one image and one mask",
             "export the model for a batch of 1",
         )

@@ -96,7 +96,7 @@ def _bicubic(w: Writer, dtype: str) -> Value | Refusal:
         )
     if aligned and any(dim == 1 and factor == 1 for dim, factor in zip(dims[2:], factors, strict=True)):
         return Refusal(
-            "corners are aligned along an axis of one pixel that stays one pixel",
+            "align_corners = 1 along an axis that has one pixel before and after",
             "images of at least two pixels each way",
             "export the model with align_corners = 0",
         )
@@ -194,7 +194,7 @@ def _operands(node: NodeView) -> Iterator[int]:
         if value is None or value.size != 1:
             raise RefusedError(
                 Refusal(
-                    f"operand {name!r} ({node.input(index)!r}) is no constant number",
+                    f"operand {name!r} ({node.input(index)!r}) is not a constant number",
                     "a constant",
                     f"freeze it: --freeze {node.input(index)}=VALUE",
                 )

@@ -80,7 +80,7 @@ def _misfit(node: NodeView, ports: Plugin) -> Refusal | None:
         )
     if any(node.used(index) for index in range(ports.results, len(node.outputs))):
         return Refusal(
-            f"{len(node.outputs)} outputs of it are used",
+            f"{len(node.outputs)} of its outputs are used",
             f"{ports.results}, as the plugin {node.op_type} gives",
             "rename the node if it is of another plugin of that name, or correct its outputs",
         )

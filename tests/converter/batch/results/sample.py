@@ -129,7 +129,7 @@ def zoo(models: int = 25, seed: int = 0) -> Iterator[TaskRecord]:
                         agrees=status is not TaskStatus.DISAGREE,
                         size=int(10 ** draw.uniform(5, 9)),
                         routes={"native": draw.randint(20, 900), "plugin": draw.randint(0, 12)},
-                        warnings=["input 'x' is read no more"] * draw.choice((0, 0, 1)),
+                        warnings=["the engine no longer reads input 'x'"] * draw.choice((0, 0, 1)),
                     )
                     made["bench"] = times(10 ** draw.uniform(-1, 2)) if target == "sm89" else None
                 made["seconds"] = {"load": 0.1, "build": draw.uniform(1, 80), "total": draw.uniform(80, 90)}

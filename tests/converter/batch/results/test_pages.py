@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pagecheck.chromium import Chromium, find_chromium
+from pagecheck.chromium import NAMES, Chromium
 from tests.converter.batch.results.sample import (
     HOSTILE_NAMES,
     PROBLEM,
@@ -26,7 +26,7 @@ from trtsmith.converter.batch.results.document import load_results
 from trtsmith.converter.batch.results.pages import diff_page
 from trtsmith.converter.batch.task import TaskStatus
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="no Chromium here")
+pytestmark = pytest.mark.program(*NAMES)
 
 ROWS = "[...document.querySelectorAll('#tasks tbody tr')]"
 COUNT = "document.querySelector('.filters .count').textContent"
@@ -160,7 +160,7 @@ def test_the_details_open_and_close_by_keyboard(page: Chromium, folder: Path) ->
 
 def test_problems_of_one_kind_stand_together_and_show_their_tasks(page: Chromium, tmp_path: Path) -> None:
     records = [
-        record(f"net-{number}", TaskStatus.REFUSED, warnings=(f"input {number} is read no more",))
+        record(f"net-{number}", TaskStatus.REFUSED, warnings=(f"the engine no longer reads input {number}",))
         for number in range(5)
     ]
     write_results(tmp_path, [*records, record("fine")])
@@ -170,7 +170,7 @@ def test_problems_of_one_kind_stand_together_and_show_their_tasks(page: Chromium
         f"{kinds}.map((row) => row.innerText.split('\\t').slice(0, 3).map((one) => one.trim()))"
     ) == [
         ["problem", "no importer for operator mmcv::TemporalShift", "5"],
-        ["warning", "input 0 is read no more", "5"],
+        ["warning", "the engine no longer reads input 0", "5"],
     ]
     page.evaluate(f"{kinds}[1].click()")
     assert page.evaluate(COUNT) == "5 of 6 tasks" and "input 0 is" in page.evaluate(

@@ -155,7 +155,7 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ("needs = { memory = '8GiB' }", "an axis cannot be called 'needs'"),
         ("model = { a = { precision = 'fp16' } }", "an axis cannot be called 'model'"),
         ('"a\\nb" = { a = { precision = "fp16" } }', r"an axis cannot be called 'a\nb'"),
-        ("how = { a = 3 }", "a is 3, and no table"),
+        ("how = { a = 3 }", "a is 3, not a table"),
         ("how = { a = { precison = 'fp16' } }", "unknown key 'precison'"),
         ("how = { a = { precision = 'fp17' } }", '"fp17" is not a value'),
         ("how = { a = { path = 'a.onnx' } }", "unknown key 'path'"),
@@ -174,7 +174,7 @@ def test_the_matrix_may_stand_in_defaults(folder: Path) -> None:
         ),
         ("precision = ['fp16']\nexclude = [{}]", "exclude has an empty table"),
         ("precision = ['fp16']\nexclude = { precision = 'fp16' }", "exclude is"),
-        ("precision = ['fp16']\nexclude = ['fp16']", "no table"),
+        ("precision = ['fp16']\nexclude = ['fp16']", "not a table"),
         ("precision = ['fp16']\nexclude = [{ precision = 'fp16' }]", "exclude leaves no variant of 'a'"),
         ("precision = ['fp16', 'bf16']\nexclude = [{ precision = { a = 1 } }]", "precision in exclude is"),
     ],
@@ -192,7 +192,7 @@ def test_matrices_that_cannot_be(folder: Path, matrix: str, said: str) -> None:
             "precision is an option of the model, and an axis",
         ),
         ("matrix.how = { a = { target = 'sm89' } }", "this axis and the zoo's axis target both set target"),
-        ("matrix = true", "matrix is true, and no table"),
+        ("matrix = true", "matrix is true, not a table"),
         ("matrix.exclude = [{ model = 'a', target = 'sm86' }]", "unknown key 'model'"),
     ],
 )
@@ -292,7 +292,7 @@ def test_unknown_needs_and_what_is_no_table(folder: Path) -> None:
     (problem,) = problems_of(folder, f"[needs]\nmem = 3\n{A}")
     assert "unknown key 'mem'" in problem.what
     (problem,) = problems_of(folder, f"needs = 3\n{A}")
-    assert "no table" in problem.what
+    assert "not a table" in problem.what
 
 
 def test_nearer_needs_win_key_by_key(folder: Path) -> None:

@@ -64,10 +64,10 @@ FILES = [
     (lambda: external("none.bin"), "none.bin"),
     (lambda: external("../../etc/passwd"), "leaves the model's folder"),
     ("a" * 300, "too long"),
-    ("(float[1] x) => (float[1] b) { a = Add (x, b) b = Relu (a) }", "The graph has a circle."),
+    ("(float[1] x) => (float[1] b) { a = Add (x, b) b = Relu (a) }", "The graph has a cycle."),
     (lambda: save(M, [], [], []), "has no output"),
     (twice, "2 outputs are called 'y'"),
-    ("(float[1] x) => (float[1] y) { y = Add (x, w) }", "Nothing makes the value 'w'"),
+    ("(float[1] x) => (float[1] y) { y = Add (x, w) }", "No node computes the value 'w'"),
     (
         lambda: written(M, "(float[1] x) => (float[1] y) { y = Relu (x) }", opset=999),
         "imports ONNX opset 999",

@@ -167,7 +167,7 @@ def test_a_new_zoo_is_one_that_can_be_run(home: Path, capsys: pytest.CaptureFixt
         ("zoo.toml --fail-on worse", "--fail-on does not go with"),
         ("--init nets", "--init needs a file to write"),
         ("--init nets zoo.toml -o x", "1 given"),
-        ("zoo.toml --only nothing*", "no task has such a name"),
+        ("zoo.toml --only nothing*", "no task has this name"),
         ("zoo.toml --jobs 2 --on 10.0.0.1:6379", "as many tasks as it has cores"),
         ("zoo.toml --jobs 0", "not a whole number"),
         ("none.toml", "cannot be read"),

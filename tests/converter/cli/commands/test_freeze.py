@@ -36,7 +36,7 @@ def folder(here: Path) -> None:
 CHECKED = """\
 nodes  operator   route   how
 1      ReduceMax  native  imported by TensorRT's ONNX parser
-warning: input 'axes' is frozen to [1]: the engine holds for this value only
+warning: input 'axes' is frozen to [1]: the engine is valid only for this value
 1 native; every node has a route; building was not tried (--build)
 """
 
@@ -62,7 +62,7 @@ def test_without_a_value_the_flag_is_ready_made(command: str, model: str, flag: 
 def test_rewrite_writes_a_graph_without_the_input(cli: Cli) -> None:
     ran = cli("rewrite via.onnx -o o.onnx -q --freeze k=1")
     assert (ran.code, ran.out) == (0, "o.onnx: 1 node rewritten\n")
-    assert ran.err == "warning: input 'k' is frozen to 1: the engine holds for this value only\n"
+    assert ran.err == "warning: input 'k' is frozen to 1: the engine is valid only for this value\n"
     assert [value.name for value in onnx.load("o.onnx").graph.input] == ["x"]
 
 
@@ -156,10 +156,10 @@ def test_every_command_refuses_bad_values(command: str, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("s", "gives no values"),
-        ("s=a", "gives no values"),
-        ("s=[1,1]:[2,2]", "gives no values"),
-        ("s=[1.5,1]", "gives no values"),
+        ("s", "has values that are not whole numbers"),
+        ("s=a", "has values that are not whole numbers"),
+        ("s=[1,1]:[2,2]", "has values that are not whole numbers"),
+        ("s=[1.5,1]", "has values that are not whole numbers"),
         ("s=[2,2]:[1,1]:[8,8]", "contradict"),
         ("s=[1]:[1,1]:[8,8]", "contradict"),
         ("s=[1]", "1 values are given for input 's'"),

@@ -219,7 +219,7 @@ def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
         ("VoxelPool --from-model model.onnx", "the node is not named"),
         ("VoxelPool --domain m --from-model model.onnx --node y", "the node's domain is 'acme'"),
         ("VoxelPool --from-model model.onnx --node gone", "gate (GatedHalf)"),
-        ("VoxelPool --from-model model.onnx --node h", "Relu is known"),
+        ("VoxelPool --from-model model.onnx --node h", "trtsmith knows Relu"),
         ("VoxelPool --from-model pools.py --node h", "pools.py"),
         ("VoxelPool --domain m --from-torch pools:gone", "no function 'gone'"),
         ("VoxelPool --domain m --from-torch gone:f", "no module 'gone'"),
@@ -228,7 +228,7 @@ def test_from_an_operator_of_torch_library(here: Path, cli: Cli) -> None:
         ("VoxelPool --domain m --from-torch pools:number --example x", "is not an example"),
         ("VoxelPool --domain m --from-torch pools:counted --example x=3x4", "depends on values"),
         ("VoxelPool --domain m --from-torch pools:broken --example x=3", "not today"),
-        ("VoxelPool --domain m --from-torch pools:number --example x=3", "gives int"),
+        ("VoxelPool --domain m --from-torch pools:number --example x=3", "returns int"),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(here: Path, cli: Cli, arguments: str, words: str) -> None:
@@ -245,4 +245,4 @@ def test_a_file_that_needs_what_lies_beside_it(here: Path, cli: Cli) -> None:
         ran = cli("op new VoxelPool --domain m --from-torch user:f --example x=3")
     finally:
         sys.path.remove(str(here))
-    refused(ran, 2, "imports helpers, which lies beside it", "line 2")
+    refused(ran, 2, "imports helpers from the same folder", "line 2")

@@ -177,7 +177,12 @@ def test_a_hostile_program_ends_with_a_message_and_nothing_else(home: Path, cli:
     code = f"__import__('os').system('touch {mark}')"
     tampered(good, home / "b.pt2", lambda d: everywhere(d, "expr_str", code))
     (home / "c.pt2").write_bytes(b"PK\x03\x04" + bytes(500))
-    said = {"a": "hold objects", "b": "is no arithmetic", "c": "cannot be read", "d": "No such file"}
+    said = {
+        "a": "have objects",
+        "b": "is not an arithmetic expression",
+        "c": "cannot be read",
+        "d": "No such file",
+    }
     for name, words in said.items():
         refuses(cli, 2, f"convert {name}.pt2 -o net.plan", words)
 

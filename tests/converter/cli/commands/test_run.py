@@ -173,7 +173,7 @@ def test_libraries(asked: list[RunRequest], folder: Path, cli: Cli) -> None:
     ("arguments", "words"),
     [
         ("none.plan", "no such file"),
-        ("model.onnx --list", "The file is a model, by its name"),
+        ("model.onnx --list", "The file's name says that it is a model"),
         ("model.onnx --inputs in.npz", "trtsmith convert model.onnx"),
         ("m.plan --inputs none.npz", "--inputs none.npz"),
         ("m.plan --inputs in.npz -o .", "the file of the outputs is a folder"),

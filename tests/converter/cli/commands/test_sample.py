@@ -29,7 +29,7 @@ def test_every_sample_is_listed_and_written_twice_alike(cli: Cli) -> None:
 
 def test_a_file_of_the_user_stays(cli: Cli) -> None:
     Path("inputs.npz").write_bytes(b"mine")
-    refused(cli("sample mean detector"), 2, "inputs.npz is another file")
+    refused(cli("sample mean detector"), 2, "inputs.npz exists with other content")
     assert snapshot() == {"inputs.npz": b"mine"}
 
 

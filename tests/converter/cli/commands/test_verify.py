@@ -24,7 +24,7 @@ def test_an_engine_that_agrees(engine: FakeEngine, cli: Cli) -> None:
     assert [line.split()[:2] for line in ran.out.splitlines()[2:5]] == [
         [at, "y"] for at in ("min", "opt", "max")
     ]
-    assert "the engine is taken to compute in TF32" in ran.out and "not run" not in ran.out
+    assert "the engine is assumed to compute in TF32" in ran.out and "not run" not in ran.out
     report = json.loads(Path("r.json").read_text())
     assert report["verified"] is True and report["verdict"]["engine_run"] is True
     assert [c["at"] for c in report["verdict"]["comparisons"]] == ["min", "opt", "max"]
@@ -69,7 +69,7 @@ def test_precision_by_the_manifest_and_by_the_flag(engine: FakeEngine, cli: Cli)
     manifest = json.loads(Path("e.manifest.json").read_text())
     Path("e.manifest.json").write_text(json.dumps(manifest | {"precision": "bf16"}))
     ran = cli(VERIFY)
-    assert ran.code == 0 and "the engine is taken to compute in bfloat16" in ran.out
+    assert ran.code == 0 and "the engine is assumed to compute in bfloat16" in ran.out
     assert cli(f"{VERIFY} --precision fp32").code == 3
 
 
@@ -82,7 +82,7 @@ def test_another_model_than_the_engines(engine: FakeEngine, cli: Cli) -> None:
     written(Path("far.onnx"), "(float[n,4,4] z) => (float[n,4,4] y) { y = Neg (z) }")
     ran = cli("verify far.onnx e.plan -q --report r.json")
     ran = Ran(ran.code, ran.out, ran.err[ran.err.index("error: ") :])
-    refused(ran, 2, "the engine has no input 'z'", "the engine has an input 'x', which the model has not")
+    refused(ran, 2, "the engine has no input 'z'", "the engine has an input 'x', which the model lacks")
     assert json.loads(Path("r.json").read_text())["verified"] is False
 
 
@@ -123,11 +123,11 @@ def frozen(here: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> FakeEngine:
 
 
 def test_frozen_inputs_are_those_of_the_manifest(frozen: FakeEngine, cli: Cli) -> None:
-    refused(cli(VERIFY), 2, "no more than the hash of input 'grid'", "--inputs")
+    refused(cli(VERIFY), 2, "only the hash of input 'grid'", "--inputs")
     x, grid = np.random.default_rng(1).standard_normal((2, 300)).astype(np.float32), np.load("grid.npy")
     np.savez("x.npz", x=x, grid=grid)
     ran = cli(f"{VERIFY} --inputs x.npz")
     assert ran.code == 0 and set(frozen.asked[0]) == {"x"}
     np.savez("x.npz", x=x, grid=grid + 1)
-    other = "input 'grid' has another value than the engine was frozen to"
+    other = "input 'grid' differs from the constant in the engine"
     refused(cli(f"{VERIFY} --inputs x.npz"), 2, other)

@@ -126,7 +126,7 @@ def test_an_engine_that_is_right_by_onnxruntime_is_not_what_differs(engines: Eng
     np.savez("in.npz", x=x)
     np.savez("other.npz", y=np.abs(np.linalg.inv(x)))
     ran = cli(f"{VERIFY} --inputs in.npz --expected other.npz")
-    assert ran.code == 3 and "look at how other.npz was made" in ran.out and "every value agrees" in ran.out
+    assert ran.code == 3 and "check how other.npz was made" in ran.out and "every value agrees" in ran.out
 
 
 def test_the_verdict_stands_where_no_node_can_be_looked_for(engines: Engines, cli: Cli) -> None:

@@ -120,6 +120,31 @@ def test_a_module_that_strict_mode_alone_takes(tmp_path: Path, monkeypatch: pyte
     assert any("strict=True" in line for line in done.warnings)
 
 
+class _Strided(nn.Module):
+    """Padding from a stride that is kept in a buffer, as EnCodec and Mimi compute it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(1, 4, 3, stride=2)
+        self.register_buffer("stride", torch.tensor(2), persistent=False)
+        self.register_buffer("scale", torch.full((4, 1), 0.5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        frames = torch.ceil((x.shape[-1] - 3) / self.stride + 1).to(torch.int64) - 1
+        missing = frames * self.stride + 3 - x.shape[-1]
+        return self.conv(nn.functional.pad(x, (0, int(missing)))) * self.scale
+
+
+def test_an_integer_buffer_is_a_constant_where_sizes_depend_on_it(tmp_path: Path) -> None:
+    net = _Strided()
+    done = trtsmith.convert(
+        net, (torch.rand(2, 1, 20),), output=tmp_path / "net.plan", dynamic_shapes=({0: Dim("n", max=4)},)
+    )
+    assert done.passed and "integer buffers are constants of the program: stride" in done.warnings
+    assert type(net) is _Strided and list(net._buffers) == ["stride", "scale"]
+    assert list(net.state_dict()) == ["scale", "conv.weight", "conv.bias"]
+
+
 class _Parts(nn.Module):
     def forward(self, image: Any, parts: list[Any], scale: float = 1.0) -> dict[str, Any]:
         return {"rows": image * scale, "sums": (parts[0] + parts[1], None), "image": image + 1}

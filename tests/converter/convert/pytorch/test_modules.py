@@ -180,7 +180,7 @@ def test_outputs_of_a_class_of_the_modules_own_go_by_name() -> None:
     torch.export.register_dataclass(Out)
     done = trtsmith.convert(made_of(lambda self, x: Out(x * 2)), (torch.rand(2),))
     assert done.passed and done.calling["result"] == {"dict": {"best": {"tensor": "best"}}}
-    assert "by their names alone" in done.warnings[0]
+    assert "by name only" in done.warnings[0]
 
 
 def test_constants_among_the_outputs_and_inputs_that_are_written(tmp_path: Path) -> None:

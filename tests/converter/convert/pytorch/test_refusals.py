@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[nn.Module, tuple[int, ...], dict[str, Any], tuple[str, 
         made_of(lambda self, x: torch.ops.mycompany.no_fake(x)), (2, 4), {},
         ("'mycompany::no_fake' has no fake implementation", '@torch.library.register_fake("mycompany::no_fake")'),
     ),
-    "code that decides by values": (
+    "code branches on values": (
         made_of(lambda self, x: x + 1 if x.sum() > 0 else x - 1), (2, 4), {}, ("values of tensors", "torch.cond"),
     ),
     "a dimension that is not dynamic": (

@@ -87,12 +87,12 @@ def tree(kind: str, context: Any) -> Callable[[Path], Callable[[Any], Any]]:
 
 
 TEXTS: dict[str, tuple[Callable[[Path], Callable[[Any], Any]], str]] = {
-    "a size that is code": (size("CODE"), "is no arithmetic"),
-    "a size that calls in arithmetic": (size("Max(2, CODE)"), "is no arithmetic"),
-    "a size of an attribute": (size("Symbol.__class__"), "is no arithmetic"),
-    "a size of a lambda": (size("(lambda: 2)()"), "is no arithmetic"),
-    "a size in a text": (size("Symbol('CODE')"), "is no arithmetic"),
-    "a size without an end": (size("2**" * 3000 + "2"), "is no arithmetic"),
+    "a size that is code": (size("CODE"), "is not an arithmetic expression"),
+    "a size that calls in arithmetic": (size("Max(2, CODE)"), "is not an arithmetic expression"),
+    "a size of an attribute": (size("Symbol.__class__"), "is not an arithmetic expression"),
+    "a size of a lambda": (size("(lambda: 2)()"), "is not an arithmetic expression"),
+    "a size in a text": (size("Symbol('CODE')"), "is not an arithmetic expression"),
+    "a size without an end": (size("2**" * 3000 + "2"), "is not an arithmetic expression"),
     "a function of torch": (target("torch.load"), "is not an operator"),
     "a module that torch imported": (target("torch.os.system"), "is not an operator"),
     "an operator module": (target("_operator.methodcaller"), "is not an operator"),
@@ -179,7 +179,7 @@ def test_guards_are_left_out(saved: Path, tmp_path: Path) -> None:
 def test_pickles_are_never_loaded(saved: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     bad = tampered(saved, tmp_path / "a.pt2", add={SAMPLES: pickled(mark)})
-    refuse_copy(bad, "example inputs hold objects")
+    refuse_copy(bad, "example inputs have objects")
     bad = tampered(saved, tmp_path / "b.pt2", lambda d: everywhere(d, "use_pickle", True), WEIGHTS)
     refuse_copy(bad, "is pickled")
     entry = {"path_name": "opaque_obj_0", "is_param": False, "use_pickle": False, "tensor_meta": None}

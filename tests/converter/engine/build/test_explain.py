@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from trtsmith.converter.engine.build import log as build_log
 from trtsmith.converter.engine.build.explain import CODES, EXPLANATIONS, explain, find_explanation, reasons
-from trtsmith.converter.engine.build.messages import Messages
 from trtsmith.converter.engine.child.exits import describe_exit
 
 CUDA_35 = "cudaError 35: CUDA driver version is insufficient for CUDA runtime version"
@@ -45,6 +41,23 @@ MESSAGES = [
         "declare",
     ),
     ("Assertion !layerImpls.empty() failed. y has no runners that implement it", "outside"),
+    (
+        "[Select]: ISelectLayer must have `thenInput` and `elseInput` of same types but has Half and Float.",
+        "Cast",
+    ),
+    (
+        "ITensor::getDimensions: Error Code 4: Shape Error (reshape changes volume. Reshaping [3,5,4] to [3,4].",
+        "shape",
+    ),
+    (
+        "Assertion failed: resolvedWeights(axesWeights): Axis input must resolve to a build-time constant (an initializer)!",
+        "--freeze",
+    ),
+    ("Assertion failed: status.is_success(): Found unsupported input type of BOOL", "cast"),
+    (
+        "Cannot compile for target(s) sm80, because the model contains HW-specific datatypes: fp8_e4m3. In compileGraph",
+        "--target",
+    ),
     ("UINT8 types for intermediate tensors are not supported", "Cast"),
     ("Version tag does not match. Note: Current Version: 240, Serialized Engine Version: 239", "again"),
     ("CUDA error 700: an illegal memory access was encountered", "compute-sanitizer"),
@@ -129,16 +142,3 @@ def test_tail_drops_banner_and_node_lines() -> None:
         + "\nINFO: Opset version:    17\nVERBOSE: Parsing node: a [Relu]\nterminate called\n"
     )
     assert build_log.tail(log) == "    terminate called"
-
-
-def test_warnings_that_nobody_can_act_on_are_for_the_log_alone(tmp_path: Path) -> None:
-    nobody: Any = None
-    messages = Messages(tmp_path / "log", False, nobody)
-    for warning in (
-        "ModelImporter.cpp:1303: Make sure output output_1 has Int64 binding.",
-        "[RemoveDeadLayers] Input Tensor n is unused or used only at compile-time, but is not being removed.",
-        "Unused Input: x",
-    ):
-        messages.add("WARNING", warning)
-    assert list(messages.warnings) == ["Unused Input: x"]
-    assert "Int64 binding" in (tmp_path / "log").read_text()

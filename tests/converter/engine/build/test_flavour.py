@@ -168,7 +168,7 @@ def test_older_rtx_builds_for_a_gpu_that_it_does_not_list() -> None:
     older, newer = wrapped("tensorrt_rtx", "1.6.1.120"), wrapped("tensorrt_rtx", "1.7.1")
     for asked in ((), ("sm90",)):
         chosen, warnings = targets.plan_targets(older, asked, HOPPER)
-        assert chosen == ("sm90",) and "for this GPU alone" in warnings[0]
+        assert chosen == ("sm90",) and "for this GPU only" in warnings[0]
     for asked, gpu in ((("sm90",), ADA), (("sm86", "sm90"), HOPPER)):
         with pytest.raises(UsageError, match="cannot build for sm90"):
             targets.plan_targets(older, asked, gpu)

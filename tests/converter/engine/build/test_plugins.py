@@ -70,7 +70,7 @@ def test_a_worker_of_a_pool_builds_as_a_child_of_its_own_does(tmp_path: Path, li
 
         assert run_in_pool([library], log_path=log).plugin_layers == ("identity1",)
         assert "Successfully created plugin: Identity" in log.read_text()
-        with pytest.raises(ConversionError, match="No library that was loaded has the plugin"):
+        with pytest.raises(ConversionError, match="No loaded library has the plugin"):
             run_in_pool([])
         with pytest.raises(ConversionError, match=r"(?s)SIGABRT.*Successfully created plugin: Identity"):
             run_in_pool([library], ABORT)
@@ -122,7 +122,7 @@ def test_field_that_the_creator_refuses(tmp_path: Path, library: Path) -> None:
 
 
 def test_plugin_that_no_library_has(tmp_path: Path, library: Path) -> None:
-    with pytest.raises(ConversionError, match="No library that was loaded has the plugin") as error:
+    with pytest.raises(ConversionError, match="No loaded library has the plugin") as error:
         run(tmp_path, [])
     assert "trtsmith_test::Identity" not in error.value.problems[0].expected
     with pytest.raises(ConversionError, match="Identity version 2") as error:

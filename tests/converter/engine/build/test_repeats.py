@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.engine.build.messages import Repeats, kind_of_message
+from trtsmith.converter.engine.build.repeats import Repeats, kind_of_message
 
 
 def told(*messages: str) -> list[str]:

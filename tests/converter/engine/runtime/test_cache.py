@@ -84,7 +84,7 @@ def test_nothing_to_write_hides_no_error(
         open_runner(b"fault", rtx, runtime_cache=tmp_path / "kernels.cache") as runner,
     ):
         runner({"x": np.ones(3, np.float32)})
-    assert "gave nothing to write" in runner.warnings[0] and os.listdir(tmp_path) == []
+    assert "had nothing to write" in runner.warnings[0] and os.listdir(tmp_path) == []
 
 
 def test_tensorrt_has_none(open_runner: Open, tmp_path: Path) -> None:

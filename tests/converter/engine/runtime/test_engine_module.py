@@ -259,7 +259,7 @@ def test_structures_of_tensors() -> None:
     )
     assert list(leaves_of(structure)) == ["t", "u"] and filled(structure, {"t": 1, "u": 2}) == {"a": (1, [2])}
     assert dict(taken(structure, {"a": (5, [6])}, "x")) == {"t": 5, "u": 6}
-    with pytest.raises(TypeError, match="complex is no tuple"):
+    with pytest.raises(TypeError, match="complex is not a tuple"):
         structure_of(1j, lambda v: None)
 
 

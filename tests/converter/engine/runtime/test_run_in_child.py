@@ -67,6 +67,6 @@ def test_deaths(tmp_path: Path) -> None:
     assert "died of SIGSEGV while running the engine" in problem.what and "terminate" in problem.what
     assert f"trtsmith plugin test {library}" in problem.fix and str(library) in problem.where
     loading = ChildDied("exited with code 1", f"loading the plugin library {library}", "", timed_out=False)
-    assert "load that library in a small program" in death_problem(loading, request).fix
+    assert "load the library in a small program" in death_problem(loading, request).fix
     late = ChildDied("did not finish within 3 s", "running the engine", "", timed_out=True)
     assert "--timeout" in death_problem(late, request).fix

@@ -102,7 +102,7 @@ def test_two_threads_may_warm_up_at_once(open_runner: Open) -> None:
 
 
 def test_a_pool_of_no_sessions_is_refused(open_runner: Open) -> None:
-    with pytest.raises(UsageError, match="a pool of 0 sessions lends none"):
+    with pytest.raises(UsageError, match="a pool of 0 sessions serves no request"):
         open_runner(b"double").pool(0)
 
 
@@ -131,5 +131,5 @@ def test_a_pinned_array_keeps_its_memory(open_runner: Open, device: FakeDevice) 
 def test_no_memory_that_can_be_locked(open_runner: Open, device: FakeDevice) -> None:
     runner = open_runner(b"double")
     device.capacity = device.used
-    with pytest.raises(UsageError, match=r"Page-locked memory for \(4, 3\) of float32 cannot be had"):
+    with pytest.raises(UsageError, match=r"Page-locked memory for \(4, 3\) of float32 cannot be allocated"):
         runner.pinned((4, 3))

@@ -158,5 +158,5 @@ def test_streams_of_libraries() -> None:
         ptr = 13
 
     assert [stream_handle(s) for s in (10, Protocol(), Torch(), CuPy())] == [10, 11, 12, 13]
-    with pytest.raises(TypeError, match="no CUDA stream"):
+    with pytest.raises(TypeError, match="not a CUDA stream"):
         stream_handle("0")

@@ -200,7 +200,7 @@ def said(proto: onnx.ModelProto) -> str:
 
 def test_calls_are_counted_as_if_they_were_unfolded() -> None:
     assert said(calling([2] * 15)) == ""
-    assert f"unfold to {3 * 2**16 - 2:,} nodes" in said(calling([2] * 16))
+    assert f"expand to {3 * 2**16 - 2:,} nodes" in said(calling([2] * 16))
     assert f"at most {MOST_UNFOLDED:,} nodes" in said(calling([2] * 16))
     assert "more than 10^15 nodes" in said(calling([10] * 60))
 
@@ -211,7 +211,7 @@ def test_long_names_are_counted_where_they_come_again() -> None:
 
 def test_a_chain_of_calls_is_as_long_as_onnx_takes() -> None:
     assert said(calling([1] * (MOST_DEPTH - 1))) == ""
-    assert f"{MOST_DEPTH + 1} functions call each other in a row" in said(calling([1] * MOST_DEPTH))
+    assert f"Functions are nested {MOST_DEPTH + 1} deep" in said(calling([1] * MOST_DEPTH))
 
 
 @pytest.mark.parametrize("name", ["doubling_functions", "laughing_functions", "chain_of_functions"])
@@ -224,7 +224,7 @@ def test_graphs_in_graphs_are_counted_by_their_depth(monkeypatch: pytest.MonkeyP
     assert check_model(proto, "m.onnx") == []
     monkeypatch.setattr(check, "_MOST_NESTED", 9)
     (problem,) = check_model(proto, "m.onnx")
-    assert "lie in each other 5 deep; their nodes count 10." in str(problem) and "at most 9" in str(problem)
+    assert "are nested 5 deep, with 10 nodes in all." in str(problem) and "at most 9" in str(problem)
 
 
 def nested(depth: int) -> onnx.ModelProto:

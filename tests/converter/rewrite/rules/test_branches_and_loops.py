@@ -150,10 +150,10 @@ SMALL = "small = Less (s, r)  d = Reshape (small, one)"
 @pytest.mark.parametrize(
     ("trips", "condition", "body", "word"),
     [
-        ("n", "on", SLICE, "runs as often as 'n' says"),
+        ("n", "on", SLICE, "'n' gives its number of runs"),
         ("m", "on", SLICE, "'on' is computed at run time"),
-        ("m", "t", SLICE.replace("d = Identity (c)", "") + f"  {SMALL}", "may end before 3 runs"),
-        ("m", "t", SLICE.replace("Identity (c)", "Less (i, n)"), "sizes at run time decide"),
+        ("m", "t", SLICE.replace("d = Identity (c)", "") + f"  {SMALL}", "may end it before 3 runs"),
+        ("m", "t", SLICE.replace("Identity (c)", "Less (i, n)"), "sizes known only at run time"),
         ("", "t", SLICE, "only its condition ends it"),
         ("huge", "t", SLICE, "nodes"),
     ],

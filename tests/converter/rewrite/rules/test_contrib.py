@@ -191,7 +191,7 @@ def test_our_definition_is_the_reference_and_is_said_to_be(name: str, tmp_path: 
     )
     told = with_own_definitions(model, verdict).reason
     assert (
-        f"; onnxruntime has no com.microsoft::{op_type_of(call)}: both sides rest on the same definition"
+        f"; onnxruntime has no com.microsoft::{op_type_of(call)}: both sides use trtsmith's definition"
         in told
     )
 
@@ -333,7 +333,7 @@ ROTARY = """y = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads =
             "y = com.microsoft.PackedMultiHeadAttention <num_heads = 2> (x, x, x, b, on, on)",
             "without padding",
         ),
-        (ROTARY, "do_rotary = 1 without its tables"),
+        (ROTARY, "do_rotary = 1 without the cos and sin tables"),
         (ROTARY, "sin_cache"),
         ("y = com.microsoft.CropAndResize (image, boxes, at, size)", "crop_size has the shape [1]"),
     ],

@@ -1,4 +1,4 @@
-"""Rules on graphs whose sizes are known at run time only: the same numbers for several sizes, and an engine."""
+"""Rules on graphs whose sizes are known only at run time: the same numbers for several sizes, and an engine."""
 
 from pathlib import Path
 

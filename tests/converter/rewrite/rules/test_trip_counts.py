@@ -266,7 +266,7 @@ def test_time_steps_as_keras_layers_have_them(tmp_path: Path) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("fixed", [True, False])
 def test_slices_and_ranges_at_the_counter(body: str, condition: str, fixed: bool, tmp_path: Path) -> None:
-    """Also from the end, and of a length that is known at run time only."""
+    """Also from the end, and of a length that is known only at run time."""
     given = "n = Constant <value = int64 {5}> ()" if fixed else "size = Shape (x)  n = Gather (size, zero)"
     inputs = "float[5, 4] x" if fixed else "float[t, 4] x"
     text = counting(condition, body, bound=given, inputs=inputs, collects=False)

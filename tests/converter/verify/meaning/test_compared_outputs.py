@@ -234,10 +234,10 @@ def test_positions_differ_at_the_limit_and_nowhere_else(tmp_path: Path) -> None:
     judged = Judged(tmp_path, PLACES, x=x)
     x[3, 4] = 0.49999
     found = judged.by(judged.of(x=x))
-    assert found.agrees and "1 in one only, at the limit within rounding" in found.meaning
+    assert found.agrees and "1 only in one, at the limit within rounding" in found.meaning
     x[0, 0] = 1 - x[0, 0]
     found = judged.by(judged.of(x=x))
-    assert not found.agrees and "no rounding at a limit explains it: 0,0" in found.reason
+    assert not found.agrees and "rounding does not explain it: 0,0" in found.reason
 
 
 def test_what_the_user_says_counts(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_class_that_rounding_decides_is_no_error_and_no_proof(tmp_path: Path) 
             detector.model, detector.plain, dets, detector.plain, detector.narrow, "fp16"
         )
         verdicts.append((found.agrees, found.reason.count("row")))
-        assert "rounding alone does the like" in measured.doubtful["dets"]
+        assert "rounding alone does the same" in measured.doubtful["dets"]
     assert verdicts[0] == (True, 0)
     assert not verdicts[1][0] and verdicts[1][1] > 1
 
