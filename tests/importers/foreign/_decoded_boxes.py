@@ -204,7 +204,7 @@ DECODED = (
         "centres_of_each_class", codeType=1, shareLocation=0, varianceEncodedInTarget=1, inputOrder=[1, 2, 0]
     ),
     _ssd("sizes_of_corners", codeType=2, confSigmoid=1, inputOrder=[0, 1, 2]),
-    _ssd("nothing", codeType=1, confidenceThreshold=1.5),
+    _ssd("one_image_without_any", codeType=0, confidenceThreshold=118.5 / 128, backgroundLabelId=-1),
     _ssd("pixels", codeType=0, isNormalized=0, nmsThreshold=0.7301),
     _ssd("", "NMS_TRT", isBatchAgnostic=0),
     _ssd("priors_of_the_first_image", "NMS_TRT", same=True, isBatchAgnostic=1),
