@@ -48,6 +48,9 @@ ONE_STRUCTURE = tuple(
 """The files of the one data structure whose classes name each other in annotations: a graph, its scopes, their nodes."""
 
 
+COPIED = {ROOT / "converter" / "engine" / "bundle" / "triton_model.py"}
+"""Files that are copied to where another program runs them, as a user of the public API; no module imports them."""
+
 TENSORRT = ("tensorrt", "tensorrt_rtx", "tensorrt_libs", "tensorrt_rtx_libs")
 
 
@@ -68,6 +71,7 @@ def trees() -> dict[str, ast.Module]:
     return {
         module_name(path): ast.parse(path.read_text(encoding="utf-8"))
         for path in (*source_files("converter", "importers"), *(ROOT / "trtsmith").glob("*.py"))
+        if path not in COPIED
     }
 
 
