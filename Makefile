@@ -3,9 +3,13 @@ PYTHON ?= python3
 IN_ENV = $(PYTHON) scripts/setup_env.py --
 IN_LINT_ENV = $(PYTHON) scripts/setup_env.py --python-only --
 CPP_FILES = $(shell find plugins_cpp tests -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+AS_ROOT = $(shell [ "$$(id -u)" = 0 ] || echo sudo -n)
+APT_INSTALL = env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends
 ARGS ?=
+PLATFORM := $(TRTSMITH_PLATFORM)
+ACROSS = $(filter aarch64,$(PLATFORM))
 
-.PHONY: help setup demo test lint format view docs wheel check-wheel clean
+.PHONY: help setup demo programs test lint format view docs wheel check-wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -17,6 +21,7 @@ help:  ## this list
 	@echo "  TRTSMITH_LEAVE_OUT            operators and families of kernels to build without, as sparse;BoxSelection"
 	@echo "  TRTSMITH_CUDA                 a CUDA toolkit's folder, or pypi for the compiler from PyPI"
 	@echo "  TRTSMITH_TENSORRT_INCLUDE     the folder with NvInfer.h, if it is not found"
+	@echo "  PLATFORM                      aarch64: make wheel for Jetson Orin and Thor, DGX Spark and servers on ARM"
 	@echo "  TRTSMITH_JOBS                 compile jobs (default: the cores)"
 
 setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .venv/bin/trtsmith
@@ -24,6 +29,14 @@ setup:  ## .venv, CUDA compiler, TensorRT headers, C++ libraries, the command .v
 
 demo:  ## export a PyTorch model with custom operators, convert it, print the verdict
 	@$(IN_ENV) python scripts/demo.py $(ARGS)
+
+# 120 MB to fetch, 450 MB on disk, 20 s. Other targets leave the system alone: where these are missing, their tests are skipped.
+programs:  ## install Chromium, zsh and fish from Debian as root, for the tests of pages and of completion
+	@have() { command -v "$$1" > /dev/null; }; missing=; \
+	have chromium || have chromium-browser || have google-chrome || missing=chromium; \
+	for one in zsh fish; do have $$one || missing="$$missing $$one"; done; \
+	[ -z "$$missing" ] || { echo "installing Debian's $$missing ..." >&2; $(AS_ROOT) apt-get update -qq && \
+	$(AS_ROOT) $(APT_INSTALL) $$missing > /dev/null; }
 
 # Hundreds of processes start here: each would compile this checkout anew where the environment forbids to keep bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
@@ -50,10 +63,11 @@ docs:  ## build/site, from docs/; a link to nothing is an error
 	@NO_MKDOCS_2_WARNING=1 $(IN_LINT_ENV) mkdocs build --strict --quiet
 
 # In the build folder of `make setup`, so that no kernel is compiled twice.
-wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES
+wheel: export TRTSMITH_PLATFORM = $(PLATFORM)
+wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES; PLATFORM=aarch64 cross-compiles it (an hour or two)
 	@rm -rf dist
-	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/native .
-	@$(PYTHON) scripts/check_wheel.py dist --gpus
+	@$(IN_ENV) python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist -Cbuild-dir=build/$(if $(ACROSS),aarch64/cuda13,native) .
+	@$(IN_ENV) python scripts/$(if $(ACROSS),check_aarch64.py dist,check_wheel.py dist --gpus)
 
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
 	@$(PYTHON) scripts/check_wheel.py dist

@@ -204,6 +204,7 @@ def _emit(
     notes: list[str] = []
     known = dict(node.dtypes)
     target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
+    given = found
     if alias.prologue:
         found = _align(found, values, known, nodes, notes, base)
         floats = [dtype for dtype in found.dtypes.values() if dtype in _FLOATS]
@@ -258,7 +259,7 @@ def _emit(
         helper.make_attribute(key, value) for key, value in sorted(plugin_attributes(op, fields).items())
     )
     values |= {name: results[name] for name in outputs if results.get(name)}
-    epilogue = _fragment(alias.epilogue, found, values, f"{base}/after")
+    epilogue = _fragment(alias.epilogue, given, values, f"{base}/after")  # ports have the node's types again
     return Lowered(op, alias, fields, (*nodes, plugin, *after, *epilogue), plugin.name, tuple(notes))
 
 

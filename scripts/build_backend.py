@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from scikit_build_core import build as skbuild
 
-from envsetup import ROOT, native
+from envsetup import ROOT, cross, native
 from envsetup.steps import Stamps, setup_error
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import jobs, require_host_compiler
@@ -48,15 +48,18 @@ def build_wheel(
 ) -> str:
     """The wheel with the compiled libraries in converter/lib. One wheel serves every Python: they do not link it."""
     with _shown_plainly():
-        import cmake
-
-        toolkit, include = _tools()
         settings = dict(config_settings or {})
+        if cross.platform_asked(os.environ):
+            os.environ.update(_built_across())
+            toolkit, include = cross.toolkit("cuda13"), _headers()
+            metadata_directory = None  # made with this machine's platform tag
+        else:
+            toolkit, include = _tools()
         for name, value in native.cmake_defines(toolkit, include, os.environ).items():
             settings.setdefault(f"cmake.define.{name}", value)
         os.environ.update(toolkit.environment(os.environ))
         os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(jobs(os.environ)))
-        say(native.expectation(Path(cmake.CMAKE_BIN_DIR) / "cmake", os.environ))
+        say(native.expectation(_programs()[0], os.environ))
         return skbuild.build_wheel(wheel_directory, settings, metadata_directory)
 
 
@@ -65,17 +68,7 @@ def build_editable(
 ) -> str:
     """A pointer to this checkout, with its libraries built into converter/lib, unless they are there and up to date."""
     with _shown_plainly():
-        import cmake
-        import ninja
-
-        toolkit, include = _tools()
-        tools = native.Tools(
-            toolkit,
-            include,
-            Path(cmake.CMAKE_BIN_DIR) / "cmake",
-            Path(ninja.BIN_DIR) / "ninja",
-            Path(sys.executable),
-        )
+        tools = native.Tools(*_tools(), *_programs())
         native.build(tools, dict(os.environ), Stamps(native.STAMPS), LOGS, warnings_are_errors=False)
         return skbuild.build_editable(wheel_directory, dict(config_settings or {}), metadata_directory)
 
@@ -97,8 +90,30 @@ def _tools() -> tuple[nvcc.Toolkit, Path]:
             f"nvcc {nvcc.OLDEST[0]}.{nvcc.OLDEST[1]} or newer that can compile with this machine's C++ compiler",
             "build without --no-build-isolation, or: pip install " + " ".join(nvcc.WHEELS),
         )
+    return toolkit, _headers()
+
+
+def _headers() -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    return toolkit, headers.find(os.environ, CACHE) or headers.fetch(CACHE, pip, LOGS / "headers.log")
+    return headers.find(os.environ, CACHE) or headers.fetch(CACHE, pip, LOGS / "headers.log")
+
+
+def _programs() -> tuple[Path, Path, Path]:
+    """CMake, Ninja and Python."""
+    import cmake
+    import ninja
+
+    return Path(cmake.CMAKE_BIN_DIR) / "cmake", Path(ninja.BIN_DIR) / "ninja", Path(sys.executable)
+
+
+def _built_across() -> dict[str, str]:
+    """The environment that makes this build one for another platform; the libraries for CUDA 12 are built for it."""
+    env = cross.environment(os.environ, "cuda12")
+    if env["TRTSMITH_CUDA_ARCHITECTURES"]:
+        tools = native.Tools(cross.toolkit("cuda12"), _headers(), *_programs())
+        stamps, folder = Stamps(cross.FOLDER / "stamps.json"), cross.FOLDER / "cuda12"
+        native.build(tools, env, stamps, LOGS, warnings_are_errors=False, folder=folder, prefix=cross.FOLDER)
+    return cross.environment(os.environ, "cuda13")
 
 
 @contextmanager

@@ -84,6 +84,7 @@ DOCUMENTS: Mapping[str, Parts] = {
         "right runs": judge_figures.right_runs,
         "planted errors in outputs": judge_figures.planted_errors,
     },
+    "docs/platforms.md": {"aarch64": evidence.aarch64},
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},
     "docs/evidence/gpu-engines.md": {
         "node tests on a GPU": evidence.engines_of("onnx-tests"),

@@ -5,7 +5,8 @@ Makes .venv from scripts/requirements.lock, finds or fetches nvcc and TensorRT's
 converter/lib and installs this checkout in editable form. Each step is skipped when its inputs are as they were.
 Run by any Python; needs nothing but the standard library, make and g++. Exit code 2 if a step cannot go on.
 Settings: TRTSMITH_CUDA (`pypi` or a toolkit's folder), TRTSMITH_CUDA_ARCHITECTURES, TRTSMITH_TENSORRT_INCLUDE,
-TRTSMITH_LEAVE_OUT, TRTSMITH_JOBS, CXX, and pip's own.
+TRTSMITH_LEAVE_OUT, TRTSMITH_JOBS, CXX, and pip's own. With TRTSMITH_PLATFORM=aarch64 no libraries are built: those for
+this machine are not wanted then, and the wheel's build makes the others.
 """
 
 import sys
@@ -27,7 +28,7 @@ import os
 import shutil
 import subprocess
 
-from envsetup import ROOT, native
+from envsetup import ROOT, cross, native
 from envsetup.steps import Stamps, digest, setup_error, source_files
 from trtsmith.converter.compile import headers, nvcc
 from trtsmith.converter.compile.host_compiler import require_host_compiler
@@ -48,8 +49,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--python-only", action="store_true", help="no C++ libraries: enough for the linters")
     options = parser.parse_args(own)
     try:
+        another = cross.platform_asked(os.environ) is not None
         with _OneAtATime():
-            env = prepare(dict(os.environ), python_only=options.python_only)
+            env = prepare(dict(os.environ), python_only=options.python_only or another)
     except SetupError as error:
         if error.tail:
             print(error.tail, file=sys.stderr)

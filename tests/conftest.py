@@ -1,6 +1,7 @@
 """The rule for tests that need a GPU: skipped without one and counted in the summary, or failed with --require-gpu.
 
-And what many tests need: signals as a terminal leaves them, processes that do not outlive a test.
+The rule for tests that need a program, a browser or a shell: skipped without it, or failed where CI sets
+TRTSMITH_REQUIRE_PROGRAMS. And what many tests need: signals as a terminal leaves them, processes that do not outlive a test.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +94,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     _keep_translations()
     if item.get_closest_marker("gpu") is not None and gpu_count() == 0:
         pytest.skip(NO_GPU)
+    for marker in item.iter_markers("program"):
+        if not any(map(shutil.which, marker.args)):
+            end = pytest.fail if os.environ.get("TRTSMITH_REQUIRE_PROGRAMS") else pytest.skip
+            end(f"{marker.args[0]} is not installed here; as root, `make programs` installs it")
 
 
 def _keep_translations() -> None:

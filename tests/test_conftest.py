@@ -1,4 +1,4 @@
-"""The GPU rule of conftest.py, tried on a suite of its own."""
+"""The rules of conftest.py for GPUs and programs, tried on suites of their own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_skipped_elsewhere(): pytest.skip("no reason")
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeini("[pytest]\nmarkers = gpu: needs a GPU\n")
+    pytester.makeini("[pytest]\nmarkers =\n gpu: needs a GPU\n program(*names): needs one of these\n")
     pytester.makepyfile(SUITE)
     return pytester
 
@@ -53,6 +53,24 @@ def test_marked_tests_are_skipped_and_counted_or_required(
     result = suite.runpytest_inprocess(*flags)
     result.assert_outcomes(**outcomes)
     result.stdout.fnmatch_lines([line])
+
+
+@pytest.mark.parametrize(("required", "outcome"), [("", "skipped"), ("1", "errors")])
+def test_without_its_program_a_test_is_skipped_or_fails(
+    required: str, outcome: str, suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRTSMITH_REQUIRE_PROGRAMS", required)
+    suite.makeconftest(conftest(0))
+    suite.makepyfile(
+        "import pytest\n"
+        "@pytest.mark.program('no-such-browser', 'sh')\n"
+        "def test_with_the_second(): pass\n"
+        "@pytest.mark.program('no-such-browser')\n"
+        "def test_without(): pass\n"
+    )
+    result = suite.runpytest_inprocess("-rsE")
+    result.assert_outcomes(passed=1, **{outcome: 1})
+    result.stdout.fnmatch_lines(["*no-such-browser is not installed here*make programs*"])
 
 
 def test_no_test_uses_the_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:

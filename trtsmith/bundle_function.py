@@ -50,7 +50,8 @@ class BundleOptions(TypedDict, total=False):
 def bundle(engine: StrPath, triton: StrPath, **options: Unpack[BundleOptions]) -> TritonModel:
     """Adds an engine of `convert` to a model repository of Triton Inference Server.
 
-    engine:   a TensorRT engine with embedded plugins, and the manifest beside it.
+    engine:   an engine with the manifest beside it; one of TensorRT with its plugins embedded. One of TensorRT-RTX runs in
+              Triton's Python backend.
     triton:   the repository, created if missing.
     name:     the model's name; None: the engine's file name.
     batching: whether the server batches requests along the first dimension; None: if all have a dynamic one.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
 from trtsmith.importers.ops import _deformable_conv as common
@@ -62,6 +64,13 @@ _CENTERNET = Alias(
     when=lambda node: "bias" in node.present or len(node.shapes.get("weight", ())) == 4,
     fields=_plain_fields,
     source="TensorRT-CenterNet, readme/ctdet2onnx; FairMOT's ports",
+)
+
+_FAIRMOT = replace(
+    _CENTERNET,
+    op_type="DCNv2Plugin",
+    attributes=(*_CENTERNET.attributes, Attr("out_channel", Kind.INT, ignored=True)),
+    source="FairMOT's ports, whose scripts rename DCNv2",
 )
 
 _PACKED_OFFSETS, _PACKED = 18, 27
@@ -167,6 +176,7 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
         onnx_alias(masked=True),
         torchvision_alias(masked=True),
         _CENTERNET,
+        _FAIRMOT,
         _packed("DCNv2", "tensorRT_Pro, onnxplugin/plugins/DCNv2.cu; tensorRTIntegrate"),
         _DCNV2_TRT,
         _bevformer("ModulatedDeformableConv2dTRT"),

@@ -28,6 +28,7 @@ KERNEL_RECORDS = [
 NATIVE_RECORD = H200 / "plugin_vs_native.json"
 COVERAGE_RECORD = RECORDS / "onnx_coverage.json"
 REGISTRIES_RECORD = RECORDS / "real_registries.json"
+AARCH64_RECORD = RECORDS / "aarch64.json"
 ENGINES_RECORDS = [
     H200 / f"engines{which}.json"
     for which in (
@@ -168,6 +169,38 @@ def render_registries(record: Mapping[str, Any]) -> str:
             markdown_table(("operator", "library", *COUNTS, "registries"), by_operator),
         )
     )
+
+
+def aarch64() -> str:
+    """What scripts/check_aarch64.py read in the wheel, and what TensorRT answered by emulation."""
+    record = read(AARCH64_RECORD)
+    libraries = [
+        (f"`{name}`" + (", for CUDA 12" if build == "cuda12" else ""), found)
+        for build, ours in record["libraries"].items()
+        for name, found in ours.items()
+    ]
+    columns: Mapping[str, Callable[[tuple[str, Any]], str]] = {
+        "library": lambda pair: pair[0],
+        "compiled by CUDA": lambda pair: pair[1]["cuda"],
+        "for compute capability": lambda pair: ", ".join(pair[1]["architectures"].split()),
+        "size": lambda pair: f"{pair[1]['mib']} MiB",
+        "needs": lambda pair: f"GLIBC {pair[1]['needs']['GLIBC']}, GLIBCXX {pair[1]['needs']['GLIBCXX']}",
+        "kernels for each": lambda pair: ", ".join(sorted({str(of["count"]) for of in _kernels(pair[1])})),
+        "of these too large for the GPU": lambda pair: str(sum(len(of["unfit"]) for of in _kernels(pair[1]))),
+    }
+    answers = record["registries"].values()
+    asked = sum(count["comparisons"] for found in answers for count in totals(found).values())
+    faults = sum(len(found["faults"]) for found in answers)
+    versions = " and ".join(sorted({found["version"] for found in answers}))
+    return table_of(libraries, columns) + (
+        f"\n\nThe wheel, `{record['wheel']}`, has {record['mib']} MiB. Under QEMU, TensorRT "
+        f"{versions} for aarch64 gave {asked:,} answers about both pairs of plugin libraries, {asked - faults:,} of them "
+        f"right. All ran on {record['machine']['cpu']}, without a GPU."
+    )
+
+
+def _kernels(library: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list(library["kernels"].values())
 
 
 def _registry_name(name: str, found: Mapping[str, Any]) -> str:

@@ -66,15 +66,15 @@ def pages() -> dict[str, Mapping[str, Callable[[], str]]]:
     }
 
 
-def page_of(module: ModuleType, name: str) -> str:
-    """Signature, docstring and, of a class, fields and public methods."""
-    return "\n\n".join(_described(name, getattr(module, name)))
+def page_of(module: ModuleType, name: str, under: str = "##") -> str:
+    """Signature, docstring and, of a class, fields and public methods, with headings of this level."""
+    return "\n\n".join(_described(name, getattr(module, name), under))
 
 
 def others(module: ModuleType, names: Iterable[str]) -> str:
     """A section for each public name beside those that have a page of their own."""
     left = [name for name in module.__all__ if name not in set(names) and not name.startswith("__")]
-    return "\n\n".join(f"## {name}\n\n{page_of(module, name)}" for name in left)
+    return "\n\n".join(f"## {name}\n\n{page_of(module, name, '###')}" for name in left)
 
 
 def definitions() -> str:
@@ -91,7 +91,7 @@ def definitions() -> str:
     )
 
 
-def _described(name: str, thing: Any) -> Iterator[str]:
+def _described(name: str, thing: Any, under: str = "###") -> Iterator[str]:
     if isinstance(thing, type) and issubclass(thing, BaseException):
         bases = ", ".join(base.__name__ for base in thing.__bases__)
         yield f"```python\nclass {name}({bases}): ...\n```"
@@ -107,20 +107,20 @@ def _described(name: str, thing: Any) -> Iterator[str]:
         yield f"```python\n{signature(name, thing)}\n```"
     yield markdown_of(inspect.getdoc(thing) or "")
     if isinstance(thing, type):
-        yield from _members(thing)
+        yield from _members(thing, under)
 
 
-def _members(thing: type) -> Iterator[str]:
+def _members(thing: type, under: str) -> Iterator[str]:
     for name, member in vars(thing).items():
         if name.startswith("_") and name != "__call__":
             continue
         inner = inspect.unwrap(getattr(member, "__func__", member))
         if isinstance(member, property):
-            yield f"### {thing.__name__}.{name}\n\n{markdown_of(inspect.getdoc(member) or '')}"
+            yield f"{under} `{thing.__name__}.{name}`\n\n{markdown_of(inspect.getdoc(member) or '')}"
         elif inspect.isfunction(inner):
             shown = signature(name, inner, bound=not isinstance(member, staticmethod))
             said = markdown_of(inspect.getdoc(inner) or "")
-            yield f"### {thing.__name__}.{name}\n\n```python\n{shown}\n```\n\n{said}"
+            yield f"{under} `{thing.__name__}.{name}`\n\n```python\n{shown}\n```\n\n{said}"
 
 
 def signature(name: str, function: Any, *, bound: bool = False) -> str:

@@ -65,23 +65,31 @@ def expectation(cmake: Path, env: Mapping[str, str]) -> str:
 
 
 def build(
-    tools: Tools, env: Mapping[str, str], stamps: Stamps, log_dir: Path, *, warnings_are_errors: bool
+    tools: Tools,
+    env: Mapping[str, str],
+    stamps: Stamps,
+    log_dir: Path,
+    *,
+    warnings_are_errors: bool,
+    folder: Path = BUILD,
+    prefix: Path = ROOT,
 ) -> None:
-    """Bring converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were.
+    """Bring prefix's converter/lib up to date. Does nothing if sources, tools, settings and libraries are as they were.
 
     warnings_are_errors: for who works on the sources. Another compiler's warnings must not end an installation.
     """
+    libraries = prefix / LIBRARY_DIR.relative_to(ROOT)
     chosen = f"{nvcc.identity(tools.toolkit, env)} {host_compiler(env)}"
     compiler = digest([chosen, *source_files(SOURCES / "cmake")])
     settings = [env.get(name, "") for name in (*SETTINGS, "CMAKE_ARGS", "CXXFLAGS", "CUDAFLAGS")]
     version = tools.headers / "NvInferVersion.h"
-    sources = [file for folder in (SOURCES, *DEFINITIONS) for file in source_files(folder)]
+    sources = [file for part in (SOURCES, *DEFINITIONS) for file in source_files(part)]
     inputs = digest([*sources, compiler, *settings, str(tools.headers), version])
-    if stamps.fresh("native", inputs) and all((LIBRARY_DIR / name).is_file() for name in LIBRARIES):
+    if stamps.fresh("native", inputs) and all((libraries / name).is_file() for name in LIBRARIES):
         return
     require_host_compiler(env)
     if not stamps.fresh("native compiler", compiler):
-        shutil.rmtree(BUILD, ignore_errors=True)  # CMake keeps the first compiler and flags that it saw
+        shutil.rmtree(folder, ignore_errors=True)  # CMake keeps the first compiler and flags that it saw
         say(expectation(tools.cmake, env))
     full = {**env, **tools.toolkit.environment(env)}
     defines = {
@@ -91,7 +99,7 @@ def build(
         "Python_EXECUTABLE": str(tools.python),
         **cmake_defines(tools.toolkit, tools.headers, env),
     }
-    configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(BUILD)]
+    configure = [str(tools.cmake), "-G", "Ninja", "-S", str(SOURCES), "-B", str(folder)]
     # What CMake found in an earlier run must not outlive the setting that it came from; nor SKBUILD, which `make wheel` sets
     # in this folder, and which would install a wheel's sources into the checkout.
     configure += [f"-U{name}" for name in (*SETTINGS, "SKBUILD")]
@@ -99,15 +107,15 @@ def build(
     configure += shlex.split(env.get("CMAKE_ARGS", ""))
     run_logged("configuring the C++ libraries", configure, log_dir / "cmake-configure.log", full)
     stamps.mark("native compiler", compiler)
-    compile_ = [str(tools.cmake), "--build", str(BUILD), "--parallel", str(jobs(env))]
+    compile_ = [str(tools.cmake), "--build", str(folder), "--parallel", str(jobs(env))]
     run_logged("compiling the C++ libraries", compile_, log_dir / "cmake-build.log", full)
-    install = [str(tools.cmake), "--install", str(BUILD), "--prefix", str(ROOT)]
+    install = [str(tools.cmake), "--install", str(folder), "--prefix", str(prefix)]
     run_logged("installing the C++ libraries", install, log_dir / "cmake-install.log", full)
-    missing = [name for name in LIBRARIES if not (LIBRARY_DIR / name).is_file()]
+    missing = [name for name in LIBRARIES if not (libraries / name).is_file()]
     if missing:
         raise setup_error(
             f"The build did not install {', '.join(missing)}.",
-            str(LIBRARY_DIR),
+            str(libraries),
             "all of " + ", ".join(LIBRARIES),
             "check the install() rules of plugins_cpp/CMakeLists.txt",
         )

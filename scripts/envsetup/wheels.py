@@ -6,6 +6,7 @@ import fcntl
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from trtsmith.converter.compile.logged import run_logged
@@ -26,15 +27,8 @@ def fetch(version: str, lines: tuple[str, ...], cache: Path) -> Path:
 
     Raises SetupError, with pip's last lines, if pip fails. Processes that want the same version wait for the first.
     """
-    folder = cache / version
-    if folder.is_dir():
-        return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / f"{version}.lock").open("w") as lock, tempfile.TemporaryDirectory(dir=cache) as temporary:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.is_dir():
-            return folder
-        work = Path(temporary)
+
+    def fill(work: Path) -> None:
         (work / "pins.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         command = [
             sys.executable,
@@ -50,5 +44,22 @@ def fetch(version: str, lines: tuple[str, ...], cache: Path) -> Path:
         for wheel in sorted((work / "wheels").glob("*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(work / "unpacked")
-        (work / "unpacked").rename(folder)
+
+    return unpacked_once(cache / version, fill)
+
+
+def unpacked_once(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """The folder, once it is whole. fill: makes `unpacked` in an empty folder beside it, if it is not there."""
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        folder.with_name(f"{folder.name}.lock").open("w") as lock,
+        tempfile.TemporaryDirectory(dir=folder.parent) as temporary,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return folder
+        fill(Path(temporary))
+        (Path(temporary) / "unpacked").rename(folder)
     return folder

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+"""What the browser is called; the first that is there is taken."""
 FLAGS = (
     "--headless=new",
     "--no-sandbox",  # it runs as root in containers, on pages that we wrote ourselves
@@ -34,11 +35,6 @@ FLAGS = (
 )
 
 
-def find_chromium() -> str | None:
-    """The browser's path, None where there is none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
-
-
 class PageError(Exception):
     """A script of the page, or one that was evaluated in it, threw; or the browser does not answer."""
 
@@ -49,7 +45,7 @@ class Chromium:
     def __init__(
         self, path: str | None = None, width: int = 1280, height: int = 900, dark: bool = False
     ) -> None:
-        self._path = path or find_chromium() or ""
+        self._path = path or next(filter(None, map(shutil.which, NAMES)), NAMES[0])
         self._size, self._dark = (width, height), dark
         self._folder = tempfile.TemporaryDirectory(prefix="pagecheck-", ignore_cleanup_errors=True)
         self._number = 0
@@ -107,10 +103,10 @@ class Chromium:
         os.close(self._write)
         self._folder.cleanup()
 
-    def open(self, page: Path, patience_s: float = 60) -> None:
-        """Load a file, and wait until its load event."""
+    def open(self, page: Path | str, patience_s: float = 60) -> None:
+        """Load a file or an address, and wait until its load event."""
         self.events.clear()
-        self.send("Page.navigate", url=page.resolve().as_uri())
+        self.send("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         self.wait_for(
             lambda: any(event["method"] == "Page.loadEventFired" for event in self.events), patience_s
         )
@@ -157,10 +153,11 @@ class Chromium:
             self.send("Input.dispatchKeyEvent", type="char", text=character)
 
     def press(self, key: str) -> None:
-        """A key that is no character: Enter, Escape, ArrowLeft."""
-        text: dict[str, Any] = {"text": "\r"} if key == "Enter" else {}
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, **text)
-        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key)
+        """A key that does something: Enter, Tab, Escape, ArrowLeft, the space."""
+        more: dict[str, Any] = {"windowsVirtualKeyCode": {"Enter": 13, "Tab": 9, " ": 32}.get(key, 0)}
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, text=text, **more)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, **more)
 
     def screenshot(self, file: Path, whole: bool = False) -> None:
         """A PNG of the window, or of the whole page."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,21 @@ CHILD = Path(__file__).with_name("registry_child.py")
 COUNTS = ("cases", "plugins", "refusals", "comparisons")
 
 
-def ask(version: str, questions: Path, timeout_s: float = 120) -> dict[str, Any]:
+def ask(
+    version: str,
+    questions: Path,
+    timeout_s: float = 120,
+    python: Sequence[str] = (sys.executable,),
+    bindings: Callable[[str], tuple[str, str]] | None = None,
+    packages: str | None = None,
+) -> dict[str, Any]:
     """What the registry of one TensorRT answers: registry_child's answers, whose faults may be the child's end.
 
-    Raises SetupError if the TensorRT is not here and cannot be fetched.
+    python: what runs it. bindings: gives the module and the folder of a version. packages: a folder with what that Python
+    needs. Raises SetupError if the TensorRT is not here and cannot be fetched.
     """
-    command = [sys.executable, str(CHILD), *module_and_folder(version), str(questions)]
-    paths = (str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH"))
+    command = [*python, str(CHILD), *(bindings or module_and_folder)(version), str(questions)]
+    paths = (packages, str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH"))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(

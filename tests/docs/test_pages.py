@@ -96,7 +96,7 @@ def test_promises_are_found() -> None:
     assert ADVICE in PROMISES and len(PROMISES) >= 10
 
 
-TARGETS = re.findall(r"^make (\S+)$", (ROOT / ".ci" / "run").read_text(), flags=re.M)
+TARGETS = re.findall(r"^(?:if )?make ([a-z-]+)", (ROOT / ".ci" / "run").read_text(), flags=re.M)
 
 
 def test_ci_calls_targets_that_make_has_and_tests_come_last() -> None:
@@ -113,7 +113,8 @@ def test_the_workflow_calls_the_same_targets_in_the_same_order() -> None:
 def test_the_hooks_call_the_same_targets_and_no_other_repository() -> None:
     repos = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert [repo["repo"] for repo in repos] == ["local"]
-    assert {hook["entry"] for hook in repos[0]["hooks"]} == {f"make {target}" for target in TARGETS}
+    checks = set(TARGETS) - {"programs"}  # which installs, and checks nothing
+    assert {hook["entry"] for hook in repos[0]["hooks"]} == {f"make {target}" for target in checks}
 
 
 RESULTS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "batch-results.md").read_text(

@@ -194,7 +194,12 @@ def test_out_of_range_attribute(example: Example) -> None:
             continue
         if attr.name in example.constants or attr.name in ("bias", "kernel_shape", "use_mask"):
             continue
-        if attr.name in ("background_label_id", "backgroundLabelId", "dim_size"):  # -1 is none
+        if attr.name in (
+            "background_label_id",
+            "backgroundLabelId",
+            "dim_size",
+            "roi_coords_transform",
+        ):  # -1 is a value
             continue
         given = example.attributes.get(attr.name, 1)
         refused(example, **{attr.name: [-1] * len(given) if isinstance(given, list) else -1})

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pagecheck.chromium import Chromium, PageError, find_chromium
+from pagecheck.chromium import NAMES, Chromium, PageError
 
 
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium here")
+@pytest.mark.program(*NAMES)
 def test_requests_errors_keys_and_media_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "a page.html"
     path.write_text(

@@ -16,8 +16,9 @@ from trtsmith.converter.convert.workarounds.refusals import (
     Refusals,
     RefusedGraph,
 )
+from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.engine.build.build import build
-from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult
+from trtsmith.converter.engine.build.build_request import BuildRequest, BuildResult, Profile
 from trtsmith.converter.engine.build.flavour import choose_flavour
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.reduction.reduce import Reduced, reduce_refusal
@@ -27,6 +28,7 @@ from trtsmith.converter.model.errors import BuildRefused, TrtsmithError, UsageEr
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.progress import notes_of
 from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
 
 Progress = Callable[[str], None]
@@ -36,6 +38,9 @@ MOST_FAULTS = 8
 
 MENDING_S = 60.0
 """For trying workarounds on one refusal, at the least; the reduction's time where more is left of it."""
+
+LEAST_S = 10.0
+"""For building with a narrower profile, and three times what the refusal took."""
 
 MOST_STEPS = 4
 """So far from the nodes that TensorRT refuses others may be written anew: a constant is dequantized where it was moved."""
@@ -87,9 +92,10 @@ class _Mending:
         known = self._mended_by_words(model, error)
         if known is not None:
             return known
+        searched = self._left is not None and self._left > 0
         reduced = self._reduced(model, error, took_s)
         if reduced is None:
-            raise error
+            raise _with_fix(error, self._narrower(model, took_s)) if searched else error
         offered = []
         for mitigation in self._that_help(reduced) if len(self.mended) < MOST_FAULTS else ():
             if not self._does(mitigation):
@@ -108,7 +114,8 @@ class _Mending:
                 save_refused(reduced, saved)
             except UsageError as failure:  # the refusal is what the user has to hear of, too
                 saved, unsaved = None, failure.problems
-        told = explained(error, reduced, saved, _offer(offered))
+        offer = _offer(offered) or self._narrower(model, took_s)
+        told = explained(error, reduced, saved, offer)
         raise BuildRefused((*told.problems, *unsaved))
 
     def _mended_by_words(self, model: Model, error: BuildRefused) -> Model | None:
@@ -181,6 +188,30 @@ class _Mending:
                         yield mitigation
                     break
 
+    def _narrower(self, model: Model, took_s: float) -> str:
+        """Flags of a narrower profile with which TensorRT builds the graph; "" if none helps."""
+        if len(self._request.profiles) != 1:
+            return ""
+        (given,) = self._request.profiles
+        made = frozenset(name for node in model.proto.graph.node for name in node.output)
+        tried = [given]
+        for what, fixed in _NARROWER.items():
+            profile = {name: one if one.values else _fixed(one, fixed) for name, one in given.items()}
+            if profile in tried:
+                continue
+            tried.append(profile)
+            self._progress(f"trying a profile of {what}")
+            with suppress(TrtsmithError):
+                changed = with_static_axes(RefusedGraph(model, made, (profile,))) or model
+                if self._builds(changed, (profile,), None, min(MENDING_S, 3 * took_s + LEAST_S)):
+                    flags = (
+                        f"--shapes {name}={ShapeRange(one.min, one.opt, one.max)}"
+                        for name, one in profile.items()
+                        if not one.values
+                    )
+                    return f"TensorRT builds it for {what}: {' '.join(flags)}"
+        return ""
+
     def _builds(self, model: Model, profiles: Profiles, level: int | None, limit_s: float) -> bool:
         path = self._request.onnx_path.with_name("mended.onnx")
         wanted = replace(
@@ -201,6 +232,33 @@ class _Mending:
         finally:
             path.unlink(missing_ok=True)
         return True
+
+
+_NARROWER = {
+    "one batch size": slice(0, 1),
+    "fixed sizes but for the batch": slice(1, None),
+    "one shape": slice(0, None),
+}
+"""The axes with one size alone, in the order in which they are tried."""
+
+
+def _fixed(given: Profile, axes: slice) -> Profile:
+    """The profile with the usual size alone along these axes."""
+
+    def end(sizes: tuple[int, ...]) -> tuple[int, ...]:
+        found = list(sizes)
+        found[axes] = given.opt[axes]
+        return tuple(found)
+
+    return Profile(end(given.min), given.opt, end(given.max))
+
+
+def _with_fix(error: BuildRefused, fix: str) -> BuildRefused:
+    """The refusal with another fix ahead of its own; as it is without one."""
+    if not fix:
+        return error
+    first, *others = error.problems
+    return BuildRefused([replace(first, fix=f"{fix}; {first.fix}"), *others])
 
 
 def _applied(mitigation: Mitigation, model: Model, reduced: Reduced, request: BuildRequest) -> Model | None:

@@ -128,6 +128,10 @@ WARNINGS: tuple[WarningRow, ...] = (
 )
 
 
+MOST_UNKNOWN = 50
+"""Kinds of warnings without a row that are told; the log has all."""
+
+
 class WarningList:
     """TensorRT's warnings, one sentence for each kind, with the first node and the number of the others."""
 
@@ -140,7 +144,10 @@ class WarningList:
             ((row, found) for row in WARNINGS if (found := re.search(row.pattern, warning))), (None, None)
         )
         if row is None or found is None:
-            first = self._unknown.setdefault(kind_of_message(warning), warning)
+            kind = kind_of_message(warning)
+            if len(self._unknown) >= MOST_UNKNOWN and kind not in self._unknown:
+                return
+            first = self._unknown.setdefault(kind, warning)
             self._places.setdefault(f"{SAYS}{one_line(first, 400)}", []).append("")
         elif row.sentence:
             at = found.groupdict().get("at")

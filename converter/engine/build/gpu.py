@@ -24,6 +24,16 @@ class Gpu:
         return "sm{}{}".format(*self.compute_capability)
 
 
+def driver_cuda() -> int:
+    """The newest CUDA that the driver runs, as 13000; 0 without a driver. Starts nothing in the driver."""
+    version = ctypes.c_int()
+    try:
+        failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError:
+        return 0
+    return 0 if failed else version.value
+
+
 def find_gpu() -> Gpu | None:
     """The first GPU that the driver shows, or None without a driver or a device. Raises nothing."""
     return next(_gpus(), None)

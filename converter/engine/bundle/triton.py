@@ -1,6 +1,7 @@
 """Stage: writes an engine as a model of a Triton Inference Server repository: config.pbtxt and a version folder.
 
-The server finds it as REPOSITORY/NAME, with REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.plan.
+The server finds it as REPOSITORY/NAME, with REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.plan. Beside an engine
+of TensorRT-RTX lie its manifest, its plugin libraries and a model.py, with which Triton's Python backend runs it.
 """
 
 from __future__ import annotations
@@ -9,14 +10,15 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trtsmith.converter.engine.bundle.bundle import file_digest, manifest_path
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.bundle.triton_config import (
     ENGINE_NAME,
-    TYPES,
+    PYTHON_NAME,
     Facts,
     TritonOptions,
     config_text,
@@ -41,9 +43,9 @@ class TritonModel:
 def write_model(engine: Path, options: TritonOptions) -> TritonModel:
     """Put an engine that `convert` wrote into a model repository; whole or not at all.
 
-    UsageError if it has no manifest, is not the one that the manifest describes, is TensorRT-RTX's, which Triton does
-    not run, or needs plugins that are not embedded: Triton opens plugin libraries with dlopen, and that registers
-    nothing of a library that is made for IPluginRegistry::loadLibrary, as ours are.
+    UsageError if it has no manifest, or is not the one that the manifest describes. An engine of TensorRT must have its
+    plugins embedded: Triton opens plugin libraries with dlopen, and that registers nothing of a library that is made for
+    IPluginRegistry::loadLibrary, as ours are.
     """
     _check_name(options)
     facts = read_facts(engine)
@@ -54,7 +56,7 @@ def write_model(engine: Path, options: TritonOptions) -> TritonModel:
     version = folder / str(options.version)
     _check_target(options, folder, version, config)
     try:
-        _write(engine, options.repository, folder, version, config)
+        _write(_files(engine, facts), options.repository, folder, version, config)
     except OSError as error:
         raise UsageError(
             f"the model repository cannot be written: {error.strerror or error}",
@@ -88,16 +90,7 @@ def _check_engine(engine: Path, facts: Facts) -> None:
                 "convert the model again, or copy engine and manifest together",
             )
         )
-    if facts.made.flavour != "tensorrt":
-        problems.append(
-            Problem(
-                "Triton's TensorRT backend does not run engines of TensorRT-RTX",
-                str(engine),
-                "an engine of TensorRT, of the version that the server has",
-                "build on a machine with that TensorRT: trtsmith convert --flavour tensorrt",
-            )
-        )
-    if facts.plugins and not facts.made.embedded:
+    if facts.plugins and not facts.made.embedded and not facts.in_python:
         problems.append(
             Problem(
                 f"the engine needs plugins that are not embedded in it: {', '.join(facts.plugins)}",
@@ -107,10 +100,11 @@ def _check_engine(engine: Path, facts: Facts) -> None:
             )
         )
     for tensor in (*facts.inputs, *facts.outputs):
-        if tensor.dtype not in TYPES:
-            what = f"Triton has no type for {tensor.dtype}"
+        if tensor.dtype not in facts.types:
+            backend = "'s Python backend" if facts.in_python else ""
+            what = f"Triton{backend} has no type for {tensor.dtype}"
             fix = "put a Cast next to that input or output of the model"
-            problems.append(Problem(what, f"{tensor.name!r} of {engine}", ", ".join(TYPES), fix))
+            problems.append(Problem(what, f"{tensor.name!r} of {engine}", ", ".join(facts.types), fix))
     if problems:
         raise UsageError(problems)
 
@@ -145,14 +139,25 @@ def _check_target(options: TritonOptions, folder: Path, version: Path, config: s
         )
 
 
-def _write(engine: Path, repository: Path, folder: Path, version: Path, config: str) -> None:
+def _files(engine: Path, facts: Facts) -> dict[str, Path]:
+    """What the version's folder holds, by name. UsageError where a plugin library is missing or another one."""
+    files = {ENGINE_NAME: engine}
+    if facts.in_python:
+        files[manifest_path(Path(ENGINE_NAME)).name] = manifest_path(engine)
+        files[PYTHON_NAME] = Path(__file__).with_name("triton_model.py")
+        files |= {library.name: library for library in request_for(engine).plugin_libraries}
+    return files
+
+
+def _write(files: Mapping[str, Path], repository: Path, folder: Path, version: Path, config: str) -> None:
     """Writes a file under a name that the server does not look at, and renames it when complete."""
     repository.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=repository, prefix=".trtsmith-") as name:
-        staged = Path(name) / "model"
+    with tempfile.TemporaryDirectory(dir=repository, prefix=".trtsmith-") as made:
+        staged = Path(made) / "model"
         target = staged / version.name
         target.mkdir(parents=True)
-        shutil.copyfile(engine, target / ENGINE_NAME)
+        for name, source in files.items():
+            shutil.copyfile(source, target / name)
         (staged / "config.pbtxt").write_text(config, encoding="utf-8")
         if folder.exists():
             os.rename(target, version)
@@ -162,22 +167,25 @@ def _write(engine: Path, repository: Path, folder: Path, version: Path, config: 
 
 def _command(repository: Path, facts: Facts) -> str:
     words: Sequence[str] = ["tritonserver", f"--model-repository={repository}"]
-    if facts.plugins:  # an engine that holds libraries holds code of the host
+    if facts.plugins and not facts.in_python:  # an engine that holds libraries holds code of the host
         words = [*words, "--backend-config=tensorrt,version-compatible=true"]
     return shlex.join(words)
 
 
 def _notes(facts: Facts, batch: int, options: TritonOptions) -> tuple[str, ...]:
-    notes = [f"the server needs TensorRT {facts.made.version}, which built the engine"]
+    needs = f"TensorRT {facts.made.version}, which built the engine"
+    if facts.in_python:
+        needs = f"a Python with trtsmith[gpu] and TensorRT-RTX {facts.made.version}: its Python backend runs the engine"
+    notes = [f"the server needs {needs}"]
     if batch and options.batching is None:
         notes.append(
             f"the server batches requests along the first dimension of every input, up to {batch}; --no-batching if that "
             "is not a batch"
         )
-    if facts.plugins:
+    if facts.plugins and not facts.in_python:
         notes.append(
             "the engine holds plugin libraries, and the server runs them: deploy only engines that you trust"
         )
-    for io in facts.made.io_types:
+    for io in () if facts.in_python else facts.made.io_types:
         notes.append(f"{io.name!r} is {io.after} in the engine, {io.before} in the model: clients cast")
     return tuple(notes)

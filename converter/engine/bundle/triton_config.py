@@ -6,7 +6,7 @@ Field names and values are those of model_config.proto (triton-inference-server/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,14 @@ TYPES = {
 }
 """What Triton's TensorRT backend takes, by numpy's name."""
 
+_OTHERS = {"float64": "TYPE_FP64", "int16": "TYPE_INT16"} | {
+    f"uint{n}": f"TYPE_UINT{n}" for n in (16, 32, 64)
+}
+PYTHON_TYPES = {name: type_ for name, type_ in (TYPES | _OTHERS).items() if name != "bfloat16"}
+"""What Triton's Python backend exchanges with numpy."""
+
 ENGINE_NAME = "model.plan"
+PYTHON_NAME = "model.py"
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,22 @@ class Facts:
     profiles: tuple[Mapping[str, Profile], ...]
     plugins: tuple[str, ...]
 
+    @property
+    def in_python(self) -> bool:
+        """Whether Triton's Python backend runs it: its TensorRT backend runs no engine of TensorRT-RTX."""
+        return self.made.flavour != "tensorrt"
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """What the backend takes, by numpy's name."""
+        return PYTHON_TYPES if self.in_python else TYPES
+
 
 @dataclass(frozen=True)
 class TritonOptions:
     """name: of the model in the repository. version: the folder of the engine, from 1 on. batching: None to decide by
-    the engine. instances: execution contexts on each GPU. queue_delay_us: how long the server may wait, in us, to fill
-    a batch."""
+    the engine. instances: execution contexts on each GPU; in Python, processes. queue_delay_us: how long the server may
+    wait, in us, to fill a batch."""
 
     repository: Path
     name: str
@@ -63,13 +80,21 @@ class TritonOptions:
 
 
 def _facts(document: Mapping[str, Any]) -> Facts:
-    return Facts(
+    facts = Facts(
         made=manifest_of(document),
         inputs=tensors(document["inputs"]),
         outputs=tensors(document["outputs"]),
         profiles=profiles(document["profiles"]),
         plugins=tuple(map(text, items(document["plugins"]))),
     )
+    if not facts.in_python:
+        return facts
+    before = {io.name: io.before for io in facts.made.io_types}  # Runner casts
+    inputs, outputs = (
+        tuple(replace(tensor, dtype=before.get(tensor.name, tensor.dtype)) for tensor in ends)
+        for ends in (facts.inputs, facts.outputs)
+    )
+    return replace(facts, inputs=inputs, outputs=outputs)
 
 
 def read_facts(engine: Path) -> Facts:
@@ -119,14 +144,13 @@ def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
     `dims`, as Triton asks, and requests are joined along it."""
     lines = [
         f"name: {_quoted(options.name)}",
-        'platform: "tensorrt_plan"',
-        'backend: "tensorrt"',
-        f"default_model_filename: {_quoted(ENGINE_NAME)}",
+        *(['backend: "python"'] if facts.in_python else ['platform: "tensorrt_plan"', 'backend: "tensorrt"']),
+        f"default_model_filename: {_quoted(PYTHON_NAME if facts.in_python else ENGINE_NAME)}",
         f"max_batch_size: {batch}",
     ]
     for kind, named in (("input", facts.inputs), ("output", facts.outputs)):
         for tensor in named:
-            lines += _tensor(kind, tensor, batch)
+            lines += _tensor(kind, tensor, batch, facts)
     lines += ["instance_group {", f"  count: {options.instances}", "  kind: KIND_GPU", "}"]
     if batch:
         usual = _usual_batch(facts)
@@ -139,17 +163,17 @@ def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tensor(kind: str, tensor: EngineTensor, batch: int) -> list[str]:
+def _tensor(kind: str, tensor: EngineTensor, batch: int, facts: Facts) -> list[str]:
     dims = tensor.shape[1 if batch else 0 :]
     lines = [
         f"{kind} {{",
         f"  name: {_quoted(tensor.name)}",
-        f"  data_type: {TYPES[tensor.dtype]}",
+        f"  data_type: {facts.types[tensor.dtype]}",
         *(f"  dims: {size}" for size in dims or (1,)),
     ]
     if not dims:  # Triton wants a dimension, TensorRT has none
         lines.append("  reshape { }")
-    if tensor.is_shape_tensor:
+    if tensor.is_shape_tensor and not facts.in_python:
         lines.append("  is_shape_tensor: true")
     return [*lines, "}"]
 

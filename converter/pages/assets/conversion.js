@@ -64,8 +64,8 @@ const Conversion = (() => {
     ] });
     const ran = { graphs: "the graph that the engine is built from was run in onnxruntime, against the original", original: "the original was run", nothing: "neither graph was run" };
     const told = [verdict.engine_run ? "The engine itself was run." : "The engine itself was not run" + (verdict.not_run ? ": " + verdict.not_run : "") + "; " + (ran[verdict.ran] || verdict.ran) + ".",
-      "Inputs: " + verdict.inputs + ".", verdict.precision ? "Judged as " + verdict.precision + "." : "", ...data.cost, ...verdict.meanings, ...verdict.references, ...verdict.left_out.map((one) => one.why + (one.accepted ? "; accepted" : ""))];
-    fill("outputs", verdict.comparisons.length ? table.element : null, told.filter(Boolean).map((text) => element("p", { class: "soft" }, Frame.shown(text, 2000))));
+      "Inputs: " + verdict.inputs + ".", verdict.precision ? "Judged as " + verdict.precision + "." : "", ...data.cost, ...verdict.meanings, ...verdict.references];
+    fill("outputs", verdict.comparisons.length ? table.element : null, Frame.notCompared(verdict.left_out), told.filter(Boolean).map((text) => element("p", { class: "soft" }, Frame.shown(text, 2000))));
   }
 
   function picture() {

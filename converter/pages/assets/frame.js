@@ -89,6 +89,12 @@ const Frame = (() => {
 
   function badge(text, kind) { return element("span", { class: "badge " + (kind || "") }, text); }
 
+  // Outputs that were not compared, each with the reason.
+  function notCompared(list) {
+    return list.map((one) => element("div", { class: "note fair" }, element("p", {}, element("b", {}, shown(one.output)), " ", badge("not compared", "fair")),
+      element("p", {}, shown(one.why + (one.accepted ? "; accepted" : ""), 2000))));
+  }
+
   // The colours in force as rgb(…), for canvases: what a variable holds is a pair until an element uses it.
   function colour(variable) {
     const probe = document.createElement("span");
@@ -139,5 +145,5 @@ const Frame = (() => {
     tell();
   });
 
-  return { data, shown, element, number, bytes, seconds, shellWord, commandLine, badge, colour, dark, onTheme: (listener) => listeners.push(listener) };
+  return { data, shown, element, number, bytes, seconds, shellWord, commandLine, badge, notCompared, colour, dark, onTheme: (listener) => listeners.push(listener) };
 })();

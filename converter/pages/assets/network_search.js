@@ -7,6 +7,7 @@ function networkPanel(network, rules, first) {
   const MOST_HITS = 60;
   const view = networkView(network, { onPick: (node) => show(node) });
   const details = element("aside", { class: "details", "aria-live": "polite", "aria-label": "the chosen node" });
+  let from = null; // what has the focus again when the details close
   const legend = element("div", { class: "legend", role: "group", "aria-label": "legend" });
   const field = element("input", { type: "search", placeholder: "search: name, operator, route, rule", "aria-label": "search the network" });
   const count = element("span", { class: "count", "aria-live": "polite" });
@@ -114,8 +115,8 @@ function networkPanel(network, rules, first) {
       ? [element("dt", {}, title), element("dd", {}, ...content)] : [];
     const outer = network.inside(node);
     details.replaceChildren(
-      element("button", { type: "button", class: "close", title: "close", onclick: () => { view.select(-1); show(-1); } }, "×"),
-      element("h3", { class: "code" }, Frame.shown(network.label(node), 400)),
+      element("button", { type: "button", class: "close", title: "close", "aria-label": "close", onclick: close }, "×"),
+      element("h3", { class: "code", tabindex: "-1" }, Frame.shown(network.label(node), 400)),
       element("p", {}, network.isNode(node) ? element("b", {}, Frame.shown(network.op(node))) : network.role(node) + " of the model", " ",
         route ? Frame.badge(route, "route-" + route.replace(/\s/g, "-")) : null),
       element("dl", { class: "facts" },
@@ -136,6 +137,12 @@ function networkPanel(network, rules, first) {
     );
     details.scrollTop = 0;
   }
+  function close() {
+    view.select(-1);
+    show(-1);
+    (from?.isConnected && from !== document.body ? from : view.canvas).focus();
+  }
+  details.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
 
   function port(value, maker, readers) {
     if (value < 0) return element("div", { class: "soft" }, "(left out)");
@@ -149,7 +156,7 @@ function networkPanel(network, rules, first) {
       Frame.shown(name ?? network.label(node), 80));
   }
 
-  const button = (text, title, action) => element("button", { type: "button", title, onclick: action }, text);
+  const button = (text, title, action) => element("button", { type: "button", title, "aria-label": title, onclick: action }, text);
   const tools = element("div", { class: "tools screen-only" }, field, count,
     button("‹", "hit before (Shift+Enter)", () => go(current - 1)), button("›", "next hit (Enter)", () => go(current + 1)),
     element("span", { class: "gap" }), element("label", {}, "colour ", menu),
@@ -163,9 +170,11 @@ function networkPanel(network, rules, first) {
   (window.requestIdleCallback || setTimeout)(() => searched());
   // From elsewhere in the page: what is shown of the node is in sight then.
   function come(node) {
+    if (!details.contains(document.activeElement)) from = document.activeElement;
     view.show(node);
     show(node);
     document.getElementById("network").scrollIntoView();
+    details.querySelector("h3").focus({ preventScroll: true });
   }
 
   return { element: outer, view, search, show, go: come, field, hits: () => hits };

@@ -5,6 +5,7 @@ const Table = (() => {
   const ROW = 28; // px; table.css gives rows of a windowed table this height
   const WINDOWED = 400; // rows from which on a table is a window
   const PRINTED = 150; // rows of a long table that go to paper
+  const READABLE = 22; // characters below which no column of longer texts is squeezed: the box scrolls instead
   const element = Frame.element;
 
   // columns: {title, value(row): text or number to sort and search by, cell(row): what to show (default: the value),
@@ -12,15 +13,15 @@ const Table = (() => {
   // search: whether there is a field. pick(row): called for a row that is chosen. order: [column, descending] at first.
   // Gives {element, show(rows), select(row), visible()}.
   function make({ columns, rows, label, search = false, pick = null, order = null, empty = "nothing" }) {
-    let all = rows, seen = rows, sorted = order, chosen = null, words = [], drawn = [-1, -1], printing = false;
+    let all = rows, seen = rows, sorted = order, chosen = null, stop = null, words = [], drawn = [-1, -1], printing = false;
     const picked = new Map(); // column -> the value that is asked for
-    const texts = new WeakMap();
+    const texts = new WeakMap(), rowOf = new WeakMap();
 
     const body = element("tbody");
     const heads = columns.map((column, at) => element("th", { scope: "col", class: column.number ? "number" : "" },
       element("button", { type: "button", onclick: () => sort(at) }, column.title)));
-    const table = element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, heads)), body);
-    const scroll = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+    const table = element("table", { "aria-label": label, role: pick ? "grid" : null }, element("thead", {}, element("tr", {}, heads)), body);
+    const scroll = element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, table);
     const count = element("span", { class: "count", "aria-live": "polite" });
     const tools = element("div", { class: "tools" });
     const outer = element("div", { class: "table" }, tools, scroll);
@@ -86,6 +87,7 @@ const Table = (() => {
       count.textContent = seen.length === all.length ? all.length.toLocaleString("en")
         : seen.length.toLocaleString("en") + " of " + all.length.toLocaleString("en");
       scroll.classList.toggle("windowed", seen.length > WINDOWED);
+      table.setAttribute("aria-rowcount", seen.length + 1);
       drawn = [-1, -1];
       draw();
     }
@@ -116,13 +118,16 @@ const Table = (() => {
       }
       if (from === drawn[0] && to === drawn[1]) return;
       drawn = [from, to];
+      const at = seen.indexOf(stop), focused = body.contains(document.activeElement);
+      if (at < from || at >= to) stop = seen[Math.min(to - 1, windowed && from ? from + 20 : 0)] ?? null;
       const made = [];
       if (windowed && !printing) made.push(space(from * ROW));
-      for (let at = from; at < to; at += 1) made.push(line(seen[at]));
+      for (let at = from; at < to; at += 1) made.push(line(seen[at], at));
       if (windowed && !printing) made.push(space((seen.length - to) * ROW));
       if (windowed && printing) made.push(wide("the first " + PRINTED + " of " + seen.length + " rows"));
       if (seen.length === 0) made.push(wide(empty));
       body.replaceChildren(...made);
+      if (focused) tabbed()?.focus({ preventScroll: true });
     }
 
     function wide(text) {
@@ -135,25 +140,40 @@ const Table = (() => {
       return element("tr", { "aria-hidden": "true" }, cell);
     }
 
-    function line(row) {
+    function line(row, at) {
       const cells = columns.map((column) => element("td", { class: column.number ? "number" : "" },
         column.cell ? column.cell(row) : Frame.shown(column.value(row) ?? "")));
-      const made = element("tr", { class: pick ? "pickable" : "", "aria-selected": row === chosen ? "true" : null }, cells);
-      if (pick) {
-        made.setAttribute("tabindex", "0");
-        made.addEventListener("click", () => { select(row); pick(row); });
-        made.addEventListener("keydown", (event) => { if (event.key === "Enter") { select(row); pick(row); } });
-      }
+      const made = element("tr", { class: pick ? "pickable" : "", "aria-selected": pick ? String(row === chosen) : null,
+        "aria-rowindex": at + 2, tabindex: !pick ? null : row === stop ? "0" : "-1" }, cells);
+      rowOf.set(made, row);
       return made;
     }
 
-    // The rows are made anew: the one that had the focus keeps it.
+    // Tab comes to one row; arrows go to the others, Enter and Space choose.
+    function tabbed() { return body.querySelector('tr[tabindex="0"]'); }
+    function stopAt(made) {
+      tabbed()?.setAttribute("tabindex", "-1");
+      made.setAttribute("tabindex", "0");
+      stop = rowOf.get(made);
+    }
+    function choose(made) { select(rowOf.get(made)); pick(rowOf.get(made)); }
+    if (pick) {
+      body.addEventListener("click", (event) => { const made = event.target.closest("tr.pickable"); if (made) choose(made); });
+      body.addEventListener("focusin", (event) => { const made = event.target.closest("tr.pickable"); if (made) stopAt(made); });
+      body.addEventListener("keydown", (event) => {
+        if (!rowOf.has(event.target)) return;
+        const next = { ArrowDown: event.target.nextElementSibling, ArrowUp: event.target.previousElementSibling }[event.key];
+        if (event.key === "Enter" || event.key === " ") choose(event.target);
+        else if (next && rowOf.has(next)) next.focus();
+        else return;
+        event.preventDefault();
+      });
+    }
+
     function select(row) {
-      const focused = body.contains(document.activeElement);
-      chosen = row;
+      chosen = stop = row;
       drawn = [-1, -1];
       draw();
-      if (focused) body.querySelector('tr[aria-selected="true"]')?.focus({ preventScroll: true });
     }
 
     function show(next) { all = next; fillMenus(); narrow(); }
@@ -163,6 +183,10 @@ const Table = (() => {
     addEventListener("afterprint", () => { printing = false; drawn = [-1, -1]; draw(); });
     fillMenus();
     narrow();
+    columns.forEach((column, at) => {
+      const longest = Math.max(0, ...[...body.rows].slice(0, 100).map((row) => row.cells[at]?.textContent.length ?? 0));
+      if (!column.number && all.length) heads[at].style.minWidth = "calc(" + Math.min(READABLE, longest) + "ch + 1.3rem)";
+    });
     return { element: outer, show, select, visible: () => seen };
   }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.ops.regions._pyramid_plugin import PYRAMID_PLUGIN
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, MOST_SAMPLES
 
 _MODES = {"avg": AVERAGE, "max": MAXIMUM}
@@ -170,4 +171,5 @@ ALIASES = (
         fields=lambda node: {**caffe2_fields(node), "pooling": AVERAGE},
         source="Caffe2, roi_align_op; detectron2's export for it",
     ),
+    PYRAMID_PLUGIN,
 )

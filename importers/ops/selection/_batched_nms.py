@@ -56,7 +56,7 @@ def _nvidia_guard(node: AliasedNode) -> Refusal | None:
 
 def _nvidia_fields(node: AliasedNode) -> Fields:
     attrs = node.attrs
-    return _fields(
+    return plain_fields(
         score_threshold=attrs["scoreThreshold"],
         iou_threshold=attrs["iouThreshold"],
         max_output_boxes=attrs["keepTopK"],
@@ -67,7 +67,7 @@ def _nvidia_fields(node: AliasedNode) -> Fields:
     )
 
 
-def _fields(**own: float) -> Fields:
+def plain_fields(**own: float) -> Fields:
     same = {
         "inclusive": 0,
         "class_agnostic": 0,
@@ -112,7 +112,7 @@ def _rotated_fields(node: AliasedNode) -> Fields:
 
 def _mmdeploy_fields(node: AliasedNode) -> Fields:
     attrs = node.attrs
-    return _fields(
+    return plain_fields(
         score_threshold=attrs["score_threshold"],
         iou_threshold=attrs["iou_threshold"],
         max_output_boxes=attrs["keep_topk"],

@@ -124,14 +124,12 @@ def test_plugins_that_tensorrt_brings(tmp_path: Path) -> None:
 
 
 def test_what_tensorrt_or_tensorrt_rtx_does_not_bring(tmp_path: Path) -> None:
-    path = stock(tmp_path, "NMSDynamic_TRT")
+    path = stock(tmp_path, "TopkLastDim <type_id = 0, k = 1, is_largest = 1, axis = 3>")
     (problem,) = checked(path, target=RTX).problems
     assert "TensorRT-RTX comes without it" in problem.what and "--flavour tensorrt" in problem.fix
-    (problem,) = checked(path, target=Target("tensorrt", (11, 1))).problems
-    assert (
-        "TensorRT 11.1 does not bring the plugin" in problem.what
-        and "TensorRT 8.6 to 10.16" in problem.expected
-    )
+    (problem,) = checked(path, target=Target("tensorrt", (10, 16))).problems
+    assert "TensorRT 10.16 does not bring the plugin" in problem.what
+    assert "TensorRT 11.0" in problem.expected
 
 
 def test_an_attribute_that_a_stock_plugin_has_not(tmp_path: Path) -> None:

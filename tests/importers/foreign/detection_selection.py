@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.importers.foreign._decoded_boxes import DECODED
 from tests.importers.foreign._detections import POLYGONS, made, rows, selected
 from tests.importers.foreign.model import Arrays, Example, Inconsistent
 
@@ -280,6 +281,7 @@ EXAMPLES = (
     _batched_rotated(""),
     _batched_rotated("box_for_each_class", groups=3, topk=5, return_index=0),
     _batched_rotated("", "TRTBatchedBEVNMS", return_index=1),
+    *DECODED,
     Example(SELECTION, SELECTION, "trtsmith", FIELDS, _corners(3), _own),
 )
 

@@ -73,6 +73,7 @@ EXAMPLES = (
         convolution_inputs("x weight offset mask bias"), convolution(), note="attributes",
     ),
     Example(DCN2, "DCNv2", "", _CENTERNET, _NVIDIA_INPUTS, convolution((1, 1), SQUARE)),
+    Example(DCN2, "DCNv2Plugin", "", _CENTERNET | {"out_channel": 4}, _NVIDIA_INPUTS, convolution((1, 1), SQUARE)),
     Example(DCN2, "DCNv2_TRT", "", _PACKED, packed_inputs, packed),
     Example(DCN2, "DCNv2", "", {}, packed_inputs, packed, note="packed"),
     Example(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tests.importers.foreign._pyramid_plugin import PYRAMIDS
 from tests.importers.foreign._regions import (
     Pool,
     average,
@@ -62,6 +63,7 @@ SIZE = {"output_height": BINS[0], "output_width": BINS[1], "spatial_scale": 0.5}
 PLUGIN = SIZE | {"sampling_ratio": 2}
 
 EXAMPLES = (
+    *PYRAMIDS,
     Example(
         ALIGN,
         "MMCVRoiAlign",

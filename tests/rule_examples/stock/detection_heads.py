@@ -40,6 +40,30 @@ def _pooled(mode: int) -> Callable[[Arrays], Arrays]:
     return expected
 
 
+def _extremes(name: str, dim: int) -> Callable[[Arrays], Arrays]:
+    """PyTorch's own."""
+
+    def expected(inputs: Arrays) -> Arrays:
+        import torch
+
+        values, places = getattr(torch, name)(torch.from_numpy(inputs["x"]), dim)
+        return {"y": values.numpy(), "i": places.numpy()}
+
+    return expected
+
+
+def _running(op: str, dim: int, shape: tuple[int, ...], kind: str, dims: str, opset: int = 11) -> Example:
+    """Few different numbers, so that many are equal."""
+    dtype = np.float16 if kind == "float16" else np.float32
+    return Example(
+        f"{op} of axis {dim} of {len(shape)}, {kind}",
+        f"""<ir_version: 8, opset_import: ["" : {opset}, "mmcv" : 1]>
+        g ({kind}[{dims}] x) => ({kind}[{dims}] y, int64[{dims}] i) {{ y, i = mmcv.{op} <dim = {dim}> (x) }}""",
+        feeds={"x": _RNG.integers(-3, 4, shape).astype(dtype)},
+        expected=_extremes(op, dim),
+    )
+
+
 def _pool(mode: int, name: str, opset: int, kind: str, shape: tuple[int, ...], open_: str = "") -> Example:
     dims = open_ or ", ".join(map(str, shape))
     dtype = np.float16 if kind == "float16" else np.float32
@@ -53,6 +77,10 @@ def _pool(mode: int, name: str, opset: int, kind: str, shape: tuple[int, ...], o
 
 
 _EXAMPLES = (
+    _running("cummax", 2, (2, 3, 11, 4), "float", "N, 3, 11, W"),
+    _running("cummax", -1, (2, 1), "float16", "2, 1", 17),
+    _running("cummin", 1, (3, 16), "float16", "3, 16"),
+    _running("cummin", 0, (5,), "float", "5", 21),
     Example(
         "the best of a batch, an old opset",
         """<ir_version: 8, opset_import: ["" : 11, "mmdeploy" : 1]>

@@ -17,6 +17,10 @@ def _normal(inputs: Arrays) -> Arrays:
     return {"y": (unit * inputs["g"] + inputs["b"]).astype(inputs["x"].dtype)}
 
 
+def _plain_normal(inputs: Arrays) -> Arrays:
+    return {"y": by_torch("layer_norm", inputs["x"], normalized_shape=(6,)).astype(inputs["x"].dtype)}
+
+
 def _gated(inputs: Arrays) -> Arrays:
     left, right = np.array_split(inputs["x"].astype(np.float64), 2, -1)
     gate = [(erf(value / 1.4140625) + 1) * value * 0.5 for value in right.reshape(-1)]
@@ -55,6 +59,18 @@ _EXAMPLES = (
         atol=4e-3,
         expected=_normal,
     ),
+    *(
+        Example(
+            f"layers without a scale, {kind}",
+            f"""<ir_version: 8, opset_import: ["" : {opset}]>
+            g ({kind}[N, S, 6] x) => ({kind}[N, S, 6] y) {{ y = LayerNorm {epsilon} (x) }}""",
+            feeds={"x": _random(2, 3, 6).astype(np.float16 if kind == "float16" else np.float32)},
+            rtol=4e-3 if kind == "float16" else 1e-4,
+            atol=4e-3 if kind == "float16" else 1e-5,
+            expected=_plain_normal,
+        )
+        for kind, opset, epsilon in (("float", 13, "<epsilon = [0.00001]>"), ("float16", 17, ""))
+    ),
     Example(
         "gates",
         """<ir_version: 8, opset_import: ["" : 11]>
@@ -88,7 +104,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
         g (float[2, 3, 6] x, float[18] g) => (float[2, 3, 6] y) { y = trt.plugins.LayerNorm <axis = 1> (x, g, g) }""",
         """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[2, 3, 6] x) => (float[2, 3, 6] y) { y = LayerNorm <epsilon = 0.00001> (x) }""",
+        g (float[2, 3, 6] x, float[6] g) => (float[2, 3, 6] y) { y = LayerNorm <epsilon = 0.00001> (x, g) }""",
         """<ir_version: 8, opset_import: ["" : 17]>
         g (float[2, 4] x) => (float[2, 2] y, float[2, 2] z) { y, z = SplitGeLU (x) }""",
         """<ir_version: 8, opset_import: ["" : 17]>

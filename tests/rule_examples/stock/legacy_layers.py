@@ -8,6 +8,7 @@ from math import tanh
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
+from tests.rule_examples.stock.pytorch_oracle import by_torch
 
 _RNG = np.random.default_rng(13)
 
@@ -185,6 +186,104 @@ _EXAMPLES = (
     ),
 )
 
+
+def _flattened(inputs: Arrays) -> Arrays:
+    return {
+        "y": np.stack(
+            [np.concatenate([x[n].ravel() for x in inputs.values()])[:, None, None] for n in range(2)]
+        )
+    }
+
+
+def _concatenation(kind: str, attributes: str) -> Example:
+    dtype = np.float16 if kind == "float16" else np.float32
+    return Example(
+        f"maps behind one another, {kind}",
+        f"""<ir_version: 8, opset_import: ["" : 11]>
+        g ({kind}[N, 2, 3, 1] a, {kind}[N, 4, 2, 2] b, {kind}[N, 1, 1, 1] c) => ({kind}[N, 23, 1, 1] y) {{
+            y = FlattenConcat_TRT {attributes} (a, b, c)
+        }}""",
+        feeds={
+            name: _RNG.standard_normal(shape).astype(dtype)
+            for name, shape in {"a": (2, 2, 3, 1), "b": (2, 4, 2, 2), "c": (2, 1, 1, 1)}.items()
+        },
+        expected=_flattened,
+    )
+
+
+def _anchored(maps: list[tuple[int, int]]) -> Callable[[Arrays], Arrays]:
+    """The kernel, place by place and anchor by anchor."""
+
+    def expected(inputs: Arrays) -> Arrays:
+        least, most, ratios, last = 0.2, 0.95, [1.0, 2.0, 0.5, 3.0, 0.33], len(maps) - 1
+        found = {}
+        for layer, (height, width) in enumerate(maps):
+            own = least + (most - least) * layer / last
+            following = 1.0 if layer == last else least + (most - least) * (layer + 1) / last
+            sizes = [(own, ratio) for ratio in ratios] + [((own * following) ** 0.5, 1.0)]
+            sizes = sizes if layer else [(0.1, 1.0), (least, 2.0), (least, 0.5)]
+            corners: list[float] = []
+            for row, column in np.ndindex(height, width):
+                for size, ratio in sizes:
+                    y, x = (row + 0.5) / height, (column + 0.5) / width
+                    across, down = size * ratio**0.5 / 2, size / ratio**0.5 / 2
+                    corners += [x - across, y - down, x + across, y + down]
+            both = np.array([corners, [0.1, 0.1, 0.2, 0.3] * (len(corners) // 4)], np.float32)
+            found["yzu"[layer]] = np.stack([both[..., None]] * len(inputs["x"]))
+        return found
+
+    return expected
+
+
+_SSD = "minSize = 0.2, maxSize = 0.95, aspectRatios = [1.0, 2.0, 0.5, 3.0, 0.33], variance = [0.1, 0.1, 0.2, 0.3]"
+
+
+def _anchors(op: str, shapes: str, maps: list[tuple[int, int]]) -> Example:
+    return Example(
+        f"anchors of {op}",
+        f"""<ir_version: 8, opset_import: ["" : 13]>
+        g (float[N, 3, 8, 8] x) => (float[N, 2, A, 1] y, float[N, 2, B, 1] z, float[N, 2, C, 1] u) {{
+            y, z, u = {op} <numLayers = 3, featureMapShapes = {shapes}, {_SSD}> (x)
+        }}""",
+        feeds={"x": np.zeros((2, 3, 8, 8), np.float32)},
+        expected=_anchored(maps),
+    )
+
+
+_DETECTORS = (
+    _concatenation("float", "<axis = 1, ignoreBatch = 0>"),
+    _concatenation("float16", ""),
+    _example(
+        "corners of detections",
+        "SpecialSlice_TRT",
+        lambda inputs: {"y": inputs["x"][:, :, :4]},
+        (2, 5, 6),
+        (2, 5, 4),
+        open_="N",
+    ),
+    _example(
+        "corners of no detections, in float16",
+        "TRT.SpecialSlice_TRT",
+        lambda inputs: {"y": inputs["x"][:, :, :4]},
+        (2, 0, 6),
+        (2, 0, 4),
+        opset=9,
+        kind="float16",
+    ),
+    _anchors("GridAnchor_TRT", "[4, 2, 1]", [(4, 4), (2, 2), (1, 1)]),
+    _anchors("GridAnchorRect_TRT", "[4, 3, 2, 1, 1, 2]", [(4, 3), (2, 1), (1, 2)]),
+    *(
+        _example(
+            f"Mish, {kind}",
+            "Mish_TRT",
+            lambda inputs: {"y": by_torch("mish", inputs["x"]).astype(inputs["x"].dtype)},
+            (3, 40),
+            kind=kind,
+        )
+        for kind in ("float", "float16")
+    ),
+)
+
 _CAFFE2 = Example(
     "Caffe2's alias, whose name is an attribute of that name",
     """<ir_version: 8, opset_import: ["" : 11, "org.pytorch._caffe2" : 1]>
@@ -195,7 +294,7 @@ _CAFFE2 = Example(
     expected=lambda inputs: {"y": np.maximum(inputs["x"], 0)},
 )
 
-EXAMPLES = {"stock-legacy-layers": (*_EXAMPLES, _CAFFE2)}
+EXAMPLES = {"stock-legacy-layers": (*_EXAMPLES, *_DETECTORS, _CAFFE2)}
 
 
 def _refused(call: str, dims: str, results: str = "") -> str:
@@ -214,6 +313,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         _refused("CoordConvAC", "1, 4, 4, 5", "1, 6, 4, 5"),
         """<ir_version: 8, opset_import: ["" : 17, "TRT" : 1]>
         g (float[4, 2] n, float[2, 3] x) => (float[4, 3] y) { y = TRT.BatchTilePlugin_TRT (n, x) }""",
+        _refused("FlattenConcat_TRT <axis = 2, ignoreBatch = 0>", "1, 2, 3, 4", "1, 1, 24, 1"),
+        _refused(f"GridAnchor_TRT <numLayers = 2, featureMapShapes = [4], {_SSD}>", "1, 3", "1, 2, A, 1"),
         _refused('LReLU_TRT <negSlope = "steep">', "1, 4"),
     ),
 }

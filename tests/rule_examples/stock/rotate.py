@@ -37,7 +37,7 @@ def _example(name: str, call: str, mode: str, opset: int, kind: str, size: str, 
     shape = {"[2, 5, 7]": (2, 5, 7), "[C, H, W]": (3, 6, 4)}[size]
     return Example(
         name,
-        f"""<ir_version: 8, opset_import: ["" : {opset}, "trt.plugins" : 1]>
+        f"""<ir_version: 8, opset_import: ["" : {opset}, "trt.plugins" : 1, "custom_op" : 1]>
         g ({kind}{size} x, {kind}{angle} a, {kind}[2] c) => ({kind}{size} y) {{ y = {call} (x, a, c) }}""",
         feeds={
             "x": _RNG.standard_normal(shape).astype(dtype),
@@ -67,6 +67,15 @@ _EXAMPLES = (
         "bilinear",
         21,
         "float16",
+        "[2, 5, 7]",
+        "[1]",
+    ),
+    _example(
+        "VAD's name",
+        "custom_op.RotatePlugin <interpolation = 0>",
+        "bilinear",
+        16,
+        "float",
         "[2, 5, 7]",
         "[1]",
     ),

@@ -28,6 +28,30 @@ def _sums(inputs: Arrays) -> Arrays:
     return {"y": result.astype(inputs["x"].dtype)}
 
 
+def _products(inputs: Arrays) -> Arrays:
+    """Row by row; segments without any are one."""
+    x = inputs["x"].astype(np.float64)
+    result = np.ones((5, *x.shape[1:]))
+    for place in np.ndindex(*x.shape):
+        segment = inputs["i"][place] if inputs["i"].ndim > 1 else inputs["i"][place[0]]
+        result[(segment, *place[1:])] *= x[place]
+    return {"y": result.astype(inputs["x"].dtype)}
+
+
+def _multiplied(name: str, kind: str, index: str, array: np.ndarray) -> Example:
+    dtype = np.float16 if kind == "float16" else np.float32
+    return Example(
+        name,
+        f"""<ir_version: 8, opset_import: ["" : 18, "torch_scatter" : 1]>
+        g ({kind}[6, 3] x, int64{index} i) => ({kind}[5, 3] y) {{
+            y = torch_scatter.scatter_mul <dim = 0, dim_size = 5> (x, i)
+        }}""",
+        feeds={"x": (np.arange(18).reshape(6, 3) / 8 - 1).astype(dtype), "i": array},
+        rtol=2e-3 if kind == "float16" else 1e-5,
+        expected=_products,
+    )
+
+
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "stock-scatter-nd": (
         Example(
@@ -53,6 +77,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             expected=_scattered,
         ),
     ),
+    "stock-scatter-products": (
+        _multiplied("rows", "float", "[6]", np.array([0, 3, 3, 0, 3, 4])),
+        _multiplied("rows in float16, all to one", "float16", "[6]", np.full(6, 2)),
+        _multiplied("an index for each element", "float", "[6, 3]", np.arange(18).reshape(6, 3) % 5),
+    ),
     "stock-scatter-elements": (
         Example(
             "the largest, rows",
@@ -76,6 +105,14 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
 }
 
 REFUSED: dict[str, tuple[str, ...]] = {
+    "stock-scatter-products": (
+        """<ir_version: 8, opset_import: ["" : 18, "torch_scatter" : 1]>
+        g (float[6, 3] x, int64[6] i) => (float[S, 3] y) { y = torch_scatter.scatter_mul <dim = 0> (x, i) }""",
+        """<ir_version: 8, opset_import: ["" : 18, "torch_scatter" : 1]>
+        g (float[6, 3] x, int64[3] i) => (float[6, 4] y) {
+            y = torch_scatter.scatter_mul <dim = 1, dim_size = 4> (x, i)
+        }""",
+    ),
     "stock-scatter-elements": (
         """<ir_version: 8, opset_import: ["" : 18, "TRT" : 1]>
         g (float[2, 4] x, int64[2, 3] i, float[2, 3] u) => (float[2, 4] y) {

@@ -82,8 +82,8 @@ const Details = (() => {
     return section("Outputs",
       element("p", {}, shown(verdict.status + ": " + verdict.reason)),
       element("p", { class: "soft" }, shown(run + "; inputs: " + verdict.inputs)),
-      ...verdict.left_out.map((one) => element("p", { class: "soft" }, shown(one.why + (one.accepted ? "; accepted" : "")))),
-      rows.length ? plain(["output", "at", "error", "of tolerance", ""], rows, [2, 3]) : null, more(task, "outputs"));
+      Frame.notCompared(verdict.left_out),
+      rows.length ? plain("outputs", ["output", "at", "error", "of tolerance", "verdict"], rows, [2, 3]) : null, more(task, "outputs"));
   }
 
   function bench(found) {
@@ -93,7 +93,7 @@ const Details = (() => {
       element("td", {}, [one.cuda_graph && "CUDA graph", one.streams > 1 && one.streams + " streams", !one.transfers && "no transfers"].filter(Boolean).join(", ")),
       element("td", { class: "number" }, Figures.milliseconds(one.latency_ms.median)), element("td", { class: "number" }, Figures.milliseconds(one.latency_ms.p90)),
       element("td", { class: "number" }, Frame.number(one.throughput, 4))));
-    return section("Times on " + Frame.shown(found.gpu || "a GPU"), plain(["point", "shapes", "", "median ms", "p90 ms", "inferences/s"], rows, [3, 4, 5]));
+    return section("Times on " + Frame.shown(found.gpu || "a GPU"), plain("times", ["point", "shapes", "mode", "median ms", "p90 ms", "inferences/s"], rows, [3, 4, 5]));
   }
 
   function engine(task) {
@@ -126,7 +126,7 @@ const Details = (() => {
       element("th", { scope: "row" }, fileLink(task, name, Frame.shown(name, 80)) || Frame.shown(name, 80)), element("td", { class: "number" }, Frame.bytes(one.bytes)),
       element("td", { class: "code soft", title: one.sha256 }, one.sha256.slice(0, 16))));
     if (!rows.length && !record) return null;
-    return section("Files", rows.length ? plain(["file", "size", "sha256"], rows, [1]) : null,
+    return section("Files", rows.length ? plain("files", ["file", "size", "sha256"], rows, [1]) : null,
       record && element("p", {}, "All that is known of the task: ", record));
   }
 
@@ -155,8 +155,8 @@ const Details = (() => {
     return element("dl", { class: "facts" }, rows.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   }
 
-  function plain(heads, rows, numbers) {
-    return element("div", { class: "scroll" }, element("table", {},
+  function plain(label, heads, rows, numbers) {
+    return element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, element("table", {},
       element("thead", {}, element("tr", {}, heads.map((text, at) => element("th", { scope: "col", class: numbers.includes(at) ? "number" : "" }, text)))),
       element("tbody", {}, rows)));
   }

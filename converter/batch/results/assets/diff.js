@@ -14,7 +14,7 @@
 
   const head = (...names) => element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name))));
   if (data.versions.length) {
-    byId("versions").append(element("div", { class: "table fitting" }, element("div", { class: "scroll" }, element("table", {}, head("package", "old", "new"),
+    byId("versions").append(element("div", { class: "table fitting" }, element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "versions that changed" }, element("table", {}, head("package", "old", "new"),
       element("tbody", {}, data.versions.map((one) => element("tr", {}, element("th", { scope: "row" }, shown(one.package)),
         element("td", {}, shown(one.old || "–")), element("td", {}, shown(one.new || "–")))))))));
   } else byId("versions").hidden = true;

@@ -18,7 +18,7 @@ const Grid = (() => {
     let tasks = [], figure = "status";
     const select = element("select", { "aria-label": "figure in the cells", onchange: () => { figure = select.value; draw(); } },
       Object.keys(SHOWN).map((name) => element("option", { value: name }, name)));
-    const place = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "models by variant" });
+    const place = element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "models by variant" });
     const made = element("div", { class: "table grid" }, element("div", { class: "tools" }, element("label", {}, "show", select)), place);
 
     function draw() {

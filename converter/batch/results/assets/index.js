@@ -100,12 +100,6 @@
     const task = tasks.find((one) => one.name === name);
     if (task) show(task);
   }
-  // Arrows go from row to row, as Tab does.
-  for (const id of ["tasks", "kinds"]) byId(id).addEventListener("keydown", (event) => {
-    const row = document.activeElement.closest("tr.pickable");
-    const next = row && { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
-    if (next && next.classList.contains("pickable")) { event.preventDefault(); next.focus(); }
-  });
   addEventListener("hashchange", fromAddress);
   fromAddress();
 })();

@@ -41,8 +41,8 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
     nearest = node.attributes.get("mode", "bilinear") == "nearest"
     w = Writer(node)
     rows, columns = int(size[0]), int(size[1])
-    y, y_outside = _coordinates(w, 0, 2, rows, height, nearest)
-    x, x_outside = _coordinates(w, 1, 3, columns, width, nearest)
+    y, y_outside = crop_places(w, w.x[1], 0, 2, rows, height, nearest)
+    x, x_outside = crop_places(w, w.x[1], 1, 3, columns, width, nearest)
     images = w.Gather(w.x[0], w.Cast(w.x[2], to="int64"), axis=0)
     y, x = w.Reshape(y, shape=[-1, rows, 1, 1]), w.Reshape(x, shape=[-1, 1, columns, 1])
     x_zeros, y_zeros = w.Sub(x, x), w.Sub(y, y)
@@ -56,11 +56,11 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(w.Where(outside, beyond, sampled)), "GridSample of each box")
 
 
-def _coordinates(
-    w: Writer, first: int, last: int, count: int, size: int, nearest: bool
+def crop_places(
+    w: Writer, boxes: Value, first: int, last: int, count: int, size: int, nearest: bool
 ) -> tuple[Value, Value]:
-    """Places a box's points along an axis, from -1 to 1, and marks those outside. first, last: columns of the box."""
-    begin, end = (w.Gather(w.x[1], [column], axis=1) for column in (first, last))
+    """Places the boxes' points along an axis, from -1 to 1, and marks those outside. first, last: columns of a box."""
+    begin, end = (w.Gather(boxes, [column], axis=1) for column in (first, last))
     half, most = 0.5, float(size - 1)
     if count > 1:
         step = w.Div(w.Mul(w.Sub(end, begin), most), float(count - 1))

@@ -8,9 +8,19 @@ from trtsmith.converter.rewrite.rules.stock.attention import (
 from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_DIFFUSION, STOCK_LEGACY_LAYERS
 from trtsmith.converter.rewrite.rules.stock.mmcv_layers import STOCK_DETECTION_HEADS, STOCK_MASKS
 from trtsmith.converter.rewrite.rules.stock.normalisation import STOCK_GROUP_NORM, STOCK_INSTANCE_NORM
+from trtsmith.converter.rewrite.rules.stock.point_clouds import STOCK_POINT_CLOUDS
 from trtsmith.converter.rewrite.rules.stock.quantizers import MICROSCALED, STOCK_QUANTIZERS
-from trtsmith.converter.rewrite.rules.stock.sampling import STOCK_GRID_SAMPLER, STOCK_RESIZES, STOCK_ROTATE
-from trtsmith.converter.rewrite.rules.stock.scatters import STOCK_SCATTER_ELEMENTS, STOCK_SCATTER_ND
+from trtsmith.converter.rewrite.rules.stock.sampling import (
+    STOCK_CROP,
+    STOCK_GRID_SAMPLER,
+    STOCK_RESIZES,
+    STOCK_ROTATE,
+)
+from trtsmith.converter.rewrite.rules.stock.scatters import (
+    STOCK_SCATTER_ELEMENTS,
+    STOCK_SCATTER_ND,
+    STOCK_SCATTER_PRODUCTS,
+)
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
@@ -18,8 +28,10 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_GRID_SAMPLER,
     STOCK_RESIZES,
     STOCK_ROTATE,
+    STOCK_CROP,
     STOCK_SCATTER_ND,
     STOCK_SCATTER_ELEMENTS,
+    STOCK_SCATTER_PRODUCTS,
     STOCK_DETECTION_HEADS,
     STOCK_MASKS,
     STOCK_DISENTANGLED_ATTENTION,
@@ -27,6 +39,7 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_DIFFUSION,
     STOCK_LEGACY_LAYERS,
     STOCK_QUANTIZERS,
+    STOCK_POINT_CLOUDS,
 )
 
 FOR_ONNXRUNTIME: tuple[NodeRule, ...] = (MICROSCALED,)

@@ -6,8 +6,14 @@ Source: NVIDIA/TensorRT, release 8.6, under plugin/:
 - reorgPlugin and common/kernels/reorgForward.cu: Darknet's order, in which the input counts as [N, C / s^2, H s, W s].
 - coordConvACPlugin/coordConvACPluginKernels.cu: two channels behind the input, each row's and each column's place from -1
   to 1; the kernel mixes up rows and columns of images that are not square.
+- flattenConcat: images [N, C, H, W] flattened and one behind the other, [N, sum, 1, 1]; other axes than 1 mix up images.
+- specialSlicePlugin: the corners of Mask R-CNN's detections [N, R, 6].
+- gridAnchorPlugin and common/kernels/gridAnchorLayer.cu: TensorFlow's SSD anchors and variances of each feature map,
+  [N, 2, 4 H W anchors, 1]; the first map has three anchors, at a tenth and twice the least size, and every other one more,
+  between its own size and the next one's.
 - batchTilePlugin: the second operand, of batch 1, as often as the first one has images.
 - AliasWithName is Caffe2's (caffe2/operators/alias_with_name.h): its operand under another name.
+- Mish_TRT of tensorrtx and its kin (mish.cu): x tanh(log(1 + e^x)).
 - leakyReluPlugin, clipPlugin, geluPlugin (GELU by tanh, behind an optional bias).
 
 shouxieai/tensorRT_Pro, src/tensorRT/onnxplugin/plugins/HSwish.cu and HSigmoid.cu: x clipped to -3..3, plus 3, over 6; HSwish
@@ -15,6 +21,7 @@ multiplies it by x.
 
 Pointwise plugins that demo/Diffusion inserted: NVIDIA/TensorRT, release 8.5, demo/Diffusion/models.py, and under plugin/:
 - layerNormPlugin/layerNormPlugin.cpp: `epsilon` and the first `axis` of those that are normalised, -1 where it is absent;
+  NVIDIA/trt-samples-for-hackathon-cn and scripts after it write one operand, without a scale or a bias;
 - splitGeLUPlugin/splitGeLUPlugin.cpp and splitGeLUKernel.cu: the left half of the last axis times the GELU of the right one,
   with 1.4140625 for the root of 2;
 - seqLen2SpatialPlugin/seqLen2SpatialPlugin.cpp: [B, H * W, C] plus a bias and a residual, as [B, C, H, W]; the sizes are
@@ -25,7 +32,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import fast_gelu, layer_norm, unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
@@ -43,15 +50,23 @@ _ROOT_OF_TWO = 1.4140625
 
 def _layer_norm(w: Writer, dtype: str) -> Value | Refusal:
     node = w.node
-    axis, rank = settings(node, epsilon=1e-5, axis=-1)["axis"], node.rank(0)
+    given, rank = settings(node, epsilon=1e-5, axis=-1), node.rank(0)
+    axis = given["axis"]
+    if len(node.inputs) == 2:
+        return Refusal("it has a scale and no bias", "both or neither", "give the node a bias of zeros")
     if axis != -1 and (rank is None or axis != rank - 1):
         return Refusal(
             f"it normalizes all axes from {axis} on, of {rank or 'an unknown number of'} dimensions",
             "only the last axis",
             "flatten the normalized axes before the node",
         )
-    data, scale, shift = (wide(w, i) for i in range(3))
-    return narrow(w, layer_norm(w, data, scale, shift, "float32", default=1e-5), dtype)
+    data = wide(w, 0)
+    if len(w.x) == 3:
+        scale, shift = wide(w, 1), wide(w, 2)
+        return narrow(w, layer_norm(w, data, scale, shift, "float32", default=1e-5), dtype)
+    centred = w.Sub(data, w.reduce("ReduceMean", data, [-1]))
+    variance = w.reduce("ReduceMean", w.Mul(centred, centred), [-1])
+    return narrow(w, w.Div(centred, w.Sqrt(w.Add(variance, float(given["epsilon"])))), dtype)
 
 
 def _split_gelu(w: Writer, dtype: str) -> Value | Refusal:
@@ -80,7 +95,7 @@ def _to_spatial(w: Writer, dtype: str) -> Value:
 
 
 _DIFFUSION = {
-    "LayerNorm": Plugin(_layer_norm, "LayerNormalization", 3, floats=(0, 1, 2)),
+    "LayerNorm": Plugin(_layer_norm, "LayerNormalization", most=3),
     "SplitGeLU": Plugin(_split_gelu, "Split, Erf and products"),
     "SeqLen2Spatial": Plugin(_to_spatial, "sums and Transpose", 4, floats=(0, 1, 2), alike=True),
 }
@@ -171,6 +186,63 @@ def _tile(w: Writer, dtype: str) -> Value | Refusal:
     return w.Expand(w.x[1], [w.size(w.x[0], 0), *[1] * (len(dims) - 1)])
 
 
+def _flatten(w: Writer, dtype: str) -> Value | Refusal:
+    given = settings(w.node, axis=1, ignoreBatch=0)
+    if given["axis"] != 1 or given["ignoreBatch"]:
+        return Refusal(
+            f"its axis is {given['axis']}, and ignoreBatch {given['ignoreBatch']}",
+            "axis = 1 and ignoreBatch = 0",
+            "write Reshape and Concat where the model is made",
+        )
+    return w.Concat(*(w.Reshape(part, shape=[0, -1, 1, 1]) for part in w.x), axis=1)
+
+
+def _corners(w: Writer, dtype: str) -> Value:
+    settings(w.node)
+    return w.slice(w.x[0], [0], [4], [2])
+
+
+def _anchors(w: Writer, dtype: str) -> Replacement | Refusal:
+    given = settings(
+        w.node,
+        minSize=0.2,
+        maxSize=0.95,
+        aspectRatios=_NONE,
+        featureMapShapes=list,
+        variance=_NONE,
+        numLayers=6,
+    )
+    count, ratios, shapes = given["numLayers"], given["aspectRatios"], np.array(given["featureMapShapes"])
+    maps = shapes.reshape(-1, 2) if w.node.op_type == "GridAnchorRect_TRT" else np.stack([shapes] * 2, 1)
+    if count < 2 or len(maps) != count or ratios.size < 3 or given["variance"].size != 4:
+        return Refusal(
+            f"it has {count} layers, {len(maps)} shapes, {ratios.size} ratios and {given['variance'].size} variances",
+            "two layers or more, a shape for each, three ratios or more, and four variances",
+            "correct the attributes where the node is made",
+        )
+    sizes = np.linspace(given["minSize"], given["maxSize"], count).astype(np.float32)
+    following = np.sqrt(sizes * np.append(sizes[1:], np.float32(1)))
+    batch = w.Concat(w.size(w.x[0], 0), [1, 1, 1], axis=0)
+    results = []
+    for layer, (height, width) in enumerate(maps):
+        own = [0.1, *[sizes[0]] * 2] if not layer else [*[sizes[layer]] * len(ratios), following[layer]]
+        scales = np.array(own, np.float32)
+        roots = np.sqrt(ratios[:3] if not layer else np.append(ratios, np.float32(1)))
+        half = np.stack([scales * roots, scales / roots], 1) / 2
+        y, x = ((np.arange(size, dtype=np.float32) + np.float32(0.5)) / size for size in (height, width))
+        middles = np.stack(np.broadcast_arrays(x, y[:, None]), -1)[:, :, None]
+        boxes = np.concatenate([middles - half, middles + half], -1).reshape(-1)
+        both = np.stack([boxes, np.tile(given["variance"], boxes.size // 4)]).astype(np.float32)
+        results.append(w.Expand(both[None, :, :, None], batch))
+    return Replacement(w.finish(*results), "constant anchors")
+
+
+def _mish(w: Writer, dtype: str) -> Value:
+    settings(w.node)
+    data = wide(w, 0)
+    return narrow(w, w.Mul(data, w.Tanh(w.Softplus(data))), dtype)
+
+
 def _leaky_relu(w: Writer, dtype: str) -> Value:
     return w.LeakyRelu(w.x[0], alpha=float(settings(w.node, negSlope=float)["negSlope"]))
 
@@ -207,6 +279,10 @@ _LAYERS = {
     "Reorg_TRT": Plugin(_reorg, "SpaceToDepth in Darknet's order"),
     "CoordConvAC": Plugin(_coordinates, "Concat with constant coordinates"),
     "BatchTilePlugin_TRT": Plugin(_tile, "Expand", 2, floats=()),
+    "FlattenConcat_TRT": Plugin(_flatten, "Reshape and Concat", most=64, floats=()),
+    "SpecialSlice_TRT": Plugin(_corners, "Slice"),
+    **dict.fromkeys(("GridAnchor_TRT", "GridAnchorRect_TRT"), Plugin(_anchors, floats=(), results=64)),
+    "Mish_TRT": Plugin(_mish, "Softplus, Tanh and a product"),
     "LReLU_TRT": Plugin(_leaky_relu, "LeakyRelu"),
     "Clip_TRT": Plugin(_clip, "Clip"),
     "CustomGeluPluginDynamic": Plugin(_gelu, "GELU by tanh"),

@@ -7,6 +7,8 @@ Sources:
   each place of a feature map, whose sizes are the lengths of two operands; rows, then columns, then anchors.
 - open-mmlab/mmcv 1.x, mmcv/ops/corner_pool.py and mmcv/ops/csrc/tensorrt/plugins/trt_corner_pool_kernel.cu: the maximum of
   a row or column up to each place, modes 0 to 3 for top, bottom, left, right. Law and Deng, arXiv 1808.01244.
+- open-mmlab/mmcv 1.x, mmcv/onnx/symbolic.py: torch.cummax and torch.cummin, which CornerNet's export has; of equal elements
+  the index is that of the last, as in PyTorch (the TensorRT plugin takes the first). NaNs are not passed on.
 
 Masks and the convolution of masked pixels, both of open-mmlab/mmcv 1.x and 2.x:
 - mmcv/ops/psa_mask.py and mmcv/ops/csrc/common/cuda/psamask_cuda_kernel.cuh: a mask around each pixel is laid out over the
@@ -22,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
@@ -184,7 +186,35 @@ def _corner_pool(w: Writer, dtype: str) -> Value | Refusal:
     return w.MaxPool(w.x[0], kernel_shape=kernel, pads=pads)
 
 
+def _running_extreme(w: Writer, dtype: str) -> Replacement | Refusal:
+    """Each step doubles how far back an element looks."""
+    dim, dims = settings(w.node, dim=int)["dim"], w.node.shape(0)
+    if not dims or not -len(dims) <= dim < len(dims):
+        return unknown(w.node, 0, "the rank")
+    axis = dim % len(dims)
+    size = dims[axis]
+    if size is None:
+        return unknown(w.node, 0, "a size")
+    values, line = w.x[0], np.arange(size).reshape([-1 if each == axis else 1 for each in range(len(dims))])
+    places = w.Expand(line, w.shape(values))
+    beats = w.Greater if w.node.op_type == "cummax" else w.Less
+    step = 1
+    while step < size:
+        (before, own), (before_places, own_places) = (
+            (w.slice(part, [0], [size - step], [axis]), w.slice(part, [step], [size], [axis]))
+            for part in (values, places)
+        )
+        taken = beats(before, own)
+        values, places = (
+            w.Concat(w.slice(part, [0], [step], [axis]), w.Where(taken, *pair), axis=axis)
+            for part, pair in ((values, (before, own)), (places, (before_places, own_places)))
+        )
+        step *= 2
+    return Replacement(w.finish(values, places), "comparisons with elements before")
+
+
 _HEADS = {
+    **dict.fromkeys(("cummax", "cummin"), Plugin(_running_extreme, results=2)),
     "GatherTopk": Plugin(_gather_topk, "GatherND", 2, floats=()),
     "GridPriorsTRT": Plugin(_grid_priors, "sums of anchors and places", 3),
     "MMCVCornerPool": Plugin(_corner_pool, "MaxPool, padded at one side"),
@@ -192,7 +222,7 @@ _HEADS = {
 
 STOCK_DETECTION_HEADS = NodeRule(
     "stock-detection-heads",
-    "mmdeploy's GatherTopk and GridPriorsTRT and mmcv's corner pooling become GatherND, sums and MaxPool",
+    "mmdeploy's GatherTopk and GridPriorsTRT and mmcv's corner pooling and cummax become GatherND, sums and MaxPool",
     kinds(*_HEADS, domains=("mmdeploy", "mmcv")),
     rewriter(_HEADS),
     opset=_GATHER_BATCHES,

@@ -20,7 +20,10 @@ Grid samplers that exporters wrote before ONNX had GridSample, and those with a 
 The rotation becomes a grid and GridSample. Source: DerryHub/BEVFormer_tensorrt, det2trt/models/functions/rotate.py and
 TensorRT/plugin/rotate/rotateKernel.cu: an image
 [C, H, W] turned counter-clockwise by an angle in degrees about a centre (x, y) in pixels; outside is zero. Its int8 form,
-with scales of its own, is not in ONNX files.
+with scales of its own, is not in ONNX files. RotatePlugin is the same in NVIDIA/DL4AGX, AV-Solutions/vad-trt.
+
+Boxes cut out and resized, as TensorFlow's crop_and_resize does it with zeros outside; each image has boxes of its own.
+Sources: NVIDIA/TensorRT, plugin/cropAndResizePlugin/README.md and common/kernels/cropAndResizeKernel.cu.
 
 Plugins that enlarge images become Resize:
 - NVIDIA/TensorRT, release 8.6, plugin/resizeNearestPlugin/resizeNearestPlugin.cpp and common/kernels/maskRCNNKernels.cu:
@@ -38,6 +41,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.contrib.arrays import crop_places
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     CAFFE2,
@@ -293,12 +297,49 @@ def _grid(w: Writer) -> Value:
     return w.Concat(*columns, axis=3)
 
 
-_ROTATIONS = dict.fromkeys(("RotateTRT", "RotateTRT2"), Plugin(_rotate, least=3, floats=(0, 1, 2)))
+_ROTATIONS = dict.fromkeys(
+    ("RotateTRT", "RotateTRT2", "RotatePlugin"), Plugin(_rotate, least=3, floats=(0, 1, 2))
+)
 
 STOCK_ROTATE = NodeRule(
     "stock-rotate",
     "BEVFormer_tensorrt's rotation becomes GridSample",
     kinds(*_ROTATIONS, domains=("custom_op", "custom")),
     rewriter(_ROTATIONS),
+    opset=OPSET,
+)
+
+
+def _crop(w: Writer, dtype: str) -> Value | Refusal:
+    given, dims = settings(w.node, crop_height=int, crop_width=int), w.node.shape(0)
+    rows, columns = given["crop_height"], given["crop_width"]
+    height, width = dims[2:] if dims is not None and len(dims) == 4 else (None, None)
+    if height is None or width is None:
+        return unknown(w.node, 0, "a spatial size")
+    require_opset(w.node, OPSET, "GridSample")
+    boxes = w.Reshape(wide(w, 1), shape=[-1, 4])
+    y, y_outside = crop_places(w, boxes, 0, 2, rows, height, nearest=False)
+    x, x_outside = crop_places(w, boxes, 1, 3, columns, width, nearest=False)
+    y, x = w.Reshape(y, shape=[-1, rows, 1, 1]), w.Reshape(x, shape=[-1, 1, columns, 1])
+    points = w.Concat(w.Add(x, w.Sub(y, y)), w.Add(y, w.Sub(x, x)), axis=3)
+    batch, count, channels = w.size(w.x[0], 0), w.size(w.x[1], 1), w.size(w.x[0], 1)
+    grid = w.Reshape(points, shape=[batch, -1, columns, 2])
+    sampled = grid_sample(w, wide(w, 0), grid, "bilinear", "border", aligned=True)
+    cut = w.Transpose(w.Reshape(sampled, shape=[batch, channels, count, rows, columns]), perm=[0, 2, 1, 3, 4])
+    outside = w.Or(w.Reshape(y_outside, shape=[-1, rows, 1]), w.Reshape(x_outside, shape=[-1, 1, columns]))
+    mask = w.Reshape(outside, shape=[batch, -1, 1, rows, columns])
+    return narrow(w, w.Where(mask, 0.0, cut), dtype)
+
+
+_CROPS = dict.fromkeys(
+    ("CropAndResize", "CropAndResizeDynamic"),
+    Plugin(_crop, "GridSample of all boxes of an image", 2, floats=(0, 1)),
+)
+
+STOCK_CROP = NodeRule(
+    "stock-crop",
+    "TensorRT's plugin that cuts out boxes becomes GridSample",
+    kinds(*_CROPS),
+    rewriter(_CROPS),
     opset=OPSET,
 )

@@ -1,4 +1,4 @@
-"""trtsmith completion: the scripts, and what a real shell does with the one of bash."""
+"""trtsmith completion: the scripts, and what real shells do with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import os
 import pty
 import select
-import shutil
 import subprocess
 import time
 from contextlib import redirect_stdout
@@ -15,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.converter.cli.commands.running import Cli, refused
-from tests.processes import checkout_environment
 from trtsmith.converter.cli.commands.completion import SHELLS
 from trtsmith.converter.cli.main import build_parser, main
 
 COMMANDS = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-BASH = shutil.which("bash")
+IN_SHELLS = {name: pytest.param(name, marks=pytest.mark.program(name)) for name in SHELLS}
 
 
 @pytest.fixture(scope="module")
@@ -43,39 +41,40 @@ def test_every_command_and_flag_is_in_the_script(name: str, scripts: dict[str, P
     assert "fp32 fp16 bf16" in script or all(f"'{kind}'" in script for kind in ("fp32", "fp16", "bf16"))
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", IN_SHELLS.values())
 def test_the_shell_reads_its_script(name: str, scripts: dict[str, Path]) -> None:
-    program = shutil.which(name)
-    if program is None:
-        pytest.skip(f"{name} is not installed")
-    subprocess.run([program, "-n", scripts[name]], check=True)
+    subprocess.run([name, "-n", scripts[name]], check=True)
 
 
-def completed(script: Path, folder: Path, *words: str) -> list[str]:
-    """What bash offers for the last word, without typing: its own function for the command is called.
+BASH = """
+source "$0"
+COMP_WORDS=(trtsmith "$@")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+function=$(complete -p trtsmith | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+$function trtsmith "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+FISH = 'source $argv[1]; complete -C "trtsmith $argv[2..]"'
+
+
+def completed(shell: str, script: Path, folder: Path, *words: str) -> list[str]:
+    """What bash or fish offers for the last word, without typing; zsh offers only where one types.
 
     There is no trtsmith on the PATH: completion is asked for at every key, and must not start it.
     """
-    program = f"""
-source {script}
-COMP_WORDS=(trtsmith {" ".join(f"'{word}'" for word in words)})
-COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-function=$(complete -p trtsmith | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-$function trtsmith "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
+    options = {"bash": ["--norc", "-c", BASH], "fish": ["--no-config", "-c", FISH]}[shell]
     done = subprocess.run(
-        [str(BASH), "--norc", "-c", program],
+        [shell, *options, script, *words],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin"},
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.split()
+    return [line.partition("\t")[0].rstrip("/") for line in done.stdout.split("\n") if line]
 
 
-@pytest.mark.skipif(BASH is None, reason="bash is not installed")
+@pytest.mark.parametrize("shell", [IN_SHELLS["bash"], IN_SHELLS["fish"]])
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -92,47 +91,62 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         (["completion", ""], ["bash", "zsh", "fish"]),
     ],
 )
-def test_what_bash_offers(
-    words: list[str], offered: list[str], scripts: dict[str, Path], tmp_path: Path
+def test_what_a_shell_offers(
+    words: list[str], offered: list[str], shell: str, scripts: dict[str, Path], tmp_path: Path
 ) -> None:
     for name in ("model.onnx", "model.cache"):
         (tmp_path / name).touch()
     (tmp_path / "models").mkdir()
-    assert set(completed(scripts["bash"], tmp_path, *words)) == set(offered)
+    assert set(completed(shell, scripts[shell], tmp_path, *words)) == set(offered)
 
 
-@pytest.mark.skipif(BASH is None, reason="bash is not installed")
-def test_tab_completes_in_a_real_bash(scripts: dict[str, Path], tmp_path: Path) -> None:
+SHOW = "trtsmith() { printf '<%s>' \"$@\"; echo; }"  # what would be run
+AT_HOME = {
+    "bash": ("completions", "--norc --noprofile -i", f"source completions\n{SHOW}"),
+    "zsh": (".zfunc/_trtsmith", "-f -i", f"fpath+=~/.zfunc; autoload -U compinit; compinit -u -D\n{SHOW}"),
+    "fish": (
+        ".config/fish/completions/trtsmith.fish",
+        "-i",
+        "function trtsmith; printf '<%s>' $argv; echo; end",
+    ),
+}
+"""Where the script lies, the shell's options, and the lines that come before trtsmith's."""
+
+
+@pytest.mark.parametrize("shell", IN_SHELLS.values())
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("conv\tthe\t--precision bf\t", "<convert><the model.onnx><--precision><bf16>"),
+        ("plugin ins\t--js\tthe\t", "<plugin><inspect><--json><the model.onnx>"),
+    ],
+)
+def test_tab_completes(typed: str, wanted: str, shell: str, scripts: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "the model.onnx").touch()
+    place, options, before = AT_HOME[shell]
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).write_text(scripts[shell].read_text())
     leader, follower = pty.openpty()
-    environment = {
-        **checkout_environment(),
-        "TERM": "dumb",
-        "PS1": "> ",
-        "HOME": str(tmp_path),
-        "INPUTRC": "/dev/null",
-    }
-    bash = subprocess.Popen(
-        [str(BASH), "--norc", "--noprofile", "-i"],
+    home = {"TERM": "dumb", "PS1": "> ", "HOME": str(tmp_path), "INPUTRC": "/dev/null"}
+    process = subprocess.Popen(
+        ["setsid", "--ctty", shell, *options.split()],  # fish reads from no other terminal than its own
         cwd=tmp_path,
-        env=environment,
+        env={"PATH": "/usr/bin:/bin", **home},
         stdin=follower,
         stdout=follower,
         stderr=follower,
-        start_new_session=True,
     )
     os.close(follower)
     try:
-        trick = "trtsmith() { printf '<%s>' \"$@\"; echo; }\n"  # what would be run
-        os.write(leader, f"source {scripts['bash']}\n{trick}trtsmith conv\tthe\t--precision bf\t\n".encode())
-        said, end = b"", time.monotonic() + 120
-        while b"<convert><the model.onnx><--precision><bf16>" not in said and time.monotonic() < end:
+        os.write(leader, f"{before}\ntrtsmith {typed}\n".encode())
+        said, end = "", time.monotonic() + 120
+        while wanted not in said and time.monotonic() < end:
             if select.select([leader], [], [], 0.5)[0]:
-                said += os.read(leader, 65536)
-        assert b"<convert><the model.onnx><--precision><bf16>" in said, said.decode()
+                said += os.read(leader, 65536).decode(errors="replace")
+        assert wanted in said, said
     finally:
-        bash.kill()
-        bash.wait()
+        process.kill()
+        process.wait()
         os.close(leader)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,43 @@ def test_a_fault_that_tensorrts_words_tell_is_mended_without_looking_for_it(
         return
     (mended,) = build_mended(model, request_in(tmp_path), options, str).mended
     assert (mended.mitigation, mended.nodes) == ("written-elu", (("y", "Elu"),))
+
+
+@pytest.mark.parametrize(
+    ("builds", "fix"),
+    [
+        (
+            lambda low, high: low[0] == high[0],
+            "TensorRT builds it for one batch size: --shapes x=2x8x4:2x8x16:2x8x32; ",
+        ),
+        (
+            lambda low, high: low[1:] == high[1:],
+            "TensorRT builds it for fixed sizes but for the batch: --shapes x=1x8x16:2x8x16:4x8x16; ",
+        ),
+        (lambda low, high: low == high, "TensorRT builds it for one shape: --shapes x=2x8x16; "),
+        (lambda low, high: False, ""),
+    ],
+)
+@pytest.mark.parametrize("nodes_found", [True, False])
+def test_a_profile_with_which_it_builds_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: Callable[..., bool], fix: str, nodes_found: bool
+) -> None:
+    tried: list[Mapping[str, Profile]] = []
+
+    def picky(request: BuildRequest, *_: object) -> None:
+        (profile,) = request.profiles
+        tried.append(profile)
+        if not builds(profile["x"].min, profile["x"].max):
+            raise BuildRefused((Problem("std::bad_alloc", str(request.onnx_path), "a graph", "read it"),))
+
+    monkeypatch.setattr(building, "build", picky)
+    if not nodes_found:
+        monkeypatch.setattr(building, "reduce_refusal", lambda *_, **__: None)
+    model = parsed(tmp_path / "m.onnx", "(float[N, 8, L] x) => (float[N, 8, L] y) { y = Relu(x) }")
+    profile = {"x": Profile((1, 8, 4), (2, 8, 16), (4, 8, 32))}
+    with pytest.raises(BuildRefused) as error:
+        build_mended(model, replace(request_in(tmp_path), profiles=(profile,)), Refusals(), str)
+    assert error.value.problems[0].fix.startswith(f"{fix}read it") and len(tried) <= 4
 
 
 def test_a_reduction_that_fails_leaves_the_refusal_as_it_is(

@@ -111,7 +111,7 @@ def test_the_missing_gpu_is_named_only_where_nothing_else_is(noise: str) -> None
     assert "--flavour tensorrt_rtx" in explain(CUDA_35, "here").fix
     alone = explain(CUDA_35, "here", rtx=True)
     assert "--flavour" not in alone.fix
-    assert "there is no GPU" in alone.what
+    assert "the missing GPU" in alone.what
 
 
 def test_last_node_of_a_log() -> None:

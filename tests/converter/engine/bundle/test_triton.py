@@ -49,6 +49,7 @@ IMAGES = {
         {"images": sizes([1, 3, 32, 64], [4, 3, 64, 64], [8, 3, 96, 64]), "scale": sizes([1], [4], [8])}
     ],
 }
+RTX = {"flavour": "tensorrt_rtx", "version": "1.7.1"}
 FIXED = {"inputs": [tensor("x", [2, 3])], "outputs": [tensor("y", [], "bool")], "profiles": []}
 
 
@@ -172,9 +173,10 @@ def test_casts_are_told(tmp_path: Path) -> None:
     ("facts", "word"),
     [
         (
-            {"tensorrt": {"flavour": "tensorrt_rtx", "version": "1.7.1"}},
-            "does not run engines of TensorRT-RTX",
+            {"tensorrt": RTX, "inputs": [tensor("x", [1], "bfloat16")]},
+            "Python backend has no type for bfloat16",
         ),
+        ({"tensorrt": RTX, "files_more": {"libmine.so": "sha256:0"}}, "plugin library libmine.so is missing"),
         ({"files": {"model.plan": "sha256:0"}}, "not the one that its manifest describes"),
         ({"inputs": [tensor("x", [1], "float8_e4m3fn")]}, "no type for float8_e4m3fn"),
         ({"inputs": None, "profiles": None}, ""),
@@ -182,6 +184,10 @@ def test_casts_are_told(tmp_path: Path) -> None:
 )
 def test_engines_that_a_server_would_not_run(tmp_path: Path, facts: dict[str, Any], word: str) -> None:
     path = engine(tmp_path, FIXED, **{k: v for k, v in facts.items() if v is not None})
+    if "files_more" in facts:
+        document = json.loads(manifest_path(path).read_text())
+        document["files"] |= document.pop("files_more")
+        manifest_path(path).write_text(json.dumps(document))
     if not word:
         document = json.loads(manifest_path(path).read_text())
         del document["profiles"]
@@ -190,6 +196,35 @@ def test_engines_that_a_server_would_not_run(tmp_path: Path, facts: dict[str, An
     with pytest.raises(UsageError, match=word):
         write_model(path, options(tmp_path))
     assert not (tmp_path / "models").exists()
+
+
+def test_an_engine_of_tensorrt_rtx_lies_beside_what_the_python_backend_needs(tmp_path: Path) -> None:
+    library = tmp_path / "libmine.so"
+    library.write_bytes(b"plugins")
+    path = tmp_path / "model.plan"
+    casts = [{"name": "x", "before": "uint16", "after": "int32"}]
+    engine(
+        tmp_path,
+        FIXED | {"inputs": [tensor("x", [2, 3], "int32")]},
+        tensorrt=RTX,
+        plugins=["Mine"],
+        io_types=casts,
+    )
+    document = json.loads(manifest_path(path).read_text())
+    document["files"][library.name] = file_digest(library)
+    manifest_path(path).write_text(json.dumps(document))
+    model = write_model(path, options(tmp_path))
+    assert {p.name: p.read_bytes() for p in model.engine.parent.iterdir()} == {
+        "model.plan": b"an engine",
+        "model.manifest.json": manifest_path(path).read_bytes(),
+        "model.py": Path(triton.__file__).with_name("triton_model.py").read_bytes(),
+        "libmine.so": b"plugins",
+    }
+    found = config(model)
+    assert (found.backend, found.platform, found.default_model_filename) == ("python", "", "model.py")
+    assert SCHEMA.DataType.Name(found.input[0].data_type) == "TYPE_UINT16"
+    assert model.command == f"tritonserver --model-repository={tmp_path / 'models'}"
+    assert len(model.notes) == 1 and "trtsmith[gpu]" in model.notes[0] and "1.7.1" in model.notes[0]
 
 
 def test_missing_and_broken_manifests(tmp_path: Path) -> None:
