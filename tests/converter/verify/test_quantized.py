@@ -72,7 +72,7 @@ def test_a_scale_that_leaves_little_is_no_pass(tmp_path: Path) -> None:
     model, wrong = original(tmp_path), quantized(tmp_path, 2.5)
     verdict = verify_reduced(model, wrong, {"x": X}, "given", "int8")
     assert verdict.status == "not comparable"
-    assert f"to int8 alone changes {cost(2.5):.0%} of it" in verdict.reason
+    assert f"to int8 alone changes it by {cost(2.5):.0%}" in verdict.reason
     strict = parse_tolerances(["1e-2"], ["1e-2"])
     assert verify_reduced(model, wrong, {"x": X}, "given", "int8", strict).status == "disagree"
 

@@ -149,7 +149,7 @@ def test_what_is_float16_already_is_decided_anew(tmp_path: Path) -> None:
 
 def test_long_sums_of_a_model_s_own_float16_are_warned_of(tmp_path: Path) -> None:
     (warning,) = rewrite(half(tmp_path), target=RTX).warnings()
-    assert "as in 'long', that" in warning and "--precision fp16" in warning
+    assert "as in 'long', the error" in warning and "--precision fp16" in warning
     assert rewrite(half(tmp_path)).warnings() == ()
     assert rewrite(network(tmp_path, NETWORK, WEIGHTS), target=RTX).warnings() == ()
     reduced = in_precision(rewrite(half(tmp_path), target=RTX), PrecisionRequest("fp16"))
@@ -172,4 +172,4 @@ def test_all_long_sums_are_counted(tmp_path: Path) -> None:
         a = Conv <pads = [1,1,1,1]> (x, m) b = Conv <pads = [1,1,1,1]> (a, m) y = Conv <pads = [1,1,1,1]> (b, m)
     }"""
     model = network(tmp_path, body, {"m": WEIGHTS["m"].astype(np.float16)})
-    assert "as in 'a' and 2 more, that" in rewrite(model, target=RTX).warnings()[0]
+    assert "as in 'a' and 2 more, the error" in rewrite(model, target=RTX).warnings()[0]
