@@ -344,7 +344,7 @@ def test_doctor_tells_what_nothing_works_without_from_what_is_optional(
     monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(folder / "libraries"))
     (folder / "libraries" / "libtrtsmith_host.so").write_bytes(b"no library")
     ran = cli("doctor")
-    assert ran.code == 2 and re.search(r"^missing +trtsmith_plugins .*is not there +fix: ", ran.out, re.M)
+    assert ran.code == 2 and re.search(r"^missing +trtsmith_plugins .*is missing +fix: ", ran.out, re.M)
     assert re.search(r"^absent +trtsmith_plugins_v2 ", ran.out, re.M)
     assert re.search(r"^missing +trtsmith_host +cannot be loaded: ", ran.out, re.M)
 
