@@ -111,7 +111,7 @@ def test_folders_of_others_are_never_replaced(tmp_path: Path) -> None:
     (strange / "thesis.tex").write_text("years of work")
     (tmp_path / "file").write_text("")
     for path, words in (
-        (strange, "'thesis.tex'"), (tmp_path / "file", "a file of that name"), (tmp_path / "no" / "where", "not there"),
+        (strange, "'thesis.tex'"), (tmp_path / "file", "a file of that name"), (tmp_path / "no" / "where", "does not exist"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=words):
             check_folder(path)

@@ -267,7 +267,7 @@ def test_outputs_behind_a_branch_that_was_not_taken(tmp_path: Path) -> None:
     low = {"x": np.zeros(3, np.float32), "flag": np.array(True)}
     high = low | {"x": np.full(3, 9, np.float32)}
     found = outputs_behind_branches(model, {"flag"}, [low])
-    assert list(found) == ["y"] and "behind the then_branch of If node 'a'" in found["y"]
+    assert list(found) == ["y"] and "comes from the then_branch of If node 'a'" in found["y"]
     assert outputs_behind_branches(model, {"flag"}, [low, high]) == {}
     assert list(outputs_behind_branches(model, (), [low, high])) == ["w"]
     outputs = {name: np.arange(3.0) for name in ("y", "z", "w")}

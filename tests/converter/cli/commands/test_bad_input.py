@@ -193,7 +193,7 @@ def test_all_problems_at_once(cli: Cli) -> None:
 
 def test_a_library_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(Path("folder").absolute()))
-    refuses(cli, 2, "convert inverse.onnx -o o.plan", "libtrtsmith_plugins.so is not there")
+    refuses(cli, 2, "convert inverse.onnx -o o.plan", "libtrtsmith_plugins.so is missing")
     refuses(cli, 2, "plugin path", "pip install .")
     ran = cli("doctor")
     assert ran.code == 2 and "missing  trtsmith_host" in ran.out and "absent   trtsmith_plugins_v2" in ran.out

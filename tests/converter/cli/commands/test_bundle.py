@@ -29,7 +29,8 @@ def test_a_converted_engine_in_a_repository(here: Path, cli: Cli) -> None:
     relu(here / "m.onnx", ("n", 3))
     assert cli("convert m.onnx -o relu.plan --shapes x=1x3:2x3:5x3").code == 0
     bundle = "bundle relu.plan --triton models"
-    refused(cli(bundle), 2, "TensorRT-RTX")
+    ran = cli(f"{bundle} --name in-python")
+    assert ran.code == 0 and "TensorRT-RTX" in ran.err and Path("models/in-python/1/model.py").is_file()
     manifest = as_tensorrt(Path("relu.plan"))
     ran = cli(bundle)
     assert ran.code == 0 and "--model-repository=" in ran.out and "up to 5" in ran.err

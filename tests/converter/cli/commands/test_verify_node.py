@@ -134,5 +134,5 @@ def test_the_verdict_stands_where_no_node_can_be_looked_for(engines: Engines, cl
     Path("m.located").mkdir()
     Path("m.located", "mine.txt").write_text("")
     ran = cli(VERIFY)
-    assert ran.code == 3 and "verdict: disagree" in ran.out and "could not be looked for" in ran.err
+    assert ran.code == 3 and "verdict: disagree" in ran.out and "the search failed" in ran.err
     refused(cli(f"{VERIFY} --per-node -q"), 2, "mine.txt")

@@ -88,7 +88,7 @@ def test_without_nvidia_modelopt_the_extra_is_named(tmp_path: Path) -> None:
 
 
 def test_without_inputs_the_flag_and_the_shapes_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nothing to calibrate int8 with") as caught:
+    with pytest.raises(UsageError, match="int8 needs samples for its calibration") as caught:
         quantize(network(tmp_path, DCN, WEIGHTS), "int8", None)
     problem = caught.value.problems[0]
     assert "x: [N, 4, 6, 6]" in problem.expected and "--calibration samples.npz" in problem.fix
