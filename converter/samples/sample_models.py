@@ -24,7 +24,7 @@ SAMPLES: Mapping[str, str] = {
     "resize": "sizes of Resize that are an input",
     "branches": "a branch on a value, with outputs of different ranks, which no engine can have",
     "nms": "EfficientNMS_TRT, a plugin of TensorRT",
-    "old_nms": "NMSDynamic_TRT, a plugin that TensorRT no longer has",
+    "tf_nms": "EfficientNMS_Explicit_TF_TRT, a plugin that TensorRT has, and TensorRT-RTX lacks",
 }
 
 _TEXTS: Mapping[str, str] = {
@@ -49,8 +49,9 @@ _TEXTS: Mapping[str, str] = {
         ["/nms"] count, kept, best, classes = EfficientNMS_TRT <score_threshold = 0.25, iou_threshold = 0.5,
             max_output_boxes = 100, background_class = -1, score_activation = 0, class_agnostic = 0, box_coding = 0>
             (boxes, scores) }""",
-    "old_nms": """(float[1, 8, 1, 1] loc, float[1, 8, 1, 1] conf, float[1, 8, 1, 1] prior) =>
-        (float[] kept, float[] count) { ["/old_nms"] kept, count = NMSDynamic_TRT (loc, conf, prior) }""",
+    "tf_nms": """(float[1, 200, 4] boxes, float[1, 200, 8] scores) =>
+        (int32[] count, float[] kept, float[] best, float[] classes) {
+        ["/tf_nms"] count, kept, best, classes = EfficientNMS_Explicit_TF_TRT (boxes, scores) }""",
 }
 
 _WEIGHTS: Mapping[str, tuple[str, tuple[int, ...]]] = {"voice": ("filters", (8, 1, 256))}

@@ -178,7 +178,7 @@ def test_a_model_that_onnxruntime_does_not_run_is_a_finding(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("names", "torch", "has_model", "says"),
     [
-        (["tensorflow"], "", True, "nothing 'tensorflow'"),
+        (["tensorflow"], "", True, "no baseline 'tensorflow'"),
         (["onnxruntime"], "", False, "baselines need the model"),
         (["torch"], "", True, "which PyTorch code"),
         ([], "m:f", True, "PyTorch is not a baseline"),

@@ -78,7 +78,7 @@ def _pool(mode: int, name: str, opset: int, kind: str, shape: tuple[int, ...], o
 
 _EXAMPLES = (
     _running("cummax", 2, (2, 3, 11, 4), "float", "N, 3, 11, W"),
-    _running("cummax", -1, (2, 1), "float16", "2, 1", 17),
+    _running("cummax", -1, (2, 3), "float16", "2, 3", 17),
     _running("cummin", 1, (3, 16), "float16", "3, 16"),
     _running("cummin", 0, (5,), "float", "5", 21),
     Example(

@@ -112,7 +112,7 @@ def test_files_and_names_reach_the_stage_and_the_command_that_is_kept(
         ("m.plan --at middle", "no point 'middle'"),
         ("m.plan --at ,", "no point of a profile is named"),
         ("m.plan --shapes x=a", "is not a shape"),
-        ("m.plan --against tensorflow", "nothing 'tensorflow'"),
+        ("m.plan --against tensorflow", "no baseline 'tensorflow'"),
         ("m.plan --plugin-vs-native", "needs a model, and an engine is given"),
         ("m.plan --json m.plan", "would replace"),
         ("m.plan --json m.manifest.json", "would replace m.manifest.json"),

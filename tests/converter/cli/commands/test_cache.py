@@ -144,7 +144,7 @@ def test_what_cannot_be_read(cache: Path, cli: Cli) -> None:
         ("prune --larger-than -5", "--larger-than"),
         ("prune --older-than 5y", "'5y' is not days"),
         ("prune --all --damaged", "not allowed with"),
-        ("list --cache no_such_folder", "is not there"),
+        ("list --cache no_such_folder", "does not exist"),
         (f"prune --all --cache {__file__}", "is a file, not a folder"),
     ],
 )

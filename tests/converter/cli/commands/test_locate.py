@@ -132,7 +132,7 @@ def test_tolerances_are_of_the_outputs(engines: Any, cli: Cli) -> None:
     ("arguments", "words"),
     [
         ("r.onnx -o strange", "'mine.txt'"),
-        ("r.onnx -o a/b", "not there"),
+        ("r.onnx -o a/b", "does not exist"),
         ("none.onnx", "none.onnx"),
         ("r.onnx none.plan", "none.plan"),
         ("r.onnx --on kernels", "no plugin nodes"),

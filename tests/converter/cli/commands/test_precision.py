@@ -105,7 +105,7 @@ def test_inputs_show_what_float16_does_not_hold(model: Path, tmp_path: Path, cli
             ["add --precision int8, or remove --calibration"],
         ),
         (["--precision", "fp16", "--keep-fp32", "frist"], 2, ["'frist'", "did you mean 'first'?"]),
-        (["--precision", "int8"], 2, ["nothing to calibrate int8 with", "--calibration samples.npz"]),
+        (["--precision", "int8"], 2, ["int8 needs samples for its calibration", "--calibration samples.npz"]),
         (["--precision", "fp64"], 2, ["invalid choice"]),
     ],
 )

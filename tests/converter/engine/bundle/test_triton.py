@@ -130,7 +130,7 @@ def test_without_a_batch_the_shapes_are_whole(tmp_path: Path) -> None:
 def test_what_is_no_batch_is_not_joined(tmp_path: Path, facts: dict[str, Any]) -> None:
     path = engine(tmp_path, facts)
     assert write_model(path, options(tmp_path)).batch == 0
-    with pytest.raises(UsageError, match="cannot be joined"):
+    with pytest.raises(UsageError, match="cannot batch requests"):
         write_model(path, options(tmp_path, name="other", batching=True))
 
 

@@ -39,7 +39,10 @@ def test_the_original_can_be_compared(example: Example, tmp_path: Path) -> None:
     result = rewrite(model)
     feeds = example_feeds(model, example)
     verdict = verify_graphs(model, result.model, feeds, "given", io_types=result.io_types)
-    assert verdict.status == "agree", verdict.reason
+    if all(array.size for array in run(expand(result.model), feeds).values()):
+        assert verdict.status == "agree", verdict.reason
+    else:
+        assert verdict.status == "not comparable" and "it is empty" in verdict.reason
 
 
 def in_type(text: str, dtype: str) -> str:
@@ -50,7 +53,8 @@ def in_type(text: str, dtype: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "example", [pytest.param(e, id=name) for name, e in NAMED if not re.search("earest|quantizers", name)]
+    "example",
+    [pytest.param(e, id=name) for name, e in NAMED if not re.search("earest|quantizers|anchors", name)],
 )
 def test_float16_stays(example: Example, tmp_path: Path) -> None:
     wide = example_model(Example("", in_type(example.text, "float"), feeds=example.feeds), tmp_path)
@@ -64,8 +68,8 @@ def test_float16_stays(example: Example, tmp_path: Path) -> None:
     for name, array in run(expand(result.model), narrow).items():
         wanted = expected[name]
         assert array.dtype == (np.float16 if wanted.dtype == np.float32 else wanted.dtype)
-        bound = 0.03 * max(1.0, float(np.abs(wanted).max()))
-        assert np.abs(array.astype(np.float64) - wanted).max() <= bound
+        bound = 0.03 * np.abs(wanted).max(initial=1.0)
+        assert np.abs(array.astype(np.float64) - wanted).max(initial=0.0) <= bound
 
 
 def knows_bfloat16(example: Example) -> bool:
