@@ -246,7 +246,7 @@ def _farthest(w: Writer, dtype: str) -> Replacement:
     taken = w.Loop(most - 1, True, least, first, body=body, outputs=3)[2]
     numbers = w.Concat(first, w.Transpose(w.Squeeze(taken, axes=[2]), perm=[1, 0]), axis=1)
     return Replacement(
-        w.finish(w.Cast(numbers, to="int32")), "a Loop of distances and ArgMax", numerics=_FIRST
+        w.finish(w.Cast(numbers, to="int32")), "a Loop of distances and ArgMax", _SLOW, numerics=_FIRST
     )
 
 

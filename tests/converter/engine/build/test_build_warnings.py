@@ -22,7 +22,7 @@ def said(*lines: str) -> tuple[str, ...]:
     return warnings.sentences()
 
 
-# Lines as TensorRT-RTX 1.7 writes them, and TensorRT 10 those about memory and weights; and how the sentence begins.
+# Lines that TensorRT-RTX 1.7 wrote; those about memory and weights are from the libraries' strings. How the sentence begins.
 LINES = [
     ("Unused Input: z", "input 'z': no node reads it"),
     ("Detected layernorm nodes in FP16.", "a layer normalization written in single operators"),
