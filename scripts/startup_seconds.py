@@ -9,6 +9,7 @@ work on the machine changes them less than those on the clock. The exit code is 
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import platform
@@ -60,6 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = script_parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
     options = parser.parse_args(argv)
+    for package in (
+        "converter",
+        "importers",
+        "trtsmith",
+    ):  # as an installation has it: bytecode of every module
+        compileall.compile_dir(ROOT / package, quiet=2)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_samples(["detector"], folder)
