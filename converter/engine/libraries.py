@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,20 @@ from trtsmith.converter.model.process.package_folders import SOURCES
 FOLDER = SOURCES / "converter" / "lib"
 
 
-def folder_for_driver(folder: Path, cuda: int) -> Path:
-    """Where the libraries are for a driver of this CUDA, as 12060; 0 if there is none.
+def folder_for_driver(folder: Path, cuda: Callable[[], int] = driver_cuda) -> Path:
+    """Where the libraries are for the driver, whose CUDA `cuda` gives, as 12060; 0 if there is none.
 
     A static runtime needs a driver of its own CUDA or newer. Wheels for aarch64 have libraries for CUDA 12, too: that is
     what JetPack 6 has.
     """
     older = folder / "cuda12"
-    return older if 0 < cuda < 13000 and older.is_dir() else folder
+    return older if older.is_dir() and 0 < cuda() < 13000 else folder
 
 
 def library(name: str) -> Path:
     """One of our libraries, `lib<name>.so`. TRTSMITH_LIBRARY_DIR overrides the folder, for development builds."""
     asked = os.environ.get("TRTSMITH_LIBRARY_DIR")
-    folder = Path(asked) if asked else folder_for_driver(FOLDER, driver_cuda())
+    folder = Path(asked) if asked else folder_for_driver(FOLDER)
     path = folder / f"lib{name}.so"
     if not path.is_file():
         raise UsageError(

@@ -202,9 +202,9 @@ def suggest(
     first input that has it.
     """
     known: dict[str, Sizes] = {}
-    columns = [(other, _given_sizes(other, (ranges or {}).get(other.name))) for other in inputs]
-    for other, given in sorted(columns, key=lambda column: not column[1]):
-        for name, sizes in zip(other.names, given or _usual_sizes(other), strict=True):
+    given = [(other, _given_sizes(other, (ranges or {}).get(other.name))) for other in inputs]
+    for other, columns in sorted(given, key=lambda one: not one[1]):
+        for name, sizes in zip(other.names, columns or _usual_sizes(other), strict=True):
             if name:
                 known.setdefault(name, sizes)
     dims = [

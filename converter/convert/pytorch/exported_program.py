@@ -59,24 +59,24 @@ def _exported(
     module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], source: TorchModule, told: list[str]
 ) -> Any:
     """torch.export's program; traced through its bytecode where running it does not do, as torch.onnx.export tries it."""
+
+    def exported(*, strict: bool) -> Any:
+        return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=strict)
+
     try:
-        return torch.export.export(module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False)
+        return exported(strict=False)
     except Exception as error:  # PyTorch's, or of the module's own code
         if decides_by_data(error):
             with suppress(Exception), _constant_integers(module) as names:
                 if names:
-                    found = torch.export.export(
-                        module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=False
-                    )
+                    found = exported(strict=False)
                     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
                     told.append(f"integer buffers are constants of the program: {names[0]}{more}")
                     return found
             # strict=True takes minutes to say the same of a detector
             raise ConversionError(export_problem(error, str(source))) from error
         with suppress(Exception):
-            found = torch.export.export(
-                module, args, kwargs, dynamic_shapes=source.dynamic_shapes, strict=True
-            )
+            found = exported(strict=True)
             told.append("torch.export takes the module only with strict=True")
             return found
         raise ConversionError(export_problem(error, str(source))) from error

@@ -8,6 +8,8 @@ overlap everything.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from trtsmith.importers.builder import Value
@@ -16,10 +18,17 @@ from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
 
 
-def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal | None:
+def flag_refusal(node: AliasedNode, flags: Iterable[str]) -> Refusal | None:
+    """Of the first of these attributes that is neither 0 nor 1."""
     for name in flags:
         if node.attrs[name] not in (0, 1):
             return Refusal(f"{name} = {node.attrs[name]!r}", f"{name}: 0 or 1", f"correct {name!r}")
+    return None
+
+
+def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal | None:
+    if (refusal := flag_refusal(node, flags)) is not None:
+        return refusal
     count, shape = node.attrs[classes], node.shapes.get("scores")
     have = shape[2] if shape is not None and len(shape) > 2 else None
     if count < 1 or have not in (None, count):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,12 @@ def test_an_unknown_warning_comes_once_as_tensorrts_words() -> None:
         "TensorRT says: Layer /a/1 is odd (2 times)",
         "TensorRT says: That is all",
     )
+
+
+def test_of_very_many_unknown_kinds_the_first_are_told() -> None:
+    words = [a + b for a in string.ascii_lowercase for b in string.ascii_lowercase]
+    told = said(*(f"Something is {word}" for word in [*words, *words]))
+    assert told == tuple(f"TensorRT says: Something is {word} (2 times)" for word in words[:50])
 
 
 def test_the_log_keeps_what_is_left_out(tmp_path: Path) -> None:
