@@ -112,7 +112,7 @@ class Chromium:
         )
 
     def look(self, width: int, height: int, *, dark: bool = False, paper: bool = False) -> None:
-        """Show the page at another size, in CSS pixels, and as another medium."""
+        """Show the page at another size, in CSS pixels, and as another medium. Nothing moves: see `settle`."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -121,7 +121,21 @@ class Chromium:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme])
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.send("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme, still])
+
+    def settle(self) -> None:
+        """Until what was asked for is drawn, and no style is on its way to another."""
+        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished)).then(() => 0)")
+
+    def go_to(self, fragment: str) -> None:
+        """Give the address another fragment, as a link does, until the page has heard of it."""
+        self.evaluate(
+            "new Promise((done) => { const before = location.hash; "
+            "addEventListener('hashchange', () => done(), { once: true }); "
+            f"location.hash = {json.dumps(fragment)}; if (location.hash === before) done(); }})"
+        )
 
     def evaluate(self, expression: str, patience_s: float = 60) -> Any:
         """The value of an expression in the page, as JSON has it; a promise is waited for. PageError if it throws."""
