@@ -56,7 +56,8 @@ def browser() -> Iterator[Chromium]:
 def shown(browser: Chromium, address: str, width: int = 1280) -> Chromium:
     browser.look(width, 844)
     browser.open(address)
-    wrapped = "document.querySelectorAll('table:not([class])').length === document.querySelectorAll('.md-typeset__table').length"
+    count = "document.querySelectorAll('{}').length".format
+    wrapped = f"{count('table:not([class])')} === {count('.md-typeset__table')}"
     browser.wait_for(lambda: browser.evaluate(wrapped))  # by the theme, after it has loaded
     browser.settle()
     return browser
