@@ -263,7 +263,8 @@ SETTABLE = {option.name: option for option in DEPLOYMENT if option.help}
 
 def settings_of(given: object) -> dict[str, Any]:
     """The settings that are given, checked. given: has an attribute for each. UsageError with all that are wrong."""
-    settings, problems = {}, []
+    settings: dict[str, Any] = {}
+    problems: list[Problem] = []
     for name, option in SETTABLE.items():
         value = getattr(given, name)
         try:
