@@ -61,7 +61,8 @@ SIGNATURES = {
     "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, html=None, "
     "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
-    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
+    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0, options=None, "
+    "cache=None, progress=None) -> Engine",
     "locate": "(model, engine=None, *, data_folder=None, on='auto', native=False, all=False, memory=1024, "
     "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
     "float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', timeout=None,"

@@ -81,7 +81,10 @@ def _sparsity(given: object) -> str:
 
 
 def _set_level(trt: Any, builder: Any, config: Any, level: str) -> None:
-    config.hardware_compatibility_level = getattr(trt.HardwareCompatibilityLevel, level)
+    known = getattr(trt.HardwareCompatibilityLevel, level, None)
+    if known is None:
+        raise _refused("--hardware-compatibility-level", level.lower(), "a level that this TensorRT has")
+    config.hardware_compatibility_level = known
 
 
 def _set_pools(trt: Any, builder: Any, config: Any, pools: Mapping[str, int]) -> None:
@@ -103,7 +106,8 @@ def _set_tactics(trt: Any, builder: Any, config: Any, sources: Sequence[str]) ->
             raise _refused("--tactic-sources", ",".join(sources), expected, "correct the sources")
         bit = 1 << int(names[name])
         bits = bits & ~bit if source[0] == "-" else bits | bit
-    config.set_tactic_sources(bits)
+    if not config.set_tactic_sources(bits):
+        raise _refused("--tactic-sources", ",".join(sources), "sources that TensorRT takes together")
 
 
 def _set_dla(trt: Any, builder: Any, config: Any, core: int) -> None:

@@ -50,7 +50,7 @@ class Config:
         self.calls.append((name, value))
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *given: self.calls.append((name, *given))
+        return lambda *given: self.calls.append((name, *given)) is None
 
     def get_tactic_sources(self) -> int:
         return 0b11000
