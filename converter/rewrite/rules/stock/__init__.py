@@ -21,6 +21,7 @@ from trtsmith.converter.rewrite.rules.stock.scatters import (
     STOCK_SCATTER_ND,
     STOCK_SCATTER_PRODUCTS,
 )
+from trtsmith.converter.rewrite.rules.stock.state_spaces import STOCK_STATE_SPACES
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
@@ -40,6 +41,7 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_LEGACY_LAYERS,
     STOCK_QUANTIZERS,
     STOCK_POINT_CLOUDS,
+    STOCK_STATE_SPACES,
 )
 
 FOR_ONNXRUNTIME: tuple[NodeRule, ...] = (MICROSCALED,)
