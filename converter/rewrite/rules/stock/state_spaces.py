@@ -23,9 +23,10 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu, unknown
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     Plugin,
+    fixed_sizes,
     kinds,
     narrow,
     require_opset,
@@ -34,28 +35,10 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     wide,
 )
 from trtsmith.importers.builder import TO_END
+from trtsmith.importers.dtypes import dtype_name
 
 _OPSET = 12
 """The first one whose GatherND knows batches."""
-
-
-def _fixed(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
-    """Sizes along these axes of an operand of that rank. RefusedError: one is unknown, or it has another rank."""
-    dims = node.shape(index)
-    if dims is None:
-        raise RefusedError(unknown(node, index, "the rank"))
-    if len(dims) != rank:
-        raise RefusedError(
-            Refusal(
-                f"its operand {node.input(index)!r} has {len(dims)} dimensions",
-                f"{rank} dimensions",
-                "correct the operand where the model is exported",
-            )
-        )
-    found = [dims[axis] for axis in axes]
-    if None in found:
-        raise RefusedError(unknown(node, index, "a size"))
-    return [size for size in found if size is not None]
 
 
 def _groups(node: NodeView, of: int, groups: int) -> int:
@@ -108,11 +91,17 @@ def _channel_map(w: Writer, index: int, channels: int) -> Value:
     """B or C as [N, d, S, L], with 1 where it is the same along an axis."""
     rank = w.node.rank(index)
     if rank == 4:
-        each = _groups(w.node, channels, _fixed(w.node, index, 4, 1)[0])
+        each = _groups(w.node, channels, fixed_sizes(w.node, index, 4, 1)[0])
         return w.Gather(wide(w, index), np.arange(channels) // each, axis=1)
     if rank not in (2, 3):
-        _fixed(w.node, index, 4)
+        fixed_sizes(w.node, index, 4)
     return w.Unsqueeze(wide(w, index), axes=[1] if rank == 3 else [0, 3])
+
+
+def _as_declared(w: Writer, index: int, data: Value, dtype: str) -> Value:
+    """In the type that the model gives the output, as exporters of half precision do, or else the operator's own."""
+    declared = w.node.type_of(w.node.output(index))
+    return narrow(w, data, dtype_name(declared.tensor_type.elem_type) if declared else dtype)
 
 
 def _selective_scan(w: Writer, dtype: str) -> Replacement:
@@ -120,8 +109,8 @@ def _selective_scan(w: Writer, dtype: str) -> Replacement:
     node = w.node
     depthart = node.domain == "com.depthart" or node.given("out_float")
     given = settings(node, delta_softplus=0, return_last_state=0, out_float=0)
-    _fixed(node, 0, 3)
-    channels = _fixed(node, 2, 2, 0)[0]
+    fixed_sizes(node, 0, 3)
+    channels = fixed_sizes(node, 2, 2, 0)[0]
     d, z = _optional(w, 5, [-1, 1]), None if depthart else _optional(w, 6)
     bias = _optional(w, 6 if depthart else 7, [-1, 1])
     u = wide(w, 0)
@@ -133,10 +122,14 @@ def _selective_scan(w: Writer, dtype: str) -> Replacement:
     result = result if d is None else w.Add(result, w.Mul(d, u))
     result = result if z is None else w.Mul(result, silu(w, z))
     last = w.reduce("ReduceSum", w.slice(states, [-1], [TO_END], [3]), [3], keepdims=False)
-    declared = node.type_of(node.output(1))
-    last = w.Cast(last, to=declared.tensor_type.elem_type) if declared else last
-    result = narrow(w, result, "float32" if given["out_float"] else dtype)
-    return Replacement(w.finish(result, last), "a prefix sum of states", _STATES)
+    made = (
+        _as_declared(w, index, data, kind)
+        for index, data, kind in (
+            (0, result, "float32" if given["out_float"] else dtype),
+            (1, last, "float32"),
+        )
+    )
+    return Replacement(w.finish(*made), "a prefix sum of states", _STATES)
 
 
 def _counts(w: Writer, lengths: Value, tokens: Value) -> Value:
@@ -148,7 +141,7 @@ def _edge_convolution(w: Writer, dtype: str) -> Replacement:
     """x [N, S, C], with the K tokens before it: each output reads the last K of what is there."""
     node = w.node
     given = settings(node, stride=1, padding=int, dilation=1, groups=0)
-    channels, width = _fixed(node, 1, 3, 0, 2)
+    channels, width = fixed_sizes(node, 1, 3, 0, 2)
     wanted = {"stride": (1,), "padding": (width - 1,), "dilation": (1,), "groups": (0, channels)}
     for name, values in wanted.items():
         if given[name] not in values:
@@ -173,9 +166,9 @@ def _edge_state(w: Writer, dtype: str) -> Replacement:
     """All tokens at once: G groups of B and C, R heads in each, S tokens, P numbers of a head, K of the state's columns."""
     node = w.node
     given = settings(node, dt_softplus=0, ngroups=int)
-    heads, groups = _fixed(node, 1, 1, 0)[0], given["ngroups"]
+    heads, groups = fixed_sizes(node, 1, 1, 0)[0], given["ngroups"]
     each, single = _groups(node, heads, groups), node.rank(0) == 3
-    _fixed(node, 0, 3 if single else 4)
+    fixed_sizes(node, 0, 3 if single else 4)
     x, b, c, dt = (w.Unsqueeze(wide(w, i), axes=[1]) if single else wide(w, i) for i in (0, 2, 3, 5))
     tokens = w.size(x, 1)
     used = w.Less(w.arange(tokens), _counts(w, w.x[8], tokens))
@@ -228,7 +221,7 @@ def _linear_attention(w: Writer, dtype: str) -> Replacement | Refusal:
             "'linear', 'gated' with a decay, 'delta' with a beta, or 'gated_delta' with both",
             "correct the node where the model is exported",
         )
-    width = _fixed(node, 0, 3, 2)[0] // given["q_num_heads"]
+    width = fixed_sizes(node, 0, 3, 2)[0] // given["q_num_heads"]
 
     def by_token(index: int, *axes: int) -> Value:
         return w.Transpose(
@@ -248,7 +241,7 @@ def _linear_attention(w: Writer, dtype: str) -> Replacement | Refusal:
         if delta:
             known = w.MatMul(w.Transpose(key, perm=[0, 1, 3, 2]), state)
             value = w.Mul(w.Sub(value, known), more[-1])
-        state = w.Add(state, w.MatMul(key, value))
+        state = w.Add(state, w.Mul(key, value))
         return [state, w.MatMul(query, state)]
 
     operands = ", ".join(f"float[N, a{i}, b{i}, c{i}] x{i}" for i in range(len(parts)))
@@ -267,8 +260,8 @@ def _causal_convolution(w: Writer, dtype: str) -> Replacement | Refusal:
     if given["ndim"] != 1 or given["activation"] not in ("none", "silu", "swish") or given["dilation"] < 1:
         shown = ", ".join(f"{name} = {given[name]}" for name in ("ndim", "activation", "dilation"))
         return Refusal(shown, "ndim = 1, 'silu', 'swish' or 'none', and 1 or more", "correct its attributes")
-    channels, width = _fixed(node, 1, 3, 0, 2)
-    _fixed(node, 0, 3)
+    channels, width = fixed_sizes(node, 1, 3, 0, 2)
+    fixed_sizes(node, 0, 3)
     behind = (width - 1) * given["dilation"]
 
     def turned(data: Value) -> Value:
