@@ -10,6 +10,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refu
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.pooling.roi_align import aligned
+from trtsmith.converter.rewrite.rules.signal.dft import LONGEST, transform
 
 
 def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
@@ -115,48 +116,30 @@ CONTRIB_CROP = NodeRule(
 )
 
 
-def _rfft(node: NodeView) -> Replacement | Refusal | None:
-    """The one-sided DFT of the last axis, as a product with cosines and negative sines."""
-    dims, dtype = node.shape(0), float_type(node)
-    fault = _one_signal(node)
-    if fault or not dims or dims[-1] is None or dtype is None:
-        return fault or unknown(node, 0, "the last size")
-    n = dims[-1]
-    angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 + 1)) / n
-    cos, sin = (array.astype(dtype) for array in (np.cos(angles), -np.sin(angles)))
-    w = Writer(node)
-    parts = (w.Unsqueeze(w.MatMul(w.x[0], matrix), axes=[-1]) for matrix in (cos, sin))
-    return Replacement(w.finish(w.Concat(*parts, axis=-1)), "a product with cosines and sines")
-
-
-def _irfft(node: NodeView) -> Replacement | Refusal | None:
-    """Back from one side: n = 2 (frequencies - 1) samples, divided by n."""
-    dims, dtype = node.shape(0), float_type(node)
-    fault = _one_signal(node)
-    if fault or not dims or len(dims) < 2 or dims[-2] is None or dtype is None:
-        return fault or unknown(node, 0, "the size before the last")
-    bins = dims[-2]
-    n = 2 * (bins - 1)
-    angles = 2 * np.pi * np.outer(np.arange(bins), np.arange(n)) / n
-    twice = np.where((np.arange(bins) == 0) | (np.arange(bins) == bins - 1), 1.0, 2.0)[:, None] / n
-    cos, sin = (array.astype(dtype) for array in (np.cos(angles) * twice, -np.sin(angles) * twice))
-    w = Writer(node)
-    even, odd = (w.MatMul(w.Gather(w.x[0], part, axis=-1), matrix) for part, matrix in enumerate((cos, sin)))
-    return Replacement(w.finish(w.Add(even, odd)), "products with cosines and sines")
-
-
-def _one_signal(node: NodeView) -> Refusal | None:
-    given = {name: node.attributes.get(name) for name in ("signal_ndim", "normalized", "onesided")}
-    if given["signal_ndim"] in (1, None) and not given["normalized"] and given["onesided"] in (1, None):
-        return None
-    shown = ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
-    return Refusal(
-        shown, "one-sided signals of one dimension, not normalised", "export the model with ONNX's DFT"
-    )
-
-
 def _rewrite_fourier(node: NodeView) -> Replacement | Refusal | None:
-    return _rfft(node) if node.op_type == "Rfft" else _irfft(node)
+    """Rfft: the one-sided transform of the last axis, and a whole one of the axis before it; Irfft: back, in that order."""
+    given = {name: node.attributes.get(name) for name in ("signal_ndim", "normalized", "onesided")}
+    if given["signal_ndim"] not in (1, 2, None) or given["normalized"] or given["onesided"] not in (1, None):
+        shown = ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
+        wanted = "one-sided signals of one or two dimensions, not normalised"
+        return Refusal(shown, wanted, "export the model with ONNX's DFT")
+    back, axes = node.op_type == "Irfft", given["signal_ndim"] or 1
+    dtype, dims = float_type(node), node.shape(0)
+    if dims is None or dtype is None or len(dims) < axes + back or None in dims[-axes - back :]:
+        return unknown(node, 0, "one of the last sizes")
+    shape = [*dims] if back else [*dims, 1]
+    last = len(shape) - 2
+    size = 2 * ((shape[last] or 0) - 1) if back else shape[last] or 0
+    if size < 1 or max(size, shape[last - 1] or 0 if axes == 2 else 0) > LONGEST:
+        return Refusal(f"a signal of {dims}", f"1 to {LONGEST:,} points an axis", "split the transform")
+    w = Writer(node)
+    data = w.x[0] if back else w.Unsqueeze(w.x[0], axes=[-1])
+    steps = [(last, True), (last - 1, False)][:axes]
+    for axis, half in steps[::-1] if back else steps:
+        data = transform(w, data, shape, axis, size if half else shape[axis], back, half, dtype)
+        shape = shape if back else [*shape[:last], size // 2 + 1, 2]
+    result = w.Squeeze(data, axes=[-1]) if back else data
+    return Replacement(w.finish(result), "products with cosines and sines")
 
 
 CONTRIB_FOURIER = NodeRule(
