@@ -48,9 +48,9 @@ SIGNATURES = {
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
     "calibration=(), target=(), flavour='auto', prefer_stock=False, plugins=(), embed_plugins=False,"
-    " workspace=None, timing_cache=None, optimization_level=None, layer_details=False, timeout=None,"
-    " mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, expected=None, "
-    "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
+    " workspace=None, timing_cache=None, optimization_level=None, layer_details=False, bundle_for='', "
+    "plugins_aarch64=None, timeout=None, mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, "
+    "refused=None, expected=None, reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
     "verify='auto', output=None, html=None, ops=(), plugins_from_packages=True, verbose=False, "
     "progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, reference=None, "
