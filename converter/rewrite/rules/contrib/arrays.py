@@ -9,6 +9,7 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.pooling.roi_align import aligned
 
 
 def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
@@ -18,7 +19,8 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
     the image are set to the extrapolation value, and what is nearest is decided here, as halves go up.
     """
     size, dims, dtype = node.constant(3), node.shape(0), float_type(node)
-    if size is None or node.opset < 16:
+    nearest = node.attributes.get("mode", "bilinear") == "nearest"
+    if size is None or (nearest and node.opset < 16):
         reason = (
             "crop_size is computed at run time" if size is None else f"the model is of opset {node.opset}"
         )
@@ -34,47 +36,80 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
             "export the model again",
         )
     height, width = dims[2:4] if dims and len(dims) == 4 else (None, None)
-    if height is None or width is None or dtype is None:
+    if dtype is None or not dims or (nearest and (height is None or width is None)):
         return unknown(node, 0, "a spatial size")
     if dtype != "float32":
         return Refusal(f"its type is {dtype}", "float32", "cast its inputs to float32")
-    nearest = node.attributes.get("mode", "bilinear") == "nearest"
     w = Writer(node)
     rows, columns = int(size[0]), int(size[1])
-    y, y_outside = crop_places(w, w.x[1], 0, 2, rows, height, nearest)
-    x, x_outside = crop_places(w, w.x[1], 1, 3, columns, width, nearest)
+    beyond = node.attributes.get("extrapolation_value", 0.0)
+    if not nearest:
+        found = cut_outs(w, w.x[0], w.x[1], w.x[2], rows, columns, beyond)
+        return Replacement(w.finish(found), "gathers of the points' corners")
+    y, y_outside = crop_places(w, w.x[1], 0, 2, rows, height or 0, nearest)
+    x, x_outside = crop_places(w, w.x[1], 1, 3, columns, width or 0, nearest)
     images = w.Gather(w.x[0], w.Cast(w.x[2], to="int64"), axis=0)
     y, x = w.Reshape(y, shape=[-1, rows, 1, 1]), w.Reshape(x, shape=[-1, 1, columns, 1])
     x_zeros, y_zeros = w.Sub(x, x), w.Sub(y, y)
     grid = w.Concat(w.Add(x, y_zeros), w.Add(y, x_zeros), axis=3)
     mode = "linear" if node.opset >= 20 else "bilinear"
     sampled = w.GridSample(images, grid, align_corners=1, padding_mode="border", mode=mode)
-    outside = w.Or(
-        w.Reshape(y_outside, shape=[-1, 1, rows, 1]), w.Reshape(x_outside, shape=[-1, 1, 1, columns])
+    return Replacement(
+        w.finish(w.Where(_outside(w, y_outside, x_outside), beyond, sampled)), "GridSample of each box"
     )
-    beyond = node.attributes.get("extrapolation_value", 0.0)
-    return Replacement(w.finish(w.Where(outside, beyond, sampled)), "GridSample of each box")
+
+
+def cut_outs(
+    w: Writer, images: Value, boxes: Value, at: Value, rows: int, columns: int, beyond: float
+) -> Value:
+    """Boxes [y1, x1, y2, x2] of images [N, C, H, W], each of the image whose number `at` gives: [R, C, rows, columns]
+
+    RoiAlign samples the middle of each bin. It gets boxes half a step larger at each end, so that these are the points.
+    """
+    ends: dict[int, Value] = {}
+    outside = []
+    for first, last, count, axis in ((0, 2, rows, 2), (1, 3, columns, 3)):
+        most = w.Cast(w.Sub(w.size(images, axis), [1]), to="float32")
+        begin, end, place = _points(w, boxes, first, last, count, most)
+        outside.append(w.Or(w.Less(place, 0.0), w.Greater(place, most)))
+        half = w.Mul(w.Sub(end, begin), 0.5 / (count - 1)) if count > 1 else w.Sub(begin, begin)
+        ends |= {first: w.Sub(begin, half), last: w.Add(end, half)}
+    corners = w.Concat(ends[1], ends[0], ends[3], ends[2], axis=1)
+    numbers = w.Cast(at, to="int64")
+    sampled = aligned(w, images, corners, numbers, (rows, columns), 1, half=True, average=True)
+    return w.Where(_outside(w, *outside), beyond, sampled)
+
+
+def _outside(w: Writer, y: Value, x: Value) -> Value:
+    """Which points of [R, rows] and [R, columns] are beyond the image: [R, 1, rows, columns]."""
+    return w.Or(w.unsqueeze(y, [1, 3]), w.unsqueeze(x, [1, 2]))
+
+
+def _points(
+    w: Writer, boxes: Value, first: int, last: int, count: int, most: Value | float
+) -> tuple[Value, Value, Value]:
+    """Where the boxes begin and end along an axis, and where their points are, from 0 to `most`."""
+    begin, end = (w.Mul(w.Gather(boxes, [column], axis=1), most) for column in (first, last))
+    if count == 1:
+        return begin, end, w.Mul(w.Add(begin, end), 0.5)
+    step = w.Div(w.Sub(end, begin), float(count - 1))
+    return begin, end, w.Add(begin, w.Mul(step, np.arange(count, dtype=np.float32)))
 
 
 def crop_places(
     w: Writer, boxes: Value, first: int, last: int, count: int, size: int, nearest: bool
 ) -> tuple[Value, Value]:
     """Places the boxes' points along an axis, from -1 to 1, and marks those outside. first, last: columns of a box."""
-    begin, end = (w.Gather(boxes, [column], axis=1) for column in (first, last))
-    half, most = 0.5, float(size - 1)
-    if count > 1:
-        step = w.Div(w.Mul(w.Sub(end, begin), most), float(count - 1))
-        place = w.Add(w.Mul(begin, most), w.Mul(step, np.arange(count, dtype=np.float32)))
-    else:
-        place = w.Mul(w.Mul(w.Add(begin, end), half), most)
+    most = float(size - 1)
+    place = _points(w, boxes, first, last, count, most)[2]
     outside = w.Or(w.Less(place, 0.0), w.Greater(place, most))
-    point = w.Floor(w.Add(place, half)) if nearest else place
+    point = w.Floor(w.Add(place, 0.5)) if nearest else place
     return w.Sub(w.Mul(point, float(2 / max(size - 1, 1))), 1.0), outside
 
 
 CONTRIB_CROP = NodeRule(
     "contrib-crop",
-    "onnxruntime's CropAndResize becomes GridSample",
+    "onnxruntime's CropAndResize becomes gathers, or GridSample for the nearest element",
     ("com.microsoft::CropAndResize",),
     _rewrite_crop_and_resize,
 )
