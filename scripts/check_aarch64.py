@@ -24,14 +24,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-MOST_MIB = 60
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     from crosscheck.emulation import TENSORRTS, load_on_debian_11, registry_answers
     from crosscheck.library_contents import faults_of, read_library
     from envsetup.cross import PLATFORM_TAG
-    from envsetup.native import LIBRARIES
+    from envsetup.native import LIBRARIES, MOST_MIB
     from harness.run_record import script_parser
     from trtsmith.converter.compile.logged import SetupError
 

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from envsetup.native import LIBRARIES
+from envsetup.native import LIBRARIES, MOST_MIB
 from envsetup.steps import setup_error
 from trtsmith.converter.compile.logged import SetupError, run_logged, say
 from trtsmith.converter.engine.libraries import manifest
@@ -134,6 +134,10 @@ def main(argv: list[str]) -> int:
             raise setup_error(
                 f"There are {len(wheels)} wheels.", " ".join(argv) or "dist", "one", "make wheel"
             )
+        size = wheels[0].stat().st_size / 2**20
+        if size > MOST_MIB:
+            what, fix = f"The wheel has {size:.1f} MiB.", "name fewer GPUs in TRTSMITH_CUDA_ARCHITECTURES"
+            raise setup_error(what, str(wheels[0]), f"at most {MOST_MIB} MiB", fix)
         if only_gpus:
             print(f"{wheels[0]}: {wheels[0].stat().st_size / 1e6:.1f} MB, for {gpus_of(wheels[0])}")
         else:

@@ -31,9 +31,11 @@ from trtsmith.converter.convert.conversion_options import MODES, ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.pipeline import Conversion
 from trtsmith.converter.engine.build.deployment import SETTABLE, in_mebibytes, settings_of
+from trtsmith.converter.model.options.gpu_names import device_of
 from trtsmith.converter.verify.references import references_of
 from trtsmith.flags import cost
 from trtsmith.model_options import (
+    BUNDLE_FOR,
     FLAVOUR,
     LEVEL,
     PLUGINS,
@@ -93,6 +95,11 @@ class Engine(TypedDict, total=False):
     ]
     optimization_level: Annotated[int | None, LEVEL]
     layer_details: bool
+    bundle_for: Annotated[str, BUNDLE_FOR]
+    plugins_aarch64: Annotated[
+        StrPath | None,
+        Flag("with --bundle-for: a wheel of trtsmith for aarch64, for its plugin libraries", "WHEEL"),
+    ]
     timeout: Annotated[float | None, TIMEOUT]
 
 
@@ -188,6 +195,7 @@ def conversion_of(model: GivenModel, output: Path | None, given: Any) -> Convert
         model=model,
         output=output,
         targets=targets_of(given.target),
+        bundle_for=given.bundle_for and device_of(given.bundle_for),
         tolerances=tolerances_of(*judged),
         references=references_of(given.reference),
         precision=precision_of(given),
@@ -248,6 +256,8 @@ def convert(
     layer_details: whether the engine keeps a description of each layer.
     version_compatible, hardware_compatibility_level, strip_plan, refit, weight_streaming, tactic_sources,
         memory_pool_limit, use_dla_core, sparsity, strongly_typed: of the builder; docs/guides/deploy.md has them by flag.
+    bundle_for:   "orin", "thor" or "spark": build nothing, and write a folder, `output`, from which that device builds the
+        engine with its trtexec, runs it and compares. plugins_aarch64: a wheel of trtsmith for aarch64, for its libraries.
     timeout:      time limit of the build, in seconds.
     mend:         whether to apply known, exact workarounds to nodes that TensorRT refuses; see `mended` of the result.
     mend_with:    workarounds to apply although they may change results.

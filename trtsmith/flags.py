@@ -8,12 +8,14 @@ from __future__ import annotations
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import EXPECTED, is_cost, is_count, is_seconds
-from trtsmith.converter.model.options.gpu_names import parse_targets
+from trtsmith.converter.model.options.gpu_names import device_of, parse_targets
 from trtsmith.options import CHOICES, Flag, Option, blocks_of, options_of, title_of
+
+T = TypeVar("T")
 
 
 def _number(read: Callable[[str], Any], allowed: Callable[[object], bool]) -> Callable[[str], Any]:
@@ -41,8 +43,17 @@ def not_negative(text: str) -> float:
 
 def targets(text: str) -> tuple[str, ...]:
     """sm86,RTX 4090 as ("sm86", "sm89")."""
+    return _parsed(parse_targets, text)
+
+
+def device(text: str) -> str:
+    """Jetson Orin as "orin"."""
+    return text and _parsed(device_of, text)
+
+
+def _parsed(parse: Callable[[str], T], text: str) -> T:
     try:
-        return parse_targets(text)
+        return parse(text)
     except UsageError as error:
         (problem,) = error.problems
         raise ArgumentTypeError(f"{problem.what}: {problem.expected}; {problem.fix}") from error

@@ -13,9 +13,10 @@ from trtsmith.converter.convert.precision_request import PRECISIONS
 from trtsmith.converter.convert.pytorch.torch_source import EXPORT_TIMEOUT_S
 from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
+from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS
-from trtsmith.flags import NextProfile, targets
+from trtsmith.flags import NextProfile, device, targets
 from trtsmith.options import (
     AccumulateName,
     Arrays,
@@ -44,6 +45,11 @@ TARGET = Flag(
     "SM|GPU",
     common=True,
     type=targets,
+)
+BUNDLE_FOR = Flag(
+    f"build nothing here: write a folder from which the device builds, runs and compares the engine ({', '.join(DEVICES)})",
+    "DEVICE",
+    type=device,
 )
 LEVEL = Flag(
     "0 builds fastest, 5 searches longest",

@@ -33,6 +33,7 @@ REFUSED_OF_CONVERT = {
     **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
     "dry-run": "a task converts; `trtsmith check` only looks",
     "profile": "an entry has one profile",
+    **dict.fromkeys(("bundle-for", "plugins-aarch64"), "a task builds an engine; by hand for a device"),
     "timing-cache": "tasks run in any order and at the same time: an engine would depend on those before it",
 }
 """Options of `convert` that a zoo cannot give, and why; also those that only some versions of it have."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
+from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -27,12 +28,18 @@ MODES = ("auto", "graph", "engine")
 """auto: the engine too, if this machine's GPU is one of those that it was built for."""
 
 
+_NOT_PASSED_ON = ("strip_plan", "memory_pool_limit", "tactic_sources", "hardware_compatibility_level")
+"""Settings that the device's trtexec does not get: it compares nothing without weights, and spells the others otherwise."""
+
+
 @dataclass(frozen=True)
 class ConvertOptions:
     """What `trtsmith convert`, `check` and `rewrite` are told. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
     more_shapes: of the optimization profiles after the first.
+    bundle_for: one of DEVICES: nothing is built, and `output` is a folder from which the device builds the engine.
+        plugins_aarch64: a wheel of trtsmith with the plugin libraries for it; None: this installation's.
     verify: MODES; None: compare nothing.
     settings: of the builder, by name (converter/engine/build/deployment.py).
     refusals: what is done where TensorRT refuses the graph. keep: whether the engine is wanted; without it there must be no
@@ -65,6 +72,8 @@ class ConvertOptions:
     verbose: bool = False
     refusals: Refusals = _LOOKED_INTO
     keep: bool = True
+    bundle_for: str = ""
+    plugins_aarch64: Path | None = None
 
     def __post_init__(self) -> None:
         check_values(
@@ -73,7 +82,10 @@ class ConvertOptions:
             ("--workspace", self.workspace_mib, is_count),
             ("--optimization-level", self.optimization_level, OPTIMIZATION_LEVELS),
             ("--timeout", self.timeout_s, is_seconds),
+            ("--bundle-for", self.bundle_for, ("", *DEVICES)),
         )
+        if self.bundle_for:
+            self._check_device()
         priced = self.tolerances is not None and self.tolerances.max_cost is not None
         self.precision.check_meaning({"--max-cost": priced})
         if priced and self.verify is None:
@@ -86,10 +98,36 @@ class ConvertOptions:
         expected = "" if self.expected is None else named_source("--expected", self.expected)
         check_one_expectation(expected, self.references)
 
+    def _check_device(self) -> None:
+        target = DEVICES[self.bundle_for]
+        wrong = {
+            f"--target {','.join(self.targets)}": self.targets not in ((), (target,)),
+            "--flavour tensorrt_rtx": self.flavour == "tensorrt_rtx",
+            "--verify engine": self.verify == "engine",
+            "--no-verify": self.verify is None,
+            "--embed-plugins": self.embed_plugins,
+            "--timing-cache": self.timing_cache,
+            "an output in memory": self.output is None,
+            "--profile": self.more_shapes,
+            **{f"--{name.replace('_', '-')}": name in self.settings for name in _NOT_PASSED_ON},
+        }
+        if given := ", ".join(flag for flag, is_wrong in wrong.items() if is_wrong):
+            raise UsageError(
+                f"--bundle-for {self.bundle_for} prepares a build on the device, and does not go with {given}",
+                f"--bundle-for {self.bundle_for}, {given}",
+                f"a folder for TensorRT on {target}, with what its outputs are compared with",
+                f"leave out {given}" if self.output is not None else "name a folder as the output",
+            )
+
 
 def analysis_options(options: ConvertOptions) -> AnalysisOptions:
+    target = target_of(
+        "tensorrt" if options.bundle_for else options.flavour, prefer_stock=options.prefer_stock
+    )
+    if options.bundle_for:  # its TensorRT is not this machine's, and neither is its GPU
+        target = replace(target, version=(), compute_capability=None)
     return AnalysisOptions(
-        target=target_of(options.flavour, prefer_stock=options.prefer_stock),
+        target=target,
         freeze=options.freeze,
         inputs=options.inputs,
         plugins=options.plugins,

@@ -30,7 +30,7 @@ from trtsmith.converter.convert.precision import brought_to, examples, precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
-from trtsmith.converter.convert.workarounds.building import build_mended
+from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
 from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
 from trtsmith.converter.engine.build.build import check_targets
 from trtsmith.converter.engine.build.build_request import (
@@ -42,7 +42,14 @@ from trtsmith.converter.engine.build.deployment import check_settings
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
+from trtsmith.converter.engine.bundle.device_folder import (
+    check_folder,
+    device_libraries,
+    not_built,
+    write_folder,
+)
 from trtsmith.converter.engine.bundle.origin import origin_facts
+from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import load_arrays
@@ -50,6 +57,7 @@ from trtsmith.converter.model.errors import BuildRefused, ConversionError, Trtsm
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
+from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
@@ -118,6 +126,8 @@ class Conversion:
         verdict, built = self.verdict, self.built
         where = self.engine if isinstance(self.engine, Path) else "in memory"
         made = f"{built.size / 2**20:.1f} MiB, {built.flavour} {built.version}, {', '.join(built.targets)}"
+        if not built.size and self.bundle is not None:
+            made = f"to be built on {', '.join(built.targets)}"
         return {
             "verdict": one_line(f"{verdict.status}: {verdict.reason}") if verdict else "not asked for",
             "engine": one_line(f"{where} ({made})"),
@@ -160,8 +170,10 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     clock = _StageTimes(progress)
     progress.step("loading the model")
     _check_files(options)
-    check_settings(expected_target(options.flavour).flavour, options.settings, find_gpu() is not None)
-    if options.targets and isinstance(options.model, TorchSource):  # before an export, which can take minutes
+    if not options.bundle_for:
+        check_settings(expected_target(options.flavour).flavour, options.settings, find_gpu() is not None)
+    here = options.targets and not options.bundle_for
+    if here and isinstance(options.model, TorchSource):  # before an export, which can take minutes
         check_targets(options.flavour, options.targets)
     opened = open_model(options.model, progress)
     original, given = opened.model, options.inputs is not None
@@ -175,6 +187,10 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     planned, rewritten, check = analysis.plan, analysis.rewritten, prepared.check
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
+    held: dict[str, bytes] = {}
+    if options.bundle_for and loaded:
+        others = [path for path in loaded if path.name != plugin_library().name]
+        held = device_libraries(options.bundle_for, options.plugins_aarch64, others)
     values = still_read(prepared.values, original, rewritten)
     profiles = _profiles((prepared.profile, *prepared.more), values)
     clock.ended(then="build")
@@ -185,7 +201,10 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         with problems_named(graph, options.model):
             request = _build_request(options, planned, loaded, profiles, graph)
             try:
-                done = build_mended(rewritten.model, request, options.refusals, progress)
+                if options.bundle_for:
+                    done = MendedBuild(not_built(rewritten.model, request), rewritten.model, ())
+                else:
+                    done = build_mended(rewritten.model, request, options.refusals, progress)
             except BuildRefused as error:
                 raise _with_offer(error, options, analysis, progress) from error
         built = done.built
@@ -195,13 +214,13 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         wrong = contradictions(original.proto.graph.output, built.outputs, planned)
         if wrong:
             raise ConversionError(wrong)
-        verdict = None
+        verdict, precision = None, _precision_to_judge_by(options, rewritten)
         if check is not None:
             verdict = check.run(
                 rewritten,
                 built,
                 _run_request(options, rewritten, built, loaded),
-                _precision_to_judge_by(options, rewritten),
+                precision,
                 progress,
                 analysis.plain,
                 analysis.rewritten.typed,
@@ -215,7 +234,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             *unchecked_values(prepared.values, values),
             *(one.warning() for one in done.mended),
             *built.warnings,
-            *coverage(planned, built),
+            *(() if options.bundle_for else coverage(planned, built)),
             *(_FIRST_PROFILE_ONLY if options.more_shapes and check is not None else ()),
         )
         facts = (
@@ -232,7 +251,13 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         )
         progress.step("writing the bundle")
         bundle, engine = None, b""
-        if options.output is None:
+        if check is not None and verdict is not None and options.output is not None and options.bundle_for:
+            there = check.elsewhere(rewritten, precision, verdict, progress)
+            arrays = {"inputs": there.inputs, "expected": there.expected, "bounds": there.bounds}
+            accepted = () if options.tolerances is None else options.tolerances.not_compared
+            outputs = there.entries([tensor.name for tensor in built.outputs], accepted)
+            bundle = write_folder(options.output, rewritten.model, request, held, arrays, outputs, facts)
+        elif options.output is None:
             engine = built.engine_path.read_bytes() if options.keep else b""
         else:
             bundle = write_bundle(built.engine_path, options.output, loaded, facts)
@@ -301,7 +326,7 @@ def _build_request(
         plugin_libraries=loaded,
         plugins=(*planned.plugins, *planned.foreign),
         profiles=profiles,
-        targets=options.targets,
+        targets=(DEVICES[options.bundle_for],) if options.bundle_for else options.targets,
         flavour=options.flavour,
         workspace_mib=options.workspace_mib,
         timing_cache=options.timing_cache,
@@ -337,7 +362,9 @@ def _graph_facts(
 def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None) -> None:
     """UsageError for files that could not be written, or would replace others. loaded: plugin libraries, once known."""
     output = options.output
-    if output is not None:
+    if output is not None and options.bundle_for:
+        check_folder(output)
+    elif output is not None:
         model = options.model if isinstance(options.model, Path) else None
         check_output(output, model, options.plugins if loaded is None else loaded)
     if loaded is None:

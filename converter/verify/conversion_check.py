@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
-from trtsmith.converter.verify.engine import Progress, verify_engine
+from trtsmith.converter.verify.elsewhere import ComparisonElsewhere
+from trtsmith.converter.verify.engine import Progress, allowance_elsewhere, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import (
     computing,
@@ -34,7 +36,7 @@ from trtsmith.converter.verify.graphs import (
     size_in_words,
     verify_graphs,
 )
-from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.meaning.selections import find_selections, watched
 from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
@@ -256,7 +258,7 @@ class ConversionCheck:
         self, checked: _Checked, one: InputSet, expected: Arrays, doubtful: Mapping[str, str]
     ) -> Verdict:
         """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
-        rewritten, precision = checked.rewritten, checked.precision
+        rewritten = checked.rewritten
         compared = partial(
             verify_engine,
             self.original,
@@ -271,24 +273,60 @@ class ConversionCheck:
             meanings=self.meanings,
             progress=checked.progress,
         )
-        if self.expected is not None:
-            return compared(precision=precision)
-        if precision not in QUANTIZED or self.tolerances:
-            return compared(precision=precision, plain=[dict(expected)])
-        own = run_quantized(rewritten.model, one.feeds, expected, precision, rewritten.io_types)
-        verdict = compared(
-            precision="tf32",
-            plain=[own.plain],
-            narrow=[own.narrow],
-            at_least=own.allowed,
-            changes=own.changes,
-            excluded=own.moved,
-        )
+        held_to = self._held_to(rewritten, checked.precision, one.feeds, expected)
+        verdict = compared(**held_to)
+        if "narrow" not in held_to:
+            return verdict
         return replace(
             verdict,
-            reason=f"{verdict.reason}, against the graph in {precision}",
-            precision=f"{verdict.precision}, or {STEPS:g} of what {precision} changes there",
+            reason=f"{verdict.reason}, against the graph in {checked.precision}",
+            precision=f"{verdict.precision}, or {STEPS:g} of what {checked.precision} changes there",
         )
+
+    def _held_to(
+        self, rewritten: Rewritten, precision: str, feeds: Arrays, expected: Arrays
+    ) -> dict[str, Any]:
+        """By what an engine is judged besides the original: arguments of `verify_engine`, of 8 bits of their own graph."""
+        if self.expected is not None:
+            return {"precision": precision}
+        if precision not in QUANTIZED or self.tolerances:
+            return {"precision": precision, "plain": [dict(expected)]}
+        own = run_quantized(rewritten.model, feeds, expected, precision, rewritten.io_types)
+        return {
+            "precision": "tf32",
+            "plain": [own.plain],
+            "narrow": [own.narrow],
+            "at_least": own.allowed,
+            "changes": own.changes,
+            "excluded": own.moved,
+        }
+
+    def elsewhere(
+        self, rewritten: Rewritten, precision: str, verdict: Verdict, progress: Progress
+    ) -> ComparisonElsewhere:
+        """What an engine that another machine builds of the graph is compared with there. verdict: on the graphs."""
+        feeds = to_engine(self.feeds, rewritten.io_types)
+        read = {value.name for value in rewritten.model.proto.graph.input}
+        fed = {name: value for name, value in feeds.items() if name in read}
+        left_out = {one.output: one.why for one in verdict.left_out}
+        try:
+            expected, _ = self._expected()
+            wanted, measured = allowance_elsewhere(
+                self.original,
+                InputSet("", self.feeds),
+                tolerances=self.tolerances,
+                expected=None if self.expected is None else [expected],
+                exact=_float32_nodes(rewritten),
+                progress=progress,
+                **self._held_to(rewritten, precision, self.feeds, expected),
+            )
+        except ConversionError as error:
+            why = error.problems[0].what
+            return ComparisonElsewhere(
+                fed, {}, {}, {}, {v.name: why for v in self.original.proto.graph.output}
+            )
+        found = ComparisonElsewhere(fed, wanted, {}, {}, left_out)
+        return found.within(measured, self.tolerances, find_selections(self.original, self.tolerances))
 
     def _graphs(self, checked: _Checked, expected: Arrays, doubtful: Mapping[str, str]) -> Verdict:
         rewritten, precision = checked.rewritten, checked.precision
@@ -372,6 +410,8 @@ def _float32_nodes(rewritten: Rewritten) -> frozenset[str] | None:
 
 def _why_not(mode: str, gpu: Gpu | None, built: BuildResult) -> str:
     """Why the engine is not run; "" where it is."""
+    if not built.size:
+        return f"it is built on {', '.join(built.targets)}"
     if mode == "graph":
         return "--verify graph"
     if gpu is None:

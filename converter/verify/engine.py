@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +16,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.progress import steps_of
 from trtsmith.converter.rewrite.rewrite import for_onnxruntime, lowered, reference
-from trtsmith.converter.verify.allowance import QUANTIZED, in_words
+from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, in_words
 from trtsmith.converter.verify.compare import Arrays, Comparison
 from trtsmith.converter.verify.constant_outputs import constant_outputs, random_outputs
 from trtsmith.converter.verify.meaning.compared_outputs import compared
@@ -112,6 +113,49 @@ def verify_engine(
         session = open_session(original)
         verdict = with_sensitivity(verdict, sets, plain, partial(run_session, session, original))
     return with_own_definitions(model, verdict)
+
+
+def allowance_elsewhere(
+    model: Model,
+    one: InputSet,
+    precision: str,
+    tolerances: Tolerances | None,
+    *,
+    expected: Sequence[Arrays] | None = None,
+    plain: Outputs | None = None,
+    narrow: Outputs | None = None,
+    at_least: Mapping[str, float] | None = None,
+    changes: Mapping[str, np.ndarray] | None = None,
+    excluded: Mapping[str, str] | None = None,
+    exact: Collection[str] | None = None,
+    progress: Progress,
+) -> tuple[Arrays, Allowance]:
+    """The outputs that an engine on another machine is to have, and by how much each may be off; as of `verify_engine`.
+
+    Rounding is drawn several ways at once: there nobody can draw it again where an output disagrees.
+    """
+    draws: list[Outputs] = []
+    if narrow is None:
+        told = (precision, progress)
+        with suppress(ConversionError):  # outputs of the user's may be all that there is
+            plain, narrow = onnxruntime_outputs(watched(model), (one,), *told, plain, exact)
+        draws = other_roundings(watched(model), (one,), *told, exact) if narrow else []
+    (wanted,) = expected or plain or ({},)
+    measured, found = compared(
+        model,
+        wanted,
+        wanted,
+        plain[0] if plain else None,
+        narrow[0] if narrow else None,
+        precision,
+        tolerances,
+        "",
+        at_least,
+        changes,
+        [outputs[0] for outputs in draws],
+    )
+    moved = {**measured.moved, **(excluded or {}), **random_outputs(model)}
+    return {one.output: wanted[one.output] for one in found}, replace(measured, moved=moved)
 
 
 def judge_outputs(

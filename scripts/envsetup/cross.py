@@ -11,6 +11,7 @@ from envsetup.aarch64_packages import CACHE, PREFIX, fetched
 from envsetup.native import LIBRARY_DIR
 from envsetup.steps import setup_error
 from trtsmith.converter.compile import nvcc
+from trtsmith.converter.model.options.gpu_names import OLD_JETSONS
 
 FOLDER = ROOT / "build" / "aarch64"
 PLATFORM_TAG = "manylinux_2_31_aarch64"
@@ -19,13 +20,12 @@ PLATFORM_TAG = "manylinux_2_31_aarch64"
 ARCHITECTURES = {"cuda12": ("87",), "cuda13": ("87", "90", "100", "110", "121")}
 """A static CUDA runtime needs a driver of its major version: JetPack 6 has CUDA 12, JetPack 7 and new servers CUDA 13."""
 
-OLD_JETSONS = {"53": "TX1 and Nano", "62": "TX2", "72": "Xavier"}
-
 
 def platform_asked(env: Mapping[str, str]) -> str | None:
     """TRTSMITH_PLATFORM, if it is another than this machine's. Raises SetupError for one that cannot be built for."""
     name, given = env.get("TRTSMITH_PLATFORM", ""), env.get("TRTSMITH_CUDA_ARCHITECTURES", "")
-    old = [OLD_JETSONS[sm] for sm in re.findall(r"\d+", given) if name and sm in OLD_JETSONS]
+    asked = [f"sm{sm}" for sm in re.findall(r"\d+", given)]
+    old = [OLD_JETSONS[sm] for sm in asked if name and sm in OLD_JETSONS]
     if old or "xavier" in name.lower():
         raise setup_error(
             f"Jetson {old[0] if old else 'Xavier'} cannot be built for: its last JetPack has TensorRT 8.5 at most.",

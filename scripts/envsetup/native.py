@@ -17,6 +17,8 @@ from trtsmith.converter.compile.host_compiler import host_compiler, jobs, requir
 from trtsmith.converter.compile.logged import run_logged, say
 
 LIBRARIES = ("libtrtsmith_plugins.so", "libtrtsmith_plugins_v2.so", "libtrtsmith_host.so")
+MOST_MIB = 60
+"""Of a wheel."""
 SETTINGS = ("TRTSMITH_CUDA_ARCHITECTURES", "TRTSMITH_LEAVE_OUT")
 """Environment variables that CMake has as cache variables."""
 SOURCES = ROOT / "plugins_cpp"

@@ -6,6 +6,8 @@ import ast
 import importlib
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,23 @@ def test_ci_calls_targets_that_make_has_and_tests_come_last() -> None:
 def test_the_workflow_calls_the_same_targets_in_the_same_order() -> None:
     steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["ci"]["steps"]
     assert [step["run"] for step in steps if "run" in step] == [f"make {target}" for target in TARGETS]
+
+
+def test_a_release_is_made_by_targets_that_run_anywhere() -> None:
+    job = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["wheel"]
+    assert [step["run"] for step in job["steps"] if "run" in step] == [
+        "make release PLATFORM=${{ matrix.platform }}"
+    ]
+    assert re.search(r"^release:.*## ", (ROOT / "Makefile").read_text(), flags=re.M)
+    used = {step["uses"].split("@")[0] for step in job["steps"] if "uses" in step}
+    assert {"actions/attest-build-provenance", "actions/attest-sbom"} <= used
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="needs actionlint")
+def test_actionlint_finds_nothing_in_the_workflows() -> None:
+    workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
+    done = subprocess.run(["actionlint", *map(str, workflows)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_hooks_call_the_same_targets_and_no_other_repository() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import cmake
 import pytest
 
+import check_wheel
 from check_wheel import SDK, contents_problem, gpus_of
 from envsetup import ROOT, native
 from envsetup.steps import Stamps, digest
@@ -337,6 +338,15 @@ def test_a_wheel_names_the_gpus_that_it_is_for(tmp_path: Path) -> None:
         )
     built = manifest(native.LIBRARY_DIR / native.LIBRARIES[0])["cuda_architectures"].split()[0].split("-")[0]
     assert gpus_of(wheel).startswith(f"compute capability {built}")
+
+
+def test_a_wheel_that_is_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trtsmith-0.1.0-py3-none-linux_x86_64.whl").write_bytes(bytes(2 << 20))
+    monkeypatch.setattr(check_wheel, "MOST_MIB", 1)
+    assert check_wheel.main([str(tmp_path), "--gpus"]) == 1
+    assert "The wheel has 2.0 MiB." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from trtsmith.convert_function import ConversionOptions, conversion_of
 from trtsmith.converter.cli.arguments import add_model, model_of
 from trtsmith.converter.cli.commands.check import FROZEN, precision_lines, show
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.default_output import DefaultEngine
+from trtsmith.converter.cli.default_output import DefaultEngine, named_after
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.pipeline import Conversion, convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
@@ -33,6 +33,7 @@ EPILOG = """examples:
   trtsmith convert program.pt2 -o model.plan
   trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640
   trtsmith convert model.onnx --precision int8 --calibration samples.npz --target sm86,sm89
+  trtsmith convert model.onnx --bundle-for orin --plugins-aarch64 trtsmith-0.1.0-py3-none-manylinux_2_31_aarch64.whl
 """
 
 
@@ -54,7 +55,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
     model, default = model_of(options), None
     if options.dry_run:
         return show(options, console, looked_at(model, options), build=False, as_json=False)
-    if options.output is None:
+    if options.output is None and options.bundle_for:
+        options.output = named_after(model, f"-{options.bundle_for}")
+    elif options.output is None:
         default = DefaultEngine(model)
         options.output = default.path
     options.verify = None if options.no_verify else options.verify
@@ -84,6 +87,9 @@ def _summary(engine: Path, done: Conversion) -> str:
         f"manifest: {manifest_path(engine)}",
         f"nodes:    {routes or 'none'}",
     ]
+    if not done.built.size:
+        there = f"on {targets}, in that folder: python3 build_here.py"
+        lines[:-1] = [f"folder:   {engine} (no engine yet)", f"build:    {there}"]
     if done.rewritten.precision is not None:
         lines += precision_lines(done.rewritten, every_node=False)
     lines.append(

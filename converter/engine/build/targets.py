@@ -8,7 +8,7 @@ from typing import Any
 from trtsmith.converter.engine.build.flavour import PIP, Flavour
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.options.gpu_names import gpus_of
+from trtsmith.converter.model.options.gpu_names import DEVICES, gpus_of
 from trtsmith.importers.problem import Problem
 
 DEFAULT_TARGET = "sm86"  # what TensorRT-RTX builds for on a machine without a GPU
@@ -126,6 +126,11 @@ def _where_built(target: str) -> str:
     names = gpus_of(target)
     if not names:
         return f"No GPU of the compute capability {target} is known: correct the number."
+    if device := next((name for name, sm in DEVICES.items() if sm == target), ""):
+        return (
+            f"An engine for {target} ({names}) is built by TensorRT on the device itself: --bundle-for {device} in the "
+            "place of --target writes a folder with a script that builds, runs and compares it there."
+        )
     return (
         f"An engine for {target} ({names}) is built by TensorRT, on a machine with such a GPU: there "
         f"{PIP['tensorrt']}, then --flavour tensorrt --target {target}."

@@ -48,7 +48,13 @@ GPUS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Names by target, the best known first."""
 
-_MAKERS = ("nvidia", "geforce", "tesla", "jetson")
+DEVICES = {"orin": "sm87", "thor": "sm110", "spark": "sm121"}
+"""What `--bundle-for` takes: machines with an ARM processor, where an engine is built on the device itself."""
+
+OLD_JETSONS = {"sm53": "TX1 and Nano", "sm62": "TX2", "sm72": "Xavier"}
+"""Their last JetPack has TensorRT 8.5 at most."""
+
+_MAKERS = ("nvidia", "geforce", "tesla", "jetson", "dgx")
 _VARIANTS = (
     "tensorcoregpu",
     "laptopgpu",
@@ -91,8 +97,16 @@ def as_targets(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_targets(text: str) -> tuple[str, ...]:
-    """ "sm86,RTX 4090" as ("sm86", "sm89"). UsageError for what is no GPU."""
+    """ "sm86,RTX 4090" as ("sm86", "sm89"). UsageError for what is no GPU, and for those that have no TensorRT 10."""
     found = as_targets(name.strip() for name in text.split(","))
+    old = next((OLD_JETSONS[name] for name in found if name in OLD_JETSONS), None)
+    if old is not None:
+        raise UsageError(
+            f"Jetson {old} has no TensorRT that takes the plugins: its last JetPack has 8.5 at most",
+            f"--target {text}",
+            "TensorRT 10.3 or newer, as Jetson Orin has it with JetPack 6",
+            "build for orin or thor; for TensorRT 8.6 elsewhere: trtsmith rewrite --plugin-v2",
+        )
     unknown = next((name for name in found if not is_target(name)), None)
     if unknown is None:
         return found
@@ -102,6 +116,18 @@ def parse_targets(text: str) -> tuple[str, ...]:
         f"--target {text}",
         "targets such as sm86,sm89, or GPUs such as rtx4090,l4",
         f"did you mean {near}?" if near else "correct it, or leave it out",
+    )
+
+
+def device_of(name: str) -> str:
+    """ "orin" for "Jetson AGX Orin", "orin" or "sm87". UsageError for what is none of DEVICES."""
+    found = parse_targets(name)
+    known = {target: device for device, target in DEVICES.items()}
+    if len(found) == 1 and found[0] in known:
+        return known[found[0]]
+    what, one_of = f"{name!r} is not a device to prepare a folder for", ", ".join(DEVICES)
+    raise UsageError(
+        what, f"--bundle-for {name}", f"one of {one_of}", "name one; --target builds for other GPUs"
     )
 
 

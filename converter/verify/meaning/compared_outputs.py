@@ -62,7 +62,9 @@ def compared(
     of_deciding = [{n: v for n, v in one.items() if n in deciding} for one in ways]
     known = allowance(deciding, of_deciding, precision, model.proto).noise
     scores = {
-        n: Scores(v, _bound(v, known.get(n))) for n, v in deciding.items() if v.dtype.kind == "f" and v.size
+        n: Scores(v, element_bounds(v, known.get(n)))
+        for n, v in deciding.items()
+        if v.dtype.kind == "f" and v.size
     }
     places = _Places(selections, wanted, scores)
     own = {n: v for n, v in plain.items() if n not in decide}
@@ -117,7 +119,7 @@ def _as_rounding_does(
         yield replace(one, agrees=True, reason="")
 
 
-def _bound(value: np.ndarray, noise: Noise | None) -> np.ndarray:
+def element_bounds(value: np.ndarray, noise: Noise | None) -> np.ndarray:
     """What each element may be off by; nothing where nothing is known."""
     if noise is None or not value.size or not value.ndim:
         return np.zeros(value.shape)
@@ -289,7 +291,8 @@ class _RowGroup:
 
     def _explanation(self, noise: Mapping[str, Noise]) -> RowsExplained:
         blocks = [
-            _bound(self.wanted[n], noise.get(n)).reshape(*self.rows.values.shape[:2], -1) for n in self.names
+            element_bounds(self.wanted[n], noise.get(n)).reshape(*self.rows.values.shape[:2], -1)
+            for n in self.names
         ]
         pool = self.scores.get(self.one.scores)
         images = len(self.rows.values)

@@ -1,0 +1,65 @@
+"""Holds what an engine's outputs are compared with on a machine that has no trtsmith."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.verify.allowance import Allowance
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.meaning.compared_outputs import element_bounds
+from trtsmith.converter.verify.tolerances import Tolerances
+
+
+@dataclass(frozen=True)
+class ComparisonElsewhere:
+    """Inputs for the engine, the outputs that it is to have, and by how much each may be off.
+
+    inputs:   in the engine's types. expected: in the model's,
+        bfloat16 as float32, so that numpy alone reads them.
+    limits:   by output {"rtol", "atol"} as the user gave them; {"relative"}, the ratio of norms; or {"differing"}, the
+        share of whole numbers. An output that a selection makes has its "kind", too: its rows may come in another order.
+    bounds:   what each element of an output with "relative" may be off by.
+    left_out: outputs of which agreement would prove nothing, and why.
+    """
+
+    inputs: Arrays
+    expected: Arrays
+    limits: Mapping[str, Mapping[str, Any]]
+    bounds: Arrays
+    left_out: Mapping[str, str]
+
+    def within(
+        self, measured: Allowance, tolerances: Tolerances | None, selections: Mapping[str, Any]
+    ) -> ComparisonElsewhere:
+        """The same with the limits that the judge of engines has, but for slices and for the order of rows."""
+        limits, bounds = {}, {}
+        left_out = measured.unproven(tolerances) | measured.excluded(tolerances) | dict(self.left_out)
+        for name, value in self.expected.items():
+            given = None if tolerances is None else tolerances.of(name)
+            kind = {"kind": selections[name].kind} if name in selections else {}
+            if value.dtype.kind in "iub":
+                limits[name] = kind | {"differing": measured.allowed.get(name, 0.0)}
+            elif given is not None:
+                limits[name] = kind | {"rtol": given[0], "atol": given[1]}
+            elif name in measured.allowed:
+                limits[name] = kind | {"relative": measured.allowed[name]}
+                if name in measured.noise and value.ndim and value.size:  # of a number, the norm says all
+                    bounds[name] = element_bounds(value, measured.noise[name]).astype(np.float32)
+        plain = {n: v.astype(np.float32) if v.dtype.kind == "V" else v for n, v in self.expected.items()}
+        return replace(self, expected=plain, limits=limits, bounds=bounds, left_out=left_out)
+
+    def entries(self, outputs: Collection[str], accepted: Collection[str]) -> list[dict[str, Any]]:
+        """For the manifest, of each output. accepted: those that need not be compared."""
+        return [
+            {"name": name, **self.limits.get(name, {})}
+            | (
+                {"left_out": self.left_out[name], "accepted": name in accepted}
+                if name in self.left_out
+                else {}
+            )
+            for name in outputs
+        ]
