@@ -33,7 +33,7 @@ EPILOG = """examples:
   trtsmith convert program.pt2 -o model.plan
   trtsmith convert model.onnx -o model.plan --shapes images=1x3x640x640:4x3x640x640:8x3x640x640
   trtsmith convert model.onnx --precision int8 --calibration samples.npz --target sm86,sm89
-  trtsmith convert model.onnx --bundle-for orin --plugins-aarch64 trtsmith-0.1.0-py3-none-manylinux_2_31_aarch64.whl
+  trtsmith convert model.onnx --bundle-for orin --plugins-aarch64 trtsmith.whl
 """
 
 
