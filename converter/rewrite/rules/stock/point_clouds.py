@@ -268,7 +268,7 @@ def _select(w: Writer, dtype: str) -> Value:
 def _pooled(w: Writer, dtype: str) -> Replacement | Refusal:
     """Autoware's plugin of one reduction, for the features and for the coordinates."""
     op, alias = next((op, alias) for op in OPS for alias in op.aliases if alias.op_type == "SegmentCSR")
-    made = []
+    made: list[Value] = []
     for index, reduce_by in enumerate((settings(w.node, reduce=str)["reduce"], "mean")):
         as_alias = AliasedNode({"reduce": reduce_by}, frozenset())
         if alias.guard and (refusal := alias.guard(as_alias)):
