@@ -105,8 +105,8 @@ _OPERATORS: Mapping[tuple[str, str], Elsewhere] = {
     **_each("Tokenizer", _STRINGS, "com.microsoft"),
     **_each("EPContext", _COMPILED, "com.microsoft"),
     **_each(
-        """BBoxTransform BatchPermutation BoxWithNMSLimit CollectAndDistributeFpnRpnProposals CollectRpnProposals CopyCPUToGPU
-        CopyGPUToCPU DistributeFpnProposals GenerateProposals""",
+        """BBoxTransform BatchPermutation BoxWithNMSLimit CollectAndDistributeFpnRpnProposals CollectRpnProposals
+        CopyCPUToGPU CopyGPUToCPU DistributeFpnProposals GenerateProposals""",
         _CAFFE2,
         "org.pytorch._caffe2",
     ),
@@ -115,7 +115,7 @@ _OPERATORS: Mapping[tuple[str, str], Elsewhere] = {
         "PackedAttention PackedMultiHeadAttention RemovePadding RestorePadding", _PACKED, "com.microsoft"
     ),
     **_each(
-        """DecoderAttention DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention PagedAttention SparseAttention""",
+        "DecoderAttention DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention PagedAttention SparseAttention",
         _CACHE,
         "com.microsoft",
     ),
