@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,10 @@ from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, Value
 
 OBSERVE = "observe"
+VARY = "vary"
+
+_STEPS: Mapping[type, tuple[int | float, ...]] = {int: (1, 2, 3, -1), float: (0.75, -0.25)}
+"""By how much fields of a type are changed."""
 
 _LARGER: tuple[Callable[[int], int], ...] = (lambda size: size, lambda size: size + 3, lambda size: 2 * size)
 """What the sizes of the case become in the samples. Equal sizes stay equal, as a plugin may demand."""
@@ -25,10 +29,8 @@ def observe(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
 
     interface: of abi.Family. outputs: their number. types: of the outputs. samples: [shapes of inputs, of outputs].
     rules: for each output its dimensions as expressions of the inputs', None where it takes no unknown ones.
-    changed: the same, for other values of integer fields: [{field: value}, rules].
     combinations: types and formats that it takes, of inputs and outputs; complete: whether those are all.
-    workspace: bytes for each sample. optional: fields without which it can be created.
-    minimum: 0 or 1 for integer fields with which it can be created from there on only.
+    workspace: bytes for each sample.
     """
     try:
         with session.create(case) as plugin:
@@ -37,21 +39,26 @@ def observe(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
             (_, shapes), *_ = found["samples"]
             outputs = tuple(map(TensorDesc, found["types"], shapes))
             formats = accepted_formats(plugin, replace(case, outputs=outputs))
-            found["combinations"] = formats
-            found["complete"] = len(formats) < MOST_COMBINATIONS
-        found["changed"] = [[change, rules] for change, rules in _changes(session, case)]
-        whole = {name: value for name, value in case.fields.items() if _integers(value)}
-        found["minimum"] = {
-            name: least
-            for name, value in whole.items()
-            if (least := _least(session, case, name, value)) is not None
-        }
-        found["optional"] = [name for name in case.fields if _taken(session, case, {name: None})]
     except PluginError as error:
         return {"problem": error.problems[0].what}
     except ValueError as error:
         return {"problem": str(error)}
-    return found
+    return found | {"combinations": formats, "complete": len(formats) < MOST_COMBINATIONS}
+
+
+def vary(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
+    """What other values of fields do. They may end the process: a plugin need not be ready for every one.
+
+    changed: [{field: value}, rules], as observe() has them. optional: fields without which it can be created.
+    minimum: 0 or 1 for integer fields with which it can be created from there on only.
+    """
+    whole = {name: value for name, value in case.fields.items() if _integers(value)}
+    least = {name: _least(session, case, name, value) for name, value in whole.items()}
+    return {
+        "changed": [[change, rules] for change, rules in _changes(session, case)],
+        "minimum": {name: number for name, number in least.items() if number is not None},
+        "optional": [name for name in case.fields if _taken(session, case, {name: None})],
+    }
 
 
 def _answers(plugin: Plugin, case: ContractCase) -> dict[str, Any]:
@@ -108,32 +115,32 @@ def _compare_copies(
 def _changes(
     session: CreatorUnderTest, case: ContractCase
 ) -> Iterator[tuple[dict[str, Value], list[list[str]]]]:
-    """Other values of one integer at a time, then of all that take one; each with the rules that it gives."""
-    taken: dict[int, dict[str, Any]] = {1: {}, 2: {}, 3: {}}
+    """Other values of one number at a time, then of all integers that take one; each with the rules that it gives."""
+    together: dict[int | float, dict[str, Any]] = {more: {} for more in (1, 2, 3)}
     for name, value in case.fields.items():
-        if not _integers(value):
-            continue
-        for index in range(len(value)) if isinstance(value, tuple) else (None,):
-            for more, together in taken.items():
+        elements = [*enumerate(value)] if isinstance(value, tuple) else [(None, value)]
+        for index, element in elements:
+            for more in _STEPS.get(type(element), ()):
                 change = {name: _raised(value, index, more)}
                 rules = _changed(session, case, change)
                 if rules is not None:
-                    together[name] = _raised(together.get(name, value), index, more)
+                    if more in together:
+                        together[more][name] = _raised(together[more].get(name, value), index, more)
                     yield change, rules
-    for together in taken.values():
-        rules = _changed(session, case, together)
+    for change in together.values():
+        rules = _changed(session, case, change)
         if rules is not None:
-            yield together, rules
+            yield change, rules
+
+
+def _raised(value: Any, index: int | None, more: float) -> Any:
+    if not isinstance(value, tuple):
+        return value + more
+    return tuple(v + more * (index == i) for i, v in enumerate(value))
 
 
 def _integers(value: Value) -> bool:
     return isinstance(value, int) or (isinstance(value, tuple) and all(isinstance(v, int) for v in value))
-
-
-def _raised(value: Any, index: Any, more: int) -> Value:
-    if not isinstance(value, tuple):
-        return int(value) + more
-    return tuple(v + more * (index == i) for i, v in enumerate(value))
 
 
 def _changed(

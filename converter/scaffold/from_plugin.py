@@ -17,7 +17,7 @@ from trtsmith.converter.plugin.calls import OUTPUTS
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 from trtsmith.converter.plugin.host.plugin_values import Shape
-from trtsmith.converter.plugin.observation import OBSERVE
+from trtsmith.converter.plugin.observation import OBSERVE, VARY
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.plugin_rules import Rules, python_text, rules_with_fields
@@ -29,6 +29,7 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
 
 _INTERFACE = "V2_DYNAMICEXT"
+_VERSION = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 
 
@@ -84,6 +85,7 @@ def migrate_plugins(
             index = names.index(plugin)
             others = [one["version"] for one in creators[index + 1 :] if one["name"] == plugin]
             try:
+                known = [_with_defaults(creators[index], case) for case in known]
                 base = max(known, key=lambda case: len(case.inputs))
                 found = _asked(worker, index, creators[index], base)
                 more = [(case, _shapes(worker, index, case)) for case in known if case is not base]
@@ -120,7 +122,22 @@ def _asked(
         )
     if not found["complete"]:
         raise ValueError(f"it takes {len(found['combinations'])} combinations of types and formats, or more")
-    return found
+    try:
+        return found | {"note": ""} | worker.ask(index, VARY, case)
+    except WorkerDiedError as death:
+        note = f"with other values of its fields it {death}; whether shapes follow them was not seen"
+        return found | {"note": note, "rules": None, "changed": [], "minimum": {}, "optional": []}
+
+
+def _with_defaults(creator: Mapping[str, Any], case: ContractCase) -> ContractCase:
+    """The case with every field that the creator has a default of, since what is not given cannot be changed either."""
+    given = {one["name"]: one for one in creator["fields"] if one["default"] is not None}
+    defaults = {
+        name: one["default"][0] if one["length"] == 1 else tuple(one["default"])
+        for name, one in given.items()
+        if isinstance(one["default"], list)
+    }
+    return replace(case, fields={**defaults, **case.fields})
 
 
 def _shapes(worker: LibraryWorker, index: int, case: ContractCase) -> list[Shape]:
@@ -180,10 +197,17 @@ class _Drafting:
         if rules is not None and not all(_holds(rules, *one) for one in asked):
             rules = None
         wider = _wider(ports, taken)
+        notes += [found["note"]] * bool(found["note"])
+        moved = {name for change, _ in found["changed"] for name in change}
+        notes += [
+            f"it takes no other values of its field {name}: whether shapes follow it was not seen"
+            for name in case.fields
+            if name not in moved and found["rules"]
+        ]
         if any(not _linear(one) for one in found["combinations"]):
             notes.append("it also takes tensors that are not linear; the new plugin does not")
         if other_versions:
-            versions = ", ".join(map(str, other_versions))
+            versions = ", ".join(map(repr, other_versions))
             notes.append(f"the library has version {versions} of it, too, which is not migrated")
         place = f"{self.package}/{names.snake}.py"
         no_rule = f"write _shape in {place}: the shapes above follow no known rule"
@@ -231,6 +255,10 @@ class _Drafting:
         plain = re.sub(r"[^A-Za-z0-9]", "", self.case.plugin)
         name = plain[:1].upper() + plain[1:]
         taken = name in by_name() or onnx.defs.has(name)
+        if not _VERSION.fullmatch(self.creator["version"] or ""):
+            raise ValueError(
+                f"its version is {self.creator['version']!r}; a package's are letters, digits and points"
+            )
         try:
             return check_names(name + "V3" * taken, self.domain)
         except UsageError as error:

@@ -143,7 +143,7 @@ def _at(values: Mapping[str, Any], key: Key) -> Any:
 def _number_rule(number: int, samples: Sequence[tuple[Mapping[str, Any], int]]) -> Formula | None:
     """The number as a formula of fields that agrees with every sample, the first of which has it. None where none does.
 
-    A field that changes the number must have been changed twice alone; several, all of them at once, too.
+    A field that changes the number must be an integer that was changed twice alone; several, all of them at once, too.
     """
     first = samples[0][0]
     moves = [({k for k in _elements(first) if _at(v, k) != _at(first, k)}, v, n) for v, n in samples[1:]]
@@ -154,7 +154,7 @@ def _number_rule(number: int, samples: Sequence[tuple[Mapping[str, Any], int]]) 
         key: [(_at(v, key) - _at(first, key), n - number) for moved, v, n in moves if moved == {key}]
         for key in used
     }
-    sure = all(len(steps) > 1 for steps in alone.values())
+    sure = all(len(steps) > 1 and isinstance(_at(first, key), int) for key, steps in alone.items())
     if not sure or (len(used) > 1 and not any({*used} <= moved for moved, _, _ in moves)):
         return None
     for rule in _candidates(number, first, alone):

@@ -7,7 +7,7 @@ import pytest
 from trtsmith.converter.scaffold.plugin_rules import python_text, rules_with_fields
 from trtsmith.converter.scaffold.port_types import variables_of
 
-Changes = list[tuple[dict[str, int], list[list[str]]]]
+Changes = list[tuple[dict[str, float], list[list[str]]]]
 
 
 def texts(seen: str, fields: dict[str, int], changed: dict[tuple[int, ...], str]) -> str | None:
@@ -65,6 +65,13 @@ def test_several_fields_need_a_change_of_all() -> None:
 )
 def test_no_rule_is_guessed(changed: dict[tuple[int, ...], str]) -> None:
     assert texts("3", {"k": 3}, changed) is None
+
+
+def test_no_number_follows_a_fraction() -> None:
+    changed: Changes = [({"scale": 2.0}, [["mul(i0.d0, 2)"]]), ({"scale": 3.0}, [["mul(i0.d0, 3)"]])]
+    assert rules_with_fields([["mul(i0.d0, 1)"]], {"scale": 1.0}, changed) is None
+    same: Changes = [({"scale": 2.0}, [["i0.d0"]])]
+    assert rules_with_fields([["i0.d0"]], {"scale": 1.0}, same) is not None
 
 
 def test_type_variables_of_what_a_plugin_takes() -> None:
