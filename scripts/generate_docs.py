@@ -18,6 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from docpages import (  # noqa: E402
     command_line,
+    deployment,
     evidence,
     gpu_networks,
     house,
@@ -38,6 +39,7 @@ from docpages.marks import Parts, refresh  # noqa: E402
 DOCUMENTS: Mapping[str, Parts] = {
     "README.md": {"figures": evidence.figures},
     "docs/index.md": {"figures": evidence.figures},
+    "docs/guides/deploy.md": {"builder's options": deployment.options},
     "docs/guides/plugin-libraries.md": {"plugin checks": plugin_checks.plugin_checks},
     "docs/reference/cli.md": {"command line": command_line.command_line},
     **python_api.pages(),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.convert.pipeline import Conversion
     from trtsmith.converter.convert.reports import Report
     from trtsmith.converter.engine.bundle.triton import TritonModel
-    from trtsmith.converter.engine.runtime.engine_module import Engine, load
+    from trtsmith.converter.engine.runtime.engine_module import Engine
     from trtsmith.converter.engine.runtime.runner import Runner
     from trtsmith.converter.locate.found import Located
     from trtsmith.converter.model.errors import ConversionError, InvalidModelError, TrtsmithError, UsageError
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.verify.verdict import Verdict
     from trtsmith.importers.opdef import OpDef
     from trtsmith.importers.problem import Problem
+    from trtsmith.load_function import load
     from trtsmith.locate_function import locate
     from trtsmith.rewrite_function import rewrite
     from trtsmith.run_function import run
@@ -104,11 +105,11 @@ TELEMETRY_OFF = {
 for _name, _value in TELEMETRY_OFF.items():
     os.environ.setdefault(_name, _value)  # children inherit it; who has set it means it
 
-_OWN_MODULE = ("batch", "bench", "bundle", "check", "convert", "locate", "rewrite", "run", "verify")
+_OWN_MODULE = ("batch", "bench", "bundle", "check", "convert", "load", "locate", "rewrite", "run", "verify")
 _HOMES = {
     **{name: f"trtsmith.{name}_function" for name in _OWN_MODULE},
     **dict.fromkeys(("check_plugin", "load_report", "operators"), "trtsmith.api"),
-    **dict.fromkeys(("Engine", "load"), "trtsmith.converter.engine.runtime.engine_module"),
+    "Engine": "trtsmith.converter.engine.runtime.engine_module",
     "Analysis": "trtsmith.converter.convert.analysis",
     "BatchResult": "trtsmith.converter.batch.driver",
     "Conversion": "trtsmith.converter.convert.pipeline",

@@ -49,7 +49,7 @@ _KINDS: Mapping[str, _Kind] = {
     "Paths": _Kind(_several(_is_path), "a path, or a list of paths", '["folder/file"]'),
     "Texts": _Kind(_TEXTS, "a text, or a list of texts", '["a", "b"]'),
     "Ranges": _Kind(
-        lambda value: _TEXTS(value) or isinstance(value, Mapping),
+        lambda value: _TEXTS(value) or _several(lambda one: isinstance(one, Mapping))(value),
         "by the input's name one range or three, or texts as the flag takes them",
         '{"x": [(1, 4), (2, 4), (8, 4)]}, or "x=1x4:2x4:8x4"',
     ),

@@ -244,9 +244,29 @@ def ranges_of(given: Ranges | None, between: str, form: str) -> list[str]:
 
 
 def shapes_of(given: Any) -> dict[str, ShapeRange]:
-    """The shapes that are asked for, by input; trtexec's flags are those of the command line alone."""
+    """The shapes that are asked for, by input, where there is one optimization profile."""
+    first, *others = profiles_of(given)
+    if others:
+        what, expected = (
+            "several optimization profiles are given",
+            "one: convert, check and rewrite take several",
+        )
+        raise UsageError(what, "--shapes", expected, "give the shapes of one profile")
+    return first
+
+
+def _shapes(given: Any) -> dict[str, ShapeRange]:
+    """trtexec's flags are those of the command line alone."""
     trtexec = (getattr(given, f"{name}Shapes", "") for name in ("min", "opt", "max"))
     return parse_shapes(ranges_of(given.shapes, "x", "{}"), *trtexec)
+
+
+def profiles_of(given: Any) -> list[dict[str, ShapeRange]]:
+    """The shapes of each optimization profile, one at least: a list of dicts in Python, --profile on the command line."""
+    several = given.shapes if isinstance(given.shapes, (list, tuple)) else ()
+    if any(isinstance(one, Mapping) for one in several):
+        return [parse_shapes(ranges_of(one, "x", "{}")) for one in several]
+    return [_shapes(one) for one in (*getattr(given, "profiles", ()), given)]
 
 
 def values_of(given: Any) -> dict[str, ShapeRange]:
@@ -274,6 +294,10 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 def stage_options(stage: type[T], declared: type, given: Any, **more: Any) -> T:
     """The options of a stage: those that are declared under the names of its fields, read by their types, and more."""
     names = {field.name for field in fields(cast(Any, stage))} - more.keys()
+    if "more_shapes" in names:
+        first, *others = profiles_of(given)
+        more |= {"shapes": first, "more_shapes": tuple(others)}
+        names -= more.keys()
     return stage(**{o.name: _read(o, given) for o in options_of(declared) if o.name in names}, **more)
 
 

@@ -30,6 +30,7 @@ from trtsmith.converter.convert import pipeline
 from trtsmith.converter.convert.conversion_options import MODES, ConvertOptions
 from trtsmith.converter.convert.opening import GivenModel
 from trtsmith.converter.convert.pipeline import Conversion
+from trtsmith.converter.engine.build.deployment import SETTABLE, in_mebibytes, settings_of
 from trtsmith.converter.verify.references import references_of
 from trtsmith.flags import cost
 from trtsmith.model_options import (
@@ -95,6 +96,38 @@ class Engine(TypedDict, total=False):
     timeout: Annotated[float | None, TIMEOUT]
 
 
+def _deployed(name: str, **more: Any) -> Flag:
+    option = SETTABLE[name]
+    names = (flag for flag in option.flags if flag != "--memPoolSize")  # whose unit is another one
+    return Flag(option.help, option.metavar, *names, **more)
+
+
+class Deployment(TypedDict, total=False):
+    """deployment"""
+
+    version_compatible: Annotated[bool, _deployed("version_compatible")]
+    hardware_compatibility_level: Annotated[str, _deployed("hardware_compatibility_level")]
+    strip_plan: Annotated[bool, _deployed("strip_plan")]
+    refit: Annotated[bool, _deployed("refit")]
+    weight_streaming: Annotated[bool, _deployed("weight_streaming")]
+    tactic_sources: Annotated[Texts, _deployed("tactic_sources")]
+    memory_pool_limit: Annotated[
+        Texts,
+        _deployed("memory_pool_limit"),
+        Flag(
+            "the same, in MiB without a unit",
+            "POOL:SIZE",
+            "--memPoolSize",
+            dest="memory_pool_limit",
+            action="append",
+            type=in_mebibytes,
+        ),
+    ]
+    use_dla_core: Annotated[int | None, _deployed("use_dla_core", type=int)]
+    sparsity: Annotated[str, _deployed("sparsity")]
+    strongly_typed: Annotated[bool, _deployed("strongly_typed")]
+
+
 class Expected(TypedDict, total=False):
     expected: Annotated[
         Arrays | None,
@@ -134,6 +167,7 @@ class ConversionOptions(
     Freezing,
     Precision,
     Engine,
+    Deployment,
     Refused,
     Judged,
     EngineFile,
@@ -159,6 +193,7 @@ def conversion_of(model: GivenModel, output: Path | None, given: Any) -> Convert
         precision=precision_of(given),
         workspace_mib=given.workspace,
         timeout_s=given.timeout,
+        settings=settings_of(given),
         refusals=refusals_of(given, output),
     )
 
@@ -184,7 +219,7 @@ def convert(
     export_timeout: time limit for loading and exporting a .pt2 file or a function's module, in seconds; None: 600.
     data_folder:  folder of the external data of a ModelProto or bytes.
     shapes:       of dynamic inputs, by name: one shape, or the smallest, usual and largest one; or texts as --shapes
-        takes them, "images=1x3x64x64".
+        takes them, "images=1x3x64x64". A list of such dicts: several optimization profiles.
     values:       of integer inputs that decide shapes, by name: a number, a list of numbers, or three lists as for `shapes`;
         or texts such as "sizes=[1,1]:[2,3]:[8,8]".
     freeze:       inputs that become constants: by name an array, a number or a list; or texts such as "axes=[0,1]".
@@ -211,6 +246,8 @@ def convert(
     timing_cache: a file with timings of earlier builds, read and updated.
     optimization_level: of the builder, 0 to 5.
     layer_details: whether the engine keeps a description of each layer.
+    version_compatible, hardware_compatibility_level, strip_plan, refit, weight_streaming, tactic_sources,
+        memory_pool_limit, use_dla_core, sparsity, strongly_typed: of the builder; docs/guides/deploy.md has them by flag.
     timeout:      time limit of the build, in seconds.
     mend:         whether to apply known, exact workarounds to nodes that TensorRT refuses; see `mended` of the result.
     mend_with:    workarounds to apply although they may change results.

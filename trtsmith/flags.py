@@ -5,7 +5,7 @@ argparse shows the message of an ArgumentTypeError as it is.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,22 @@ def targets(text: str) -> tuple[str, ...]:
     except UsageError as error:
         (problem,) = error.problems
         raise ArgumentTypeError(f"{problem.what}: {problem.expected}; {problem.fix}") from error
+
+
+class NextProfile(Action):
+    """Puts the shapes so far aside for one profile, where trtexec's --profile=N begins the next."""
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, value: Any, flag: Any = None) -> None:
+        before = list(namespace.profiles)
+        given = {name: getattr(namespace, name) for name in ("shapes", "minShapes", "optShapes", "maxShapes")}
+        if any(given.values()):
+            before.append(Namespace(**given))
+            vars(namespace).update({name: type(value)() for name, value in given.items()})
+        if value != len(before):
+            parser.error(
+                f"argument {flag}: {value} is given for profile {len(before)}: they are numbered in order"
+            )
+        namespace.profiles = before
 
 
 def commas(text: str) -> tuple[str, ...]:

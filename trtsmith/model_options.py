@@ -15,7 +15,7 @@ from trtsmith.converter.convert.workarounds.refusals import MAY_DIFFER, REDUCE_S
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
 from trtsmith.converter.verify.tolerances import KINDS
-from trtsmith.flags import targets
+from trtsmith.flags import NextProfile, targets
 from trtsmith.options import (
     AccumulateName,
     Arrays,
@@ -45,7 +45,15 @@ TARGET = Flag(
     common=True,
     type=targets,
 )
-LEVEL = Flag("0 builds fastest, 5 searches longest", "0-5", choices=OPTIMIZATION_LEVELS, type=int)
+LEVEL = Flag(
+    "0 builds fastest, 5 searches longest",
+    "0-5",
+    "--optimization-level",
+    "--builder-optimization-level",
+    "--builderOptimizationLevel",
+    choices=OPTIMIZATION_LEVELS,
+    type=int,
+)
 TIMEOUT = Flag("time limit of the build", "SECONDS")
 INPUTS = Flag("example inputs, {}", "NPZ", common=True)
 
@@ -80,6 +88,15 @@ class Shapes(TypedDict, total=False):
         _trtexec("min"),
         _trtexec("opt"),
         _trtexec("max"),
+        Flag(
+            "begin the shapes of optimization profile N, from 0, as in trtexec",
+            "N",
+            "--profile",
+            default=(),
+            dest="profiles",
+            type=int,
+            action=NextProfile,
+        ),
     ]
     values: Annotated[
         Ranges | None,

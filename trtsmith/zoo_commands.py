@@ -14,6 +14,7 @@ from trtsmith.converter.batch.zoo.zoo_options import OptionCheck, ZooCommand, Zo
 from trtsmith.converter.bench.points import check_points
 from trtsmith.converter.bench.subject import BenchOptions, check_options
 from trtsmith.converter.bench.timed_engine import graphs_of
+from trtsmith.converter.engine.build.deployment import SETTABLE, settings_of
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.flags import add_options
@@ -31,6 +32,7 @@ REFUSED_OF_CONVERT = {
     **_OF_BOTH,
     **dict.fromkeys(("output", "report", "refused", "save-onnx"), _OWN_FOLDER),
     "dry-run": "a task converts; `trtsmith check` only looks",
+    "profile": "an entry has one profile",
     "timing-cache": "tasks run in any order and at the same time: an engine would depend on those before it",
 }
 """Options of `convert` that a zoo cannot give, and why; also those that only some versions of it have."""
@@ -69,6 +71,7 @@ def zoo_commands() -> ZooCommands:
             lambda options: refusals_of(options, Path(ENGINE)),
         ),
         OptionCheck(("reference", "expected"), _check_references),
+        OptionCheck(tuple(name.replace("_", "-") for name in SETTABLE), settings_of),
     )
     of_bench = (
         OptionCheck(("at",), lambda options: check_points(options.at)),

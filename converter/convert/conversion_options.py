@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
@@ -31,7 +32,9 @@ class ConvertOptions:
     """What `trtsmith convert`, `check` and `rewrite` are told. Paths are as the user gave them.
 
     output: the engine's file; None: the engine is given back as bytes, and nothing is written.
+    more_shapes: of the optimization profiles after the first.
     verify: MODES; None: compare nothing.
+    settings: of the builder, by name (converter/engine/build/deployment.py).
     refusals: what is done where TensorRT refuses the graph. keep: whether the engine is wanted; without it there must be no
         output and no comparison, and `engine` of the result is empty.
     """
@@ -39,6 +42,7 @@ class ConvertOptions:
     model: GivenModel
     output: Path | None
     shapes: dict[str, ShapeRange] = field(default_factory=dict)
+    more_shapes: tuple[dict[str, ShapeRange], ...] = ()
     values: dict[str, ShapeRange] = field(default_factory=dict)
     freeze: Freeze = ()
     targets: tuple[str, ...] = ()
@@ -56,6 +60,7 @@ class ConvertOptions:
     timing_cache: Path | None = None
     optimization_level: int | None = None
     layer_details: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
     timeout_s: float | None = None
     verbose: bool = False
     refusals: Refusals = _LOOKED_INTO
@@ -75,6 +80,9 @@ class ConvertOptions:
             what = "--max-cost needs the comparison, which is turned off"
             where, fix = "--max-cost, --no-verify", "remove one of the two"
             raise UsageError(what, where, "--max-cost with a comparison", fix)
+        if "strip_plan" in self.settings and self.verify == "engine":
+            what, where = "an engine without its weights cannot be compared", "--strip-plan, --verify engine"
+            raise UsageError(what, where, "a comparison of the graph", "--verify graph, or no --strip-plan")
         expected = "" if self.expected is None else named_source("--expected", self.expected)
         check_one_expectation(expected, self.references)
 
@@ -86,6 +94,6 @@ def analysis_options(options: ConvertOptions) -> AnalysisOptions:
         inputs=options.inputs,
         plugins=options.plugins,
         precision=options.precision,
-        profiles=(options.shapes,),
+        profiles=(options.shapes, *options.more_shapes),
         values=(options.values,),
     )

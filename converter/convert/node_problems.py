@@ -77,64 +77,47 @@ _CAFFE2 = Elsewhere(
     "which writes ONNX's own operators",
 )
 
+_TENSORFLOW = Elsewhere(
+    "is TensorFlow's, and tf2onnx left it as it is",
+    "write that part of the model with other operators of TensorFlow; tf2onnx says which ones it does not convert",
+)
+_CALLED = Elsewhere(
+    "calls a function of TensorFlow that tf2onnx did not convert, as Keras's grouped convolutions",
+    "before the export, let Keras call it as others: from keras.src.layers.convolutional.base_conv import Conv; "
+    "Conv._jit_compiled_convolution_op = Conv.convolution_op",
+)
+
+
+def _each(names: str, place: Elsewhere, domain: str = "") -> dict[tuple[str, str], Elsewhere]:
+    return dict.fromkeys(((domain, name) for name in names.split()), place)
+
+
 _OPERATORS: Mapping[tuple[str, str], Elsewhere] = {
-    **dict.fromkeys(
-        [
-            ("", name)
-            for name in (
-                "RegexFullMatch",
-                "StringConcat",
-                "StringNormalizer",
-                "StringSplit",
-                "TfIdfVectorizer",
-            )
-        ],
-        _STRINGS,
+    **_each("RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer", _STRINGS),
+    **_each("ImageDecoder", _IMAGES),
+    **_each("Gradient", _TRAINING),
+    **_each("PartitionedCall StatefulPartitionedCall", _CALLED),
+    **_each(
+        """ComplexAbs FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D RFFT RFFT2D TensorListConcatV2 TensorListFromTensor
+        TensorListGetItem TensorListReserve TensorListSetItem TensorListStack""",
+        _TENSORFLOW,
     ),
-    ("", "ImageDecoder"): _IMAGES,
-    ("", "Gradient"): _TRAINING,
-    ("com.microsoft", "Tokenizer"): _STRINGS,
-    ("com.microsoft", "EPContext"): _COMPILED,
-    **dict.fromkeys(
-        [
-            ("org.pytorch._caffe2", name)
-            for name in (
-                "BBoxTransform",
-                "BatchPermutation",
-                "BoxWithNMSLimit",
-                "CollectAndDistributeFpnRpnProposals",
-                "CollectRpnProposals",
-                "CopyCPUToGPU",
-                "CopyGPUToCPU",
-                "DistributeFpnProposals",
-                "GenerateProposals",
-            )
-        ],
+    **_each("Tokenizer", _STRINGS, "com.microsoft"),
+    **_each("EPContext", _COMPILED, "com.microsoft"),
+    **_each(
+        """BBoxTransform BatchPermutation BoxWithNMSLimit CollectAndDistributeFpnRpnProposals CollectRpnProposals
+        CopyCPUToGPU CopyGPUToCPU DistributeFpnProposals GenerateProposals""",
         _CAFFE2,
+        "org.pytorch._caffe2",
     ),
-    **dict.fromkeys(
-        [("com.microsoft", name) for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")],
-        _SEARCH,
+    **_each("BeamSearch GreedySearch Sampling WhisperBeamSearch", _SEARCH, "com.microsoft"),
+    **_each(
+        "PackedAttention PackedMultiHeadAttention RemovePadding RestorePadding", _PACKED, "com.microsoft"
     ),
-    **dict.fromkeys(
-        [
-            ("com.microsoft", name)
-            for name in ("PackedAttention", "PackedMultiHeadAttention", "RemovePadding", "RestorePadding")
-        ],
-        _PACKED,
-    ),
-    **dict.fromkeys(
-        [
-            ("com.microsoft", name)
-            for name in (
-                "DecoderAttention",
-                "DecoderMaskedMultiHeadAttention",
-                "DecoderMaskedSelfAttention",
-                "PagedAttention",
-                "SparseAttention",
-            )
-        ],
+    **_each(
+        "DecoderAttention DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention PagedAttention SparseAttention",
         _CACHE,
+        "com.microsoft",
     ),
 }
 

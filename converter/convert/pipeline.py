@@ -38,6 +38,9 @@ from trtsmith.converter.engine.build.build_request import (
     BuildResult,
     Profile,
 )
+from trtsmith.converter.engine.build.deployment import check_settings
+from trtsmith.converter.engine.build.flavour import expected_target
+from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
@@ -65,6 +68,7 @@ from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.verdict import Verdict
 
 _AS_IT_IS = PrecisionRequest()
+_FIRST_PROFILE_ONLY = ("outputs were compared for shapes of profile 0 alone",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,6 +160,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     clock = _StageTimes(progress)
     progress.step("loading the model")
     _check_files(options)
+    check_settings(expected_target(options.flavour).flavour, options.settings, find_gpu() is not None)
     if options.targets and isinstance(options.model, TorchSource):  # before an export, which can take minutes
         check_targets(options.flavour, options.targets)
     opened = open_model(options.model, progress)
@@ -171,7 +176,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
     values = still_read(prepared.values, original, rewritten)
-    profiles = _profiles(prepared.profile, values)
+    profiles = _profiles((prepared.profile, *prepared.more), values)
     clock.ended(then="build")
 
     with ScratchFolder("convert") as folder:
@@ -211,6 +216,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             *(one.warning() for one in done.mended),
             *built.warnings,
             *coverage(planned, built),
+            *(_FIRST_PROFILE_ONLY if options.more_shapes and check is not None else ()),
         )
         facts = (
             engine_facts(planned, built, verdict)
@@ -218,6 +224,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             | _graph_facts(options, rewritten, profiles)
             | {
                 "plugins_embedded": bool(options.embed_plugins and loaded),
+                "settings": options.settings,
                 "mended": [asdict(one) for one in done.mended],
                 "warnings": warnings,
             }
@@ -301,6 +308,7 @@ def _build_request(
         embed_plugins=options.embed_plugins,
         optimization_level=options.optimization_level,
         layer_details=options.layer_details,
+        settings=options.settings,
         verbose=options.verbose,
         timeout_s=options.timeout_s,
         keep=options.keep,
@@ -357,6 +365,7 @@ class _Preparation:
         self._options, self._step = options, step
         self._done = False
         self.profile: Mapping[str, ShapeRange] = {}
+        self.more: list[Mapping[str, ShapeRange]] = []
         self.values: Mapping[str, ShapeRange] = {}
         self.check: ConversionCheck | None = None
 
@@ -367,6 +376,7 @@ class _Preparation:
         options, original = self._options, analysis.original
         specs = [spec for spec in graph_inputs(original.proto) if spec.name not in analysis.frozen]
         self.profile = profile_for(specs, options.shapes)
+        self.more = [profile_for(specs, one) for one in options.more_shapes]
         self.values = _value_profile(options, analysis.plain, specs)
         if options.verify is not None:
             self._step("preparing inputs for the comparison")
@@ -379,7 +389,7 @@ class _Preparation:
                 inputs=options.inputs,
                 expected=options.expected,
                 tolerances=options.tolerances,
-                mode=options.verify,
+                mode="graph" if "strip_plan" in options.settings else options.verify,
                 references=options.references,
                 samples=load_samples(options.precision.calibration, specs),
             )
@@ -403,7 +413,7 @@ def _run_request(
         io_types=rewritten.io_types,
         verbose=options.verbose,
         timeout_s=options.timeout_s,
-        embedded_plugins=options.embed_plugins,
+        embedded_plugins=options.embed_plugins or "version_compatible" in options.settings,
         built_version=built.version,
         targets=built.targets,
     )
@@ -419,11 +429,11 @@ def _value_profile(
 
 
 def _profiles(
-    sizes: Mapping[str, ShapeRange], values: Mapping[str, ShapeRange]
+    sizes: Sequence[Mapping[str, ShapeRange]], values: Mapping[str, ShapeRange]
 ) -> tuple[dict[str, Profile], ...]:
-    profile = {name: Profile(r.min, r.opt, r.max) for name, r in sizes.items()}
-    profile |= {name: Profile(r.min, r.opt, r.max, values=True) for name, r in values.items()}
-    return (profile,) if profile else ()
+    of_values = {name: Profile(r.min, r.opt, r.max, values=True) for name, r in values.items()}
+    profiles = [{name: Profile(r.min, r.opt, r.max) for name, r in one.items()} | of_values for one in sizes]
+    return tuple(profiles) if any(profiles) else ()
 
 
 class _StageTimes:

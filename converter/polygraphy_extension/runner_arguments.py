@@ -124,7 +124,7 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
                 Problem(
                     f"{len(profiles)} optimization profiles are asked for",
                     "--trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
-                    "one profile: trtsmith builds engines with one",
+                    "one profile: the runner has one",
                     "give each option once, with ranges that cover all shapes",
                 )
             )

@@ -62,14 +62,9 @@ class Chromium:
             os.dup2(ours[0], 3)
             os.dup2(ours[1], 4)
 
-        words = [
-            self._path,
-            *FLAGS,
-            f"--user-data-dir={self._folder.name}",
-            f"--window-size={self._size[0]},{self._size[1]}",
-        ]
+        size = f"--window-size={self._size[0]},{self._size[1]}"
         self._process = subprocess.Popen(
-            words,
+            [self._path, *FLAGS, size, f"--user-data-dir={self._folder.name}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -112,7 +107,7 @@ class Chromium:
         )
 
     def look(self, width: int, height: int, *, dark: bool = False, paper: bool = False) -> None:
-        """Show the page at another size, in CSS pixels, and as another medium."""
+        """Show the page at another size, in CSS pixels, and as another medium. Nothing moves: see `settle`."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -121,7 +116,21 @@ class Chromium:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme])
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.send("Emulation.setEmulatedMedia", media="print" if paper else "", features=[scheme, still])
+
+    def settle(self) -> None:
+        """Until what was asked for is drawn, and no style is on its way to another."""
+        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.evaluate("Promise.allSettled(document.getAnimations().map((one) => one.finished)).then(() => 0)")
+
+    def go_to(self, fragment: str) -> None:
+        """Give the address another fragment, as a link does, until the page has heard of it."""
+        self.evaluate(
+            "new Promise((done) => { const before = location.hash; "
+            "addEventListener('hashchange', () => done(), { once: true }); "
+            f"location.hash = {json.dumps(fragment)}; if (location.hash === before) done(); }})"
+        )
 
     def evaluate(self, expression: str, patience_s: float = 60) -> Any:
         """The value of an expression in the page, as JSON has it; a promise is waited for. PageError if it throws."""
@@ -171,7 +180,7 @@ class Chromium:
 
     def complaints(self) -> list[str]:
         """What the console said of errors and warnings, and what scripts threw, since the page was opened."""
-        self._listen(0.05)
+        self._messages(0.05)
         found = []
         for event in self.events:
             said = event["params"]
@@ -192,7 +201,7 @@ class Chromium:
 
     def requests(self) -> list[str]:
         """Every address that was asked for since the page was opened, but for its own and data in it."""
-        self._listen(0.05)
+        self._messages(0.05)
         asked = [
             event["params"]["request"]["url"]
             for event in self.events
@@ -202,7 +211,7 @@ class Chromium:
 
     def dialogs(self) -> list[str]:
         """Messages of alert() and the like since the page was opened."""
-        self._listen(0.05)
+        self._messages(0.05)
         return [
             event["params"]["message"]
             for event in self.events
@@ -215,7 +224,7 @@ class Chromium:
         while not condition():
             if time.monotonic() > until:
                 raise PageError(f"nothing came within {patience_s:g} s")
-            self._listen(0.02)
+            self._messages(0.02)
 
     def send(self, method: str, patience_s: float = 60, **parameters: Any) -> dict[str, Any]:
         """A command of the protocol, and its result. PageError for one that fails."""
@@ -234,9 +243,6 @@ class Chromium:
                     return result
             if time.monotonic() > until:
                 raise PageError(f"{method}: no answer within {patience_s:g} s")
-
-    def _listen(self, seconds: float) -> None:
-        self._messages(seconds)
 
     def _messages(self, seconds: float) -> list[dict[str, Any]]:
         """What comes within that time, or at once; events are kept, answers given back."""

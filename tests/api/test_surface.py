@@ -49,6 +49,9 @@ SIGNATURES = {
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
     "calibration=(), target=(), flavour='auto', prefer_stock=False, plugins=(), embed_plugins=False,"
     " workspace=None, timing_cache=None, optimization_level=None, layer_details=False, timeout=None,"
+    " version_compatible=False, hardware_compatibility_level='', strip_plan=False, refit=False, "
+    "weight_streaming=False, tactic_sources=(), memory_pool_limit=(), use_dla_core=None, sparsity='', "
+    "strongly_typed=False,"
     " mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, expected=None, "
     "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
     "verify='auto', output=None, html=None, ops=(), plugins_from_packages=True, verbose=False, "
@@ -58,7 +61,8 @@ SIGNATURES = {
     "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, html=None, "
     "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
-    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0) -> Engine",
+    "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0, options=None, "
+    "cache=None, progress=None) -> Engine",
     "locate": "(model, engine=None, *, data_folder=None, on='auto', native=False, all=False, memory=1024, "
     "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
     "float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', timeout=None,"
@@ -178,7 +182,7 @@ OF_PYTHON = {
 }
 """What goes with models that Python has in memory, and with calls."""
 
-TRTEXEC = {"minShapes", "optShapes", "maxShapes"}
+TRTEXEC = {"minShapes", "optShapes", "maxShapes", "profiles"}
 """trtexec's words for `shapes`."""
 
 OTHER = {
@@ -217,10 +221,10 @@ def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, op
         for node in ast.walk(body_of(home_of(name), maker))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "stage_options"
     )
-    of_trials = {"keep"}  # whose engine nobody wants
+    by_itself = {"keep", "more_shapes"}  # of trials, and of what `shapes` says
     module = importlib.import_module(f"trtsmith.{name}_function")
     same = {option.name for option in options_of(getattr(module, declared))}
-    fields = {field.name for field in dataclasses.fields(options)} - of_trials
+    fields = {field.name for field in dataclasses.fields(options)} - by_itself
     assert fields <= same | {keyword.arg for keyword in made.keywords}
 
 

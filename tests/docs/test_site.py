@@ -56,9 +56,10 @@ def browser() -> Iterator[Chromium]:
 def shown(browser: Chromium, address: str, width: int = 1280) -> Chromium:
     browser.look(width, 844)
     browser.open(address)
-    browser.evaluate(
-        "new Promise((done) => setTimeout(done, 300))"
-    )  # the theme wraps tables after it has loaded
+    count = "document.querySelectorAll('{}').length".format
+    wrapped = f"{count('table:not([class])')} === {count('.md-typeset__table')}"
+    browser.wait_for(lambda: browser.evaluate(wrapped))  # by the theme, after it has loaded
+    browser.settle()
     return browser
 
 
@@ -68,9 +69,8 @@ def test_pages_fit_a_telephone_and_axe_finds_nothing(name: str, site: str, brows
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert violations(page) == []
     page = shown(browser, f"{site}/{name}")
-    page.evaluate(
-        "document.body.dataset.mdColorScheme = 'slate'; new Promise((done) => setTimeout(done, 500))"
-    )
+    page.evaluate("document.body.dataset.mdColorScheme = 'slate'")
+    page.settle()
     assert violations(page) == []
     asked = [address for address in page.requests() if not address.startswith(site)]
     assert asked == [] and page.evaluate("document.documentElement.scrollWidth") == 1280

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trtsmith.converter.engine.build.deployment import SETTABLE
+
 TRTEXEC = "trtexec"
 POLYGRAPHY = "Polygraphy"
 BOTH = f"{TRTEXEC} and {POLYGRAPHY}"
@@ -45,7 +47,6 @@ _NO_MIXING = f"{_ALWAYS_TYPED}: --precision and --keep-fp32 choose the types of 
 _LOADED = "plugin libraries are loaded by --plugins, and those of the manifest by themselves"
 _CALIBRATED = "it is calibrated: --inputs or --calibration"
 _NO_CACHE = "inputs, and not a calibration cache"
-_POOL = "the workspace in MiB; other pools have no flag"
 _NO_FLAG = "an argument without a flag"
 _OURS = r"(?!)()"
 """Matches nothing: of the value that was given no part is ours."""
@@ -62,6 +63,18 @@ def _flags(
 
 
 FLAGS: dict[str, Other] = {
+    **{
+        name: flag
+        for option in SETTABLE.values()
+        for name, flag in _flags(
+            option.trtexec,
+            option.polygraphy,
+            (f"{option.flags[0]} VALUE" if option.metavar else option.flags[0], "convert"),
+            note=option.note,
+            value=option.metavar,
+        ).items()
+    },
+    **_flags("--memPoolSize", "", ("--memPoolSize VALUE", "convert"), value="workspace:512"),  # in MiB
     **_flags("--onnx", "", ("VALUE", _READERS), ("VALUE", "bench"), note=_NO_FLAG, value="MODEL"),
     **_flags("--saveEngine", "--save-engine", ("-o VALUE", "convert"), value="ENGINE"),
     **_flags(
@@ -74,7 +87,6 @@ FLAGS: dict[str, Other] = {
     **_flags("--best", "", note="one precision is named: --precision fp16, bf16, int8 or fp8"),
     **_flags("", "--tf32", note="TensorRT uses TF32 where the GPU has it"),
     **_flags("--noTF32", "", note="TensorRT uses TF32 where the GPU has it; `trtsmith verify` allows for it"),
-    **_flags("--stronglyTyped", "--strongly-typed", note=_ALWAYS_TYPED),
     **_flags("--explicitBatch", "", note="batches are explicit always"),
     **_flags("--precisionConstraints", "--precision-constraints", note=_NO_MIXING),
     **_flags("--layerPrecisions", "--layer-precisions", ("--keep-fp32 NAME", _READERS), note=_NO_MIXING),
@@ -85,22 +97,6 @@ FLAGS: dict[str, Other] = {
     **_flags("", "--trt-opt-shapes", ("--optShapes NAME:1x3x8x8", _READERS)),
     **_flags("", "--trt-max-shapes", ("--maxShapes NAME:1x3x8x8", _READERS)),
     **_flags("", "--input-shapes", ("--shapes NAME=SHAPE", f"{_READERS} verify bench")),
-    **_flags(
-        "--memPoolSize",
-        "",
-        ("--workspace VALUE", "convert"),
-        note=_POOL,
-        value="MIB",
-        take=r"(?:.*,)?workspace:(\d+)(?![\d.GKBgkb])",
-    ),
-    **_flags(
-        "",
-        "--pool-limit --memory-pool-limit",
-        ("--workspace VALUE", "convert"),
-        note=_POOL,
-        value="MIB",
-        take=_OURS,
-    ),
     **_flags(
         "--builderOptimizationLevel",
         "--builder-optimization-level",
@@ -121,22 +117,17 @@ FLAGS: dict[str, Other] = {
     **_flags("--setPluginsToSerialize", "", ("--embed-plugins", "convert")),
     **_flags("--computeCapabilities", "", ("--target sm86,sm89", "convert check")),
     **_flags(
-        "--hardwareCompatibilityLevel",
-        "--hardware-compatibility-level",
-        ("--target sm80,sm90", "convert check"),
-        note="the GPUs are named",
-    ),
-    **_flags(
         "--inputIOFormats --outputIOFormats",
         "",
         ("--io-precision", "convert rewrite"),
         note="types; layouts stay linear",
     ),
     **_flags("--device", "", note="the first GPU is used: CUDA_VISIBLE_DEVICES chooses it"),
-    **_flags("--useDLACore", "--use-dla", note="no engines for DLA are built"),
+    **_flags("", "--use-dla", ("--use-dla-core 0", "convert")),
     **_flags(
-        "--versionCompatible", "--version-compatible", note="an engine is for the TensorRT that built it"
+        "--allowGPUFallback", "--allow-gpu-fallback", note="--use-dla-core falls back to the GPU always"
     ),
+    **_flags("", "--sparse-weights", ("--sparsity enable", "convert")),
     **_flags(
         "--skipInference --buildOnly", "", note="`trtsmith convert` times nothing; `trtsmith bench` does"
     ),

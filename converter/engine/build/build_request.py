@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.importers.fields import FieldValue
@@ -55,6 +56,7 @@ class BuildRequest(PlainData):
     layer_details: let the engine tell what each layer computes, for a profile; it is a little larger then.
     log_path: where the build's log is to be kept; None to drop it after a success.
     keep: whether the engine is wanted, and not only whether there can be one: it is not written then.
+    settings: of converter/engine/build/deployment.py, by name.
     """
 
     onnx_path: Path
@@ -69,6 +71,7 @@ class BuildRequest(PlainData):
     embed_plugins: bool = False
     optimization_level: int | None = None
     layer_details: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
     verbose: bool = False
     timeout_s: float | None = None
     log_path: Path | None = None

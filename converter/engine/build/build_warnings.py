@@ -39,12 +39,8 @@ WARNINGS: tuple[WarningRow, ...] = (
         "--keep-fp32, or export the model with opset 17 or later, which has LayerNormalization",
     ),
     WarningRow("Running layernorm after self-attention with FP16 Reduce or Pow"),  # comes with the row above
-    WarningRow(
-        r"For loop node (?P<at>.*?) ?both a trip limit and a loop termination condition was set.*"
-        r"scan output (?P<output>\S+) may have",
-        "the Loop has both a number of runs and a condition; if the condition ends it early, output {output!r} may have the "
-        "wrong shape. Export the loop with a number of runs alone",
-    ),
+    # Rewritten, a Loop's condition stays true, or what it collects is cut off where it ends.
+    WarningRow("both a trip limit and a loop termination condition was set"),
     WarningRow(
         'ignores the "seed" field',
         "TensorRT ignores the attribute 'seed' of random operators: every run draws other numbers. For fixed numbers, "

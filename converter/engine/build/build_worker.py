@@ -5,14 +5,17 @@ TensorRT's log goes to a file, unbuffered, so that it is complete up to the mome
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.engine.build.build_request import BUILDING, PARSING, BuildRequest, BuildResult
+from trtsmith.converter.engine.build.deployment import apply_settings, check_settings
 from trtsmith.converter.engine.build.explain import explain
 from trtsmith.converter.engine.build.flavour import (
     FIRST_RTX_WITH_PLUGINS,
@@ -61,6 +64,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     events.phase("loading TensorRT")
     flavour = load_flavour(request.flavour)
     gpu = find_gpu()
+    check_settings(flavour.name, request.settings, gpu is not None)
     targets, warnings = plan_targets(flavour, request.targets, gpu)
     trt: Any = flavour.module
     logger = request_logger(flavour, messages)
@@ -76,6 +80,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     config = builder.create_builder_config()
     set_targets(flavour, config, targets, gpu)
     _set_options(flavour, config, request)
+    apply_settings(flavour, builder, config, request.settings)
     _set_profiles(builder, network, config, request)
     config.progress_monitor = make_monitor(flavour, events)
     cache = _set_timing_cache(config, request)
@@ -207,10 +212,16 @@ def _set_timing_cache(config: Any, request: BuildRequest) -> Any:
 
 
 def _write_cache(path: Path, config: Any) -> None:
+    """Add this build's timings to the file; of builds that share it, one writes at a time."""
     cache = config.get_timing_cache()
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    _write(unfinished, cache.serialize())
-    os.replace(unfinished, path)
+    with open(path.with_name(f".{path.name}.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.is_file():  # another build may have written since this one read
+            with suppress(TypeError):  # of another version or GPU: None
+                cache.combine(config.create_timing_cache(path.read_bytes()), False)
+        _write(unfinished, cache.serialize())
+        os.replace(unfinished, path)
 
 
 def _build_problems(flavour: Flavour, request: BuildRequest, messages: Messages) -> list[Problem]:

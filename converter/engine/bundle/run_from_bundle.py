@@ -33,6 +33,8 @@ class Manifest:
     """The parts of a manifest that running an engine needs.
 
     files:  "sha256:..." by file name, the engine's too. digest: the engine's own.
+    stripped: whether its weights were left out.
+    portable: whether other versions of TensorRT may load it: that runs the lean runtime inside the engine.
     """
 
     flavour: str
@@ -41,6 +43,8 @@ class Manifest:
     files: Mapping[str, str]
     io_types: tuple[IoType, ...]
     embedded: bool
+    portable: bool = False
+    stripped: bool = False
     digest: str = ""
 
 
@@ -65,13 +69,19 @@ def request_for(
     manifest = checked_manifest(engine, flavour)
     if manifest is None:
         return RunRequest(engine, tuple(plugins), flavour, embedded_plugins=embedded_plugins, **settings)
+    if manifest.stripped:
+        what, expected = "The engine was built without its weights (--strip-plan).", "an engine with weights"
+        fix = (
+            "refit it with TensorRT's OnnxParserRefitter and run the result; or convert without --strip-plan"
+        )
+        raise UsageError(what, str(engine), expected, fix)
     return RunRequest(
         engine,
         _libraries(manifest, engine, tuple(plugins)),
         manifest.flavour,
         manifest.io_types,
-        embedded_plugins=embedded_plugins or manifest.embedded,
-        built_version=manifest.version,
+        embedded_plugins=embedded_plugins or manifest.embedded or manifest.portable,
+        built_version="" if manifest.portable else manifest.version,
         targets=manifest.targets,
         **settings,
     )
@@ -96,7 +106,7 @@ def checked_manifest(engine: Path, flavour: str = "auto") -> Manifest | None:
 
 
 def manifest_of(document: Mapping[str, Any]) -> Manifest:
-    built_by = mapping(document["tensorrt"])
+    built_by, settings = mapping(document["tensorrt"]), mapping(document.get("settings", {}))
     return Manifest(
         flavour=text(built_by["flavour"]),
         version=text(built_by["version"]),
@@ -104,6 +114,8 @@ def manifest_of(document: Mapping[str, Any]) -> Manifest:
         files=file_digests(document["files"]),
         io_types=io_types(document.get("io_types", [])),
         embedded=flag(document.get("plugins_embedded", False)),
+        portable=flag(settings.get("version_compatible", False)),
+        stripped=flag(settings.get("strip_plan", False)),
     )
 
 

@@ -266,19 +266,8 @@ def load(
     cuda_graph: bool = False,
     device: int = 0,
 ) -> Engine:
-    """An engine as a callable, on torch tensors of a GPU: y = engine(x).
-
-    engine:  its file, with the manifest beside it; or what `convert` returned, also without a file.
-    plugins: libraries that no manifest names. They run code of their own.
-    flavour: "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
-    runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
-    cuda_graph: whether the engine runs as a CUDA graph, which is captured for each set of addresses.
-    device:  the number of the GPU.
-
-    Raises UsageError: no GPU, no TensorRT, no PyTorch, no cuda-core, an engine of another TensorRT or GPU, libraries that
-    are missing or others than those that the manifest is about.
-    """
-    _need_torch()
+    """The Engine of an engine's file, or of what `convert` returned: `trtsmith.load`, which says the arguments."""
+    need_torch()
     where = f"cuda:{device}"
     given = engine if isinstance(engine, (str, os.PathLike)) else engine.engine
     if isinstance(given, bytes):
@@ -313,7 +302,8 @@ def _calling(value: Any) -> Calling | None:
     return None if value is None else Calling.parse(value)
 
 
-def _need_torch() -> None:
+def need_torch() -> None:
+    """UsageError where there is no PyTorch."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:

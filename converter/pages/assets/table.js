@@ -164,8 +164,10 @@ const Table = (() => {
         if (!rowOf.has(event.target)) return;
         const next = { ArrowDown: event.target.nextElementSibling, ArrowUp: event.target.previousElementSibling }[event.key];
         if (event.key === "Enter" || event.key === " ") choose(event.target);
-        else if (next && rowOf.has(next)) next.focus();
-        else return;
+        else if (next && rowOf.has(next)) {
+          next.focus();
+          draw(); // at once: the event of scrolling comes after the next key of a held arrow
+        } else return;
         event.preventDefault();
       });
     }

@@ -110,7 +110,46 @@ def _bevformer(op_type: str, source: str) -> Alias:
     )
 
 
+def _rows_of_a_camera(node: AliasedNode) -> dict[str, Value]:
+    """The points as pixels of one image, each with the weight 1."""
+    g = node.builder()
+    points = g.Shape("points")[:1]
+    row, column, layer, image = (g.Gather("cells", axis, axis=1) for axis in range(4))
+    height, width, layers = (np.int32(node.attrs[name]) for name in ("height", "width", "dimension"))
+    numbers = g.Cast(g.arange(points), to="int32")
+    one = g.Cast(1.0, to=node.dtypes.get("points", "float32"))
+    return {
+        "depth": g.Expand(one, g.vector(1, 1, 1, points)),
+        "feat": g.Reshape("points", g.vector(1, 1, g.Shape("points"))),
+        "ranks_depth": numbers,
+        "ranks_feat": numbers,
+        "ranks_bev": ((image * layers + layer) * height + row) * width + column,
+    }
+
+
+def _by_image(node: AliasedNode) -> dict[str, Value]:
+    sizes = [node.attrs[name] for name in ("batch_size", "dimension", "height", "width")]
+    return {"result": node.builder().Reshape("output", [*sizes, -1])}
+
+
+_BEVFUSION = Alias(
+    op_type="QuickCumsumCuda",
+    domains=("autoware",),
+    inputs=("points", "cells", "interval_lengths", "interval_starts"),
+    attributes=tuple(Attr(name, Kind.INT) for name in ("batch_size", "dimension", "height", "width")),
+    fields=lambda node: {
+        "output_planes": node.attrs["batch_size"] * node.attrs["dimension"],
+        "output_height": node.attrs["height"],
+        "output_width": node.attrs["width"],
+    },
+    outputs=("result",),
+    prologue=_rows_of_a_camera,
+    epilogue=_by_image,
+    source="Autoware, autoware_tensorrt_plugins, quick_cumsum_cuda_plugin; BEVFusion, ops/bev_pool",
+)
+
 ALIASES = (
+    _BEVFUSION,
     *_bevdet("bev_pool_v2", "BEVDet, mmdet3d/ops/bev_pool_v2; mmdeploy's fork for it, trt_bev_pool"),
     *_bevdet("bev_pool_v3", "BEVDet's successors, TRTBEVPoolv3: another backward pass, the same node"),
     _bevformer("BEVPoolV2TRT", "BEVFormer_tensorrt, bevPoolPlugin"),

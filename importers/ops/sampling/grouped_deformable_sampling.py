@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import TO_END, Builder, Value
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import (
     Alias,
@@ -138,6 +139,48 @@ def _together_fields(node: AliasedNode) -> Fields:
     }
 
 
+def _rows_guard(node: AliasedNode) -> Refusal | None:
+    group, each = node.attrs["group"], node.attrs["group_channels"]
+    rows = node.shapes.get("rows", ())
+    if each < 1 or (len(rows) == 4 and rows[3] is not None and rows[3] <= group * each):
+        return Refusal(
+            f"group * group_channels is {group} * {each}, and the input is {list(rows)}",
+            "rows [N, H, W, C] of all groups' values with offsets and masks behind them",
+            "export the node with the rows of its plugin",
+        )
+    return None
+
+
+def _parts_of_rows(node: AliasedNode) -> dict[str, Value]:
+    """Values of all groups, and behind them what the plugin of two inputs has in its second one."""
+    g, channels = node.builder(), node.attrs["group"] * node.attrs["group_channels"]
+    return {"x": g.Slice("rows", [0], [channels], [3]), "offset": g.Slice("rows", [channels], [TO_END], [3])}
+
+
+_DCNV4 = Alias(
+    op_type="DCNv4_Plugin",
+    domains=("custom_op",),
+    inputs=("x", "offset"),
+    attributes=(
+        Attr("kh", Kind.INT),
+        Attr("kw", Kind.INT),
+        Attr("sh", Kind.INT),
+        Attr("sw", Kind.INT),
+        Attr("ph", Kind.INT),
+        Attr("pw", Kind.INT),
+        Attr("dh", Kind.INT),
+        Attr("dw", Kind.INT),
+        Attr("group", Kind.INT),
+        Attr("group_channels", Kind.INT),
+        Attr("offscale", Kind.FLOAT),
+        Attr("remove_center", Kind.INT, 0),
+        Attr("step", Kind.INT, ignored=True),
+    ),
+    guard=_channels_guard,
+    fields=_together_fields,
+    source="NVIDIA DL4AGX, DCNv4; OpenGVLab DCNv4, dcnv4_func",
+)
+
 ALIASES = (
     # mmdeploy's plugin has no remove_center and InternImage's exporter writes it. Without that tap there are fewer offsets.
     # For a stride above 1 that plugin gives one row and column less than the network has; the node means the network.
@@ -164,28 +207,14 @@ ALIASES = (
         fields=_apart_fields,
         source="mmdeploy 0.x, trt_deform_conv_v3; InternImage, ops_dcnv3/functions/dcnv3_func",
     ),
-    Alias(
-        op_type="DCNv4_Plugin",
-        domains=("custom_op",),
-        inputs=("x", "offset"),
-        attributes=(
-            Attr("kh", Kind.INT),
-            Attr("kw", Kind.INT),
-            Attr("sh", Kind.INT),
-            Attr("sw", Kind.INT),
-            Attr("ph", Kind.INT),
-            Attr("pw", Kind.INT),
-            Attr("dh", Kind.INT),
-            Attr("dw", Kind.INT),
-            Attr("group", Kind.INT),
-            Attr("group_channels", Kind.INT),
-            Attr("offscale", Kind.FLOAT),
-            Attr("remove_center", Kind.INT, 0),
-            Attr("step", Kind.INT, ignored=True),
-        ),
-        guard=_channels_guard,
-        fields=_together_fields,
-        source="NVIDIA DL4AGX, DCNv4; OpenGVLab DCNv4, dcnv4_func",
+    _DCNV4,
+    replace(
+        _DCNV4,
+        op_type="DCNv4FuseOffset_Plugin",
+        inputs=("rows",),
+        guard=_rows_guard,
+        prologue=_parts_of_rows,
+        source="NVIDIA DL4AGX, dcnv4-trt, whose script joins the products of values and of offsets",
     ),
 )
 

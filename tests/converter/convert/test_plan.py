@@ -91,6 +91,8 @@ def test_operators_that_nobody_has(
         ("StringNormalizer", "", "works on strings", "cut the model there"),
         ("GenerateProposals", "org.pytorch._caffe2", "is Caffe2's", "--export-method tracing --format onnx"),
         ("BoxWithNMSLimit", "org.pytorch._caffe2", "is Caffe2's", "--export-method tracing --format onnx"),
+        ("PartitionedCall", "", "calls a function of TensorFlow", "_jit_compiled_convolution_op = Conv.conv"),
+        ("ComplexAbs", "", "is TensorFlow's, and tf2onnx left it", "with other operators of TensorFlow"),
     ],
 )
 def test_operators_that_no_engine_has(op_type: str, domain: str, what: str, fix: str, tmp_path: Path) -> None:

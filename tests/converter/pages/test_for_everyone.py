@@ -82,7 +82,7 @@ def shown(browser: Chromium, pages: dict[str, Path]) -> Iterator[Shown]:
         if drawer:
             table = {"conversion": "nodes", "batch": "tasks"}[kind]
             browser.evaluate(f"document.querySelector('#{table} tr.pickable').click()")
-        browser.evaluate("new Promise((done) => setTimeout(done, 350))")  # the network has moved by then
+        browser.settle()
         return browser
 
     yield show
@@ -177,7 +177,6 @@ def test_arrows_go_through_a_table_of_which_only_the_rows_in_sight_are_there(sho
     page.evaluate("document.querySelector('#nodes tr[tabindex=\"0\"]').focus()")
     for _ in range(60):
         page.press("ArrowDown")
-    page.evaluate("new Promise((done) => setTimeout(done, 50))")
     assert page.evaluate("document.activeElement.ariaRowIndex") == "62"
     box = "document.querySelector('#nodes .scroll').getBoundingClientRect()"
     assert page.evaluate(f"document.activeElement.getBoundingClientRect().bottom <= {box}.bottom + 1")
@@ -214,7 +213,6 @@ def test_an_output_that_was_not_compared_is_named_with_the_reason(
 ) -> None:
     page = shown(kind, drawer=True)
     if kind == "batch":
-        page.evaluate("location.hash = '#task=long%2Fa'")
-        page.evaluate("new Promise((done) => setTimeout(done, 50))")
+        page.go_to("#task=long%2Fa")
     notes = page.evaluate(f"[...document.querySelectorAll('{place} .note')].map((one) => one.innerText)")
     assert f"{output} not compared {why}" in [" ".join(note.split()) for note in notes]

@@ -50,7 +50,7 @@ def opened(browser: Chromium, tmp_path: Path) -> Iterator[Opened]:
         page = tmp_path / "page.html"
         page.write_text(conversion_page(document), encoding="utf-8")
         browser.open(page)
-        frames(browser)
+        browser.settle()
         return browser
 
     yield open_page
@@ -58,11 +58,6 @@ def opened(browser: Chromium, tmp_path: Path) -> Iterator[Opened]:
     assert browser.complaints() == []
     assert browser.requests() == []
     assert browser.dialogs() == []
-
-
-def frames(browser: Chromium) -> None:
-    """Until what was asked for is drawn."""
-    browser.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +114,7 @@ def choose(browser: Chromium, menu: str, text: str) -> None:
 
 
 def picture(browser: Chromium) -> str:
-    frames(browser)
+    browser.settle()
     return str(browser.evaluate("document.querySelector('.canvas canvas').toDataURL()"))
 
 
@@ -181,7 +176,6 @@ def test_search_finds_by_name_operator_route_and_rule(opened: Opened, large: dic
     assert "layers.1/attention/Softmax" in browser.evaluate(
         "document.querySelector('.details h3').textContent"
     )
-    browser.evaluate("new Promise((done) => setTimeout(done, 400))")
     assert picture(browser) != before
 
 
@@ -368,7 +362,7 @@ def test_what_is_told_of_a_node_covers_no_network(
     browser.look(width, 800)
     browser.evaluate("document.getElementById('network').scrollIntoView()")
     browser.evaluate("document.querySelector('#nodes tr.pickable').click()")
-    frames(browser)
+    browser.settle()
     boxes = """JSON.stringify([...document.querySelectorAll('.canvas, .details')].map((one) => {
         const { left, right, top, bottom } = one.getBoundingClientRect(); return { left, right, top, bottom }; }))"""
     canvas, details = json.loads(browser.evaluate(boxes))

@@ -47,11 +47,34 @@ def two_planes(arrays: Arrays) -> np.ndarray:
     return summed(arrays, 2)[None].transpose(0, 4, 1, 2, 3)
 
 
+def cells() -> dict[str, np.ndarray | None]:
+    """Rows of 16 points in 5 cells of two images with two layers, the intervals out of order."""
+    rng = np.random.default_rng(9)
+    cell = np.stack(np.unravel_index(rng.permutation(48)[:5], (2, 2, HEIGHT, WIDTH)), 1)[:, [2, 3, 1, 0]]
+    lengths = np.array([3, 1, 5, 2, 5])
+    order = np.array([2, 0, 4, 1, 3])
+    return {
+        "points": rng.normal(size=(16, 6)).astype(np.float32),
+        "cells": np.repeat(cell, lengths, 0).astype(np.int32),
+        "interval_lengths": lengths[order].astype(np.int32),
+        "interval_starts": (np.cumsum(lengths) - lengths)[order].astype(np.int32),
+    }
+
+
+def by_cell(arrays: Arrays) -> np.ndarray:
+    grid = np.zeros((2, 2, HEIGHT, WIDTH, 6))
+    for point, (row, column, layer, image) in zip(arrays["points"], arrays["cells"], strict=True):
+        grid[image, layer, row, column] += point
+    return grid
+
+
+CELLS = {"batch_size": 2, "dimension": 2, "height": HEIGHT, "width": WIDTH}
 OUT = {"out_height": HEIGHT, "out_width": WIDTH}
 OUTPUT = {"output_height": HEIGHT, "output_width": WIDTH, "output_z": 1}
 FIELDS = {"output_planes": 1, "output_height": HEIGHT, "output_width": WIDTH}
 
 EXAMPLES = (
+    Example(POOL, "QuickCumsumCuda", "autoware", CELLS, cells, by_cell),
     Example(POOL, "bev_pool_v2", "mmdeploy", OUT, inputs, one_plane),
     Example(POOL, "bev_pool_v2", "mmdeploy", OUTPUT, inputs, one_plane, note="output"),
     Example(

@@ -79,6 +79,17 @@ def together(taps: int, out: tuple[int, int]) -> Callable[[], dict[str, np.ndarr
     return make
 
 
+def fused() -> dict[str, np.ndarray | None]:
+    """Both in one row."""
+    parts = together(9, OUT)()
+    return {"rows": np.concatenate([parts["x"], parts["offset"]], -1)}  # type: ignore[list-item]
+
+
+def of_rows(inputs: Arrays) -> np.ndarray:
+    rows = inputs["rows"]
+    return oracle(0.5)({"x": rows[..., :12], "offset": rows[..., 12:]})
+
+
 def oracle(
     scale: float = 1.0, dilation: int = 1, stride: int = 1, *, centre: bool = True
 ) -> Callable[[Arrays], np.ndarray]:
@@ -146,6 +157,7 @@ EXAMPLES = (
         SAMPLING, "DCNv4_Plugin", "custom_op", plugin(2, 2, remove_center=1), together(8, (4, 3)),
         oracle(1.0, 2, 2, centre=False), note="no_centre_strided",
     ),
+    Example(SAMPLING, "DCNv4FuseOffset_Plugin", "custom_op", plugin(offscale=0.5, remove_center=0), fused, of_rows),
     Example(SAMPLING, SAMPLING, "trtsmith", SCALED, apart(8), oracle(2.0, centre=False)),
     Example(SAMPLING, SAMPLING, "trtsmith", FIELDS, together(9, OUT), oracle(), note="together"),
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tests.rule_examples.example import Arrays, Example
@@ -80,10 +82,56 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES = {"stock-fused-attention": _EXAMPLES}
+
+def _by_image(scale: float) -> Callable[[Arrays], Arrays]:
+    """One image after the other; the second of them has no tokens."""
+
+    def expected(inputs: Arrays) -> Arrays:
+        q, k, v = (inputs[name].astype(np.float64) for name in "qkv")
+        y = np.zeros(q.shape)
+        for first, last in zip(inputs["c"], inputs["c"][1:], strict=False):
+            for head in range(q.shape[1] if first < last else 0):
+                scores = q[first:last, head] @ k[first:last, head].T * scale
+                shares = np.exp(scores - scores.max(-1, keepdims=True))
+                y[first:last, head] = shares / shares.sum(-1, keepdims=True) @ v[first:last, head]
+        return {"y": y.astype(inputs["q"].dtype)}
+
+    return expected
+
+
+def _images(kind: str, domain: str, scale: str, factor: float) -> Example:
+    dtype = np.float16 if kind == "float16" else np.float32
+    three = ", ".join(f"{kind}[S, 2, 4] {name}" for name in "qkv")
+    return Example(
+        f"images of {domain or 'no domain'}, one without tokens, {kind}",
+        f"""<ir_version: 8, opset_import: ["" : 17, "trt_edgellm" : 1]>
+        g ({three}, int32[4] c, int32[M] m) => ({kind}[S, 2, 4] y) {{
+            y = {domain}ViTAttentionPlugin <num_heads = 2, head_size = 4{scale}> (q, k, v, c, m)
+        }}""",
+        feeds={
+            **{name: _random(7, 2, 4).astype(dtype) for name in "qkv"},
+            "c": np.array([0, 3, 3, 7], np.int32),
+            "m": np.zeros(4, np.int32),
+        },
+        rtol=1e-2 if kind == "float16" else 1e-4,
+        atol=5e-3 if kind == "float16" else 1e-5,
+        expected=_by_image(factor),
+    )
+
+
+_IMAGES = (
+    _images("float", "trt_edgellm.", "", 0.5),
+    _images("float16", "", ", attention_scale = 0.25", 0.25),
+)
+
+EXAMPLES = {"stock-fused-attention": (*_EXAMPLES, *_IMAGES)}
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-fused-attention": (
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[S, 2, 4] q, int32[3] c, int32[M] m) => (float[S, 2, 4] y) {
+            y = ViTAttentionPlugin <num_heads = 4, head_size = 2> (q, q, q, c, m)
+        }""",
         """<ir_version: 8, opset_import: ["" : 17, "trt.plugins" : 1]>
         g (float16[2, 5, 2, 4] q, float[2, 7, 2, 2, 4] x) => (float16[2, 5, 2, 4] y) {
             y = trt.plugins.fMHCA (q, x)

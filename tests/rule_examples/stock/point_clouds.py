@@ -111,7 +111,9 @@ def _example(
     **feeds: np.ndarray,
 ) -> Example:
     half = any(array.dtype == np.float16 for array in feeds.values())
-    domains = "".join(f', "{d}" : 1' for d in ("mmcv", "mmdeploy", "rd3d", "torch_cluster", "custom_op"))
+    domains = "".join(
+        f', "{d}" : 1' for d in ("mmcv", "mmdeploy", "rd3d", "torch_cluster", "custom_op", "autoware")
+    )
     return Example(
         name,
         f'<ir_version: 8, opset_import: ["" : {opset}{domains}]>\ng {text}',
@@ -293,7 +295,40 @@ _EXAMPLES = (
     ),
 )
 
-EXAMPLES = {"stock-point-clouds": _EXAMPLES}
+
+def _pooled(how: str) -> Callable[[Arrays], Arrays]:
+    def expected(inputs: Arrays) -> Arrays:
+        x, c = inputs["x"], inputs["c"]
+        features, middles = np.zeros((4, x.shape[1])), np.zeros((4, 3))
+        for segment in range(4):
+            rows = inputs["i"][inputs["p"][segment] : inputs["p"][segment + 1]]
+            if rows.size:
+                features[segment] = getattr(x[rows].astype(np.float64), how)(0)
+                middles[segment] = c[rows].astype(np.float64).mean(0)
+        return {"y": features.astype(x.dtype), "z": middles.astype(np.float32)}
+
+    return expected
+
+
+_POOLS = tuple(
+    _example(
+        f"Autoware's pooling by {op}, {how}, {kind}, one segment empty",
+        f"({kind}[N, 5] x, float[N, 3] c, int64[M] i, int64[5] p) => ({kind}[4, 5] y, float[4, 3] z)"
+        f' {{ y, z = {op} <reduce = "{how}"> (x, c, i, p) }}',
+        _pooled(how),
+        x=_points(9, 5, kind=kind),
+        c=_points(9, 3),
+        i=np.array([3, 1, 1, 8, 0, 5, 7], np.int64),
+        p=np.array([0, 2, 2, 6, 7], np.int64),
+    )
+    for op, how, kind in (
+        ("autoware.GatherSegmentCSR", "max", "float"),
+        ("autoware.PTv3SerializedPooling", "mean", "float16"),
+        ("PTv3SerializedPooling", "min", "float"),
+    )
+)
+
+EXAMPLES = {"stock-point-clouds": (*_EXAMPLES, *_POOLS)}
 
 
 def _refused(text: str) -> str:
@@ -302,6 +337,10 @@ def _refused(text: str) -> str:
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-point-clouds": (
+        _refused(
+            "(float[9, 5] x, float[9, 3] c, int64[M] i, int64[5] p) => (float[4, 5] y, float[4, 3] z)"
+            ' { y, z = GatherSegmentCSR <reduce = "median"> (x, c, i, p) }'
+        ),
         _refused(
             "(float[1, 5, 3] u, float[1, 4, 3] k) => (float[1, 5, 3] d, int32[1, 5, 3] i) { d, i = ThreeNN (u, k) }"
         ),

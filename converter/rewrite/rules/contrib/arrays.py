@@ -9,6 +9,8 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
+from trtsmith.converter.rewrite.rules.pooling.roi_align import aligned
+from trtsmith.converter.rewrite.rules.signal.dft import LONGEST, transform
 
 
 def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
@@ -18,7 +20,8 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
     the image are set to the extrapolation value, and what is nearest is decided here, as halves go up.
     """
     size, dims, dtype = node.constant(3), node.shape(0), float_type(node)
-    if size is None or node.opset < 16:
+    nearest = node.attributes.get("mode", "bilinear") == "nearest"
+    if size is None or (nearest and node.opset < 16):
         reason = (
             "crop_size is computed at run time" if size is None else f"the model is of opset {node.opset}"
         )
@@ -34,94 +37,109 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
             "export the model again",
         )
     height, width = dims[2:4] if dims and len(dims) == 4 else (None, None)
-    if height is None or width is None or dtype is None:
+    if dtype is None or not dims or (nearest and (height is None or width is None)):
         return unknown(node, 0, "a spatial size")
     if dtype != "float32":
         return Refusal(f"its type is {dtype}", "float32", "cast its inputs to float32")
-    nearest = node.attributes.get("mode", "bilinear") == "nearest"
     w = Writer(node)
     rows, columns = int(size[0]), int(size[1])
-    y, y_outside = crop_places(w, w.x[1], 0, 2, rows, height, nearest)
-    x, x_outside = crop_places(w, w.x[1], 1, 3, columns, width, nearest)
+    beyond = node.attributes.get("extrapolation_value", 0.0)
+    if not nearest:
+        found = cut_outs(w, w.x[0], w.x[1], w.x[2], rows, columns, beyond)
+        return Replacement(w.finish(found), "gathers of the points' corners")
+    y, y_outside = crop_places(w, w.x[1], 0, 2, rows, height or 0, nearest)
+    x, x_outside = crop_places(w, w.x[1], 1, 3, columns, width or 0, nearest)
     images = w.Gather(w.x[0], w.Cast(w.x[2], to="int64"), axis=0)
     y, x = w.Reshape(y, shape=[-1, rows, 1, 1]), w.Reshape(x, shape=[-1, 1, columns, 1])
     x_zeros, y_zeros = w.Sub(x, x), w.Sub(y, y)
     grid = w.Concat(w.Add(x, y_zeros), w.Add(y, x_zeros), axis=3)
     mode = "linear" if node.opset >= 20 else "bilinear"
     sampled = w.GridSample(images, grid, align_corners=1, padding_mode="border", mode=mode)
-    outside = w.Or(
-        w.Reshape(y_outside, shape=[-1, 1, rows, 1]), w.Reshape(x_outside, shape=[-1, 1, 1, columns])
+    return Replacement(
+        w.finish(w.Where(_outside(w, y_outside, x_outside), beyond, sampled)), "GridSample of each box"
     )
-    beyond = node.attributes.get("extrapolation_value", 0.0)
-    return Replacement(w.finish(w.Where(outside, beyond, sampled)), "GridSample of each box")
+
+
+def cut_outs(
+    w: Writer, images: Value, boxes: Value, at: Value, rows: int, columns: int, beyond: float
+) -> Value:
+    """Boxes [y1, x1, y2, x2] of images [N, C, H, W], each of the image whose number `at` gives: [R, C, rows, columns]
+
+    RoiAlign samples the middle of each bin. It gets boxes half a step larger at each end, so that these are the points.
+    """
+    ends: dict[int, Value] = {}
+    outside = []
+    for first, last, count, axis in ((0, 2, rows, 2), (1, 3, columns, 3)):
+        most = w.Cast(w.Sub(w.size(images, axis), [1]), to="float32")
+        begin, end, place = _points(w, boxes, first, last, count, most)
+        outside.append(w.Or(w.Less(place, 0.0), w.Greater(place, most)))
+        half = w.Mul(w.Sub(end, begin), 0.5 / (count - 1)) if count > 1 else w.Sub(begin, begin)
+        ends |= {first: w.Sub(begin, half), last: w.Add(end, half)}
+    corners = w.Concat(ends[1], ends[0], ends[3], ends[2], axis=1)
+    numbers = w.Cast(at, to="int64")
+    sampled = aligned(w, images, corners, numbers, (rows, columns), 1, half=True, average=True)
+    return w.Where(_outside(w, *outside), beyond, sampled)
+
+
+def _outside(w: Writer, y: Value, x: Value) -> Value:
+    """Which points of [R, rows] and [R, columns] are beyond the image: [R, 1, rows, columns]."""
+    return w.Or(w.unsqueeze(y, [1, 3]), w.unsqueeze(x, [1, 2]))
+
+
+def _points(
+    w: Writer, boxes: Value, first: int, last: int, count: int, most: Value | float
+) -> tuple[Value, Value, Value]:
+    """Where the boxes begin and end along an axis, and where their points are, from 0 to `most`."""
+    begin, end = (w.Mul(w.Gather(boxes, [column], axis=1), most) for column in (first, last))
+    if count == 1:
+        return begin, end, w.Mul(w.Add(begin, end), 0.5)
+    step = w.Div(w.Sub(end, begin), float(count - 1))
+    return begin, end, w.Add(begin, w.Mul(step, np.arange(count, dtype=np.float32)))
 
 
 def crop_places(
     w: Writer, boxes: Value, first: int, last: int, count: int, size: int, nearest: bool
 ) -> tuple[Value, Value]:
     """Places the boxes' points along an axis, from -1 to 1, and marks those outside. first, last: columns of a box."""
-    begin, end = (w.Gather(boxes, [column], axis=1) for column in (first, last))
-    half, most = 0.5, float(size - 1)
-    if count > 1:
-        step = w.Div(w.Mul(w.Sub(end, begin), most), float(count - 1))
-        place = w.Add(w.Mul(begin, most), w.Mul(step, np.arange(count, dtype=np.float32)))
-    else:
-        place = w.Mul(w.Mul(w.Add(begin, end), half), most)
+    most = float(size - 1)
+    place = _points(w, boxes, first, last, count, most)[2]
     outside = w.Or(w.Less(place, 0.0), w.Greater(place, most))
-    point = w.Floor(w.Add(place, half)) if nearest else place
+    point = w.Floor(w.Add(place, 0.5)) if nearest else place
     return w.Sub(w.Mul(point, float(2 / max(size - 1, 1))), 1.0), outside
 
 
 CONTRIB_CROP = NodeRule(
     "contrib-crop",
-    "onnxruntime's CropAndResize becomes GridSample",
+    "onnxruntime's CropAndResize becomes gathers, or GridSample for the nearest element",
     ("com.microsoft::CropAndResize",),
     _rewrite_crop_and_resize,
 )
 
 
-def _rfft(node: NodeView) -> Replacement | Refusal | None:
-    """The one-sided DFT of the last axis, as a product with cosines and negative sines."""
-    dims, dtype = node.shape(0), float_type(node)
-    fault = _one_signal(node)
-    if fault or not dims or dims[-1] is None or dtype is None:
-        return fault or unknown(node, 0, "the last size")
-    n = dims[-1]
-    angles = 2 * np.pi * np.outer(np.arange(n), np.arange(n // 2 + 1)) / n
-    cos, sin = (array.astype(dtype) for array in (np.cos(angles), -np.sin(angles)))
-    w = Writer(node)
-    parts = (w.Unsqueeze(w.MatMul(w.x[0], matrix), axes=[-1]) for matrix in (cos, sin))
-    return Replacement(w.finish(w.Concat(*parts, axis=-1)), "a product with cosines and sines")
-
-
-def _irfft(node: NodeView) -> Replacement | Refusal | None:
-    """Back from one side: n = 2 (frequencies - 1) samples, divided by n."""
-    dims, dtype = node.shape(0), float_type(node)
-    fault = _one_signal(node)
-    if fault or not dims or len(dims) < 2 or dims[-2] is None or dtype is None:
-        return fault or unknown(node, 0, "the size before the last")
-    bins = dims[-2]
-    n = 2 * (bins - 1)
-    angles = 2 * np.pi * np.outer(np.arange(bins), np.arange(n)) / n
-    twice = np.where((np.arange(bins) == 0) | (np.arange(bins) == bins - 1), 1.0, 2.0)[:, None] / n
-    cos, sin = (array.astype(dtype) for array in (np.cos(angles) * twice, -np.sin(angles) * twice))
-    w = Writer(node)
-    even, odd = (w.MatMul(w.Gather(w.x[0], part, axis=-1), matrix) for part, matrix in enumerate((cos, sin)))
-    return Replacement(w.finish(w.Add(even, odd)), "products with cosines and sines")
-
-
-def _one_signal(node: NodeView) -> Refusal | None:
-    given = {name: node.attributes.get(name) for name in ("signal_ndim", "normalized", "onesided")}
-    if given["signal_ndim"] in (1, None) and not given["normalized"] and given["onesided"] in (1, None):
-        return None
-    shown = ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
-    return Refusal(
-        shown, "one-sided signals of one dimension, not normalised", "export the model with ONNX's DFT"
-    )
-
-
 def _rewrite_fourier(node: NodeView) -> Replacement | Refusal | None:
-    return _rfft(node) if node.op_type == "Rfft" else _irfft(node)
+    """Rfft: the one-sided transform of the last axis, and a whole one of the axis before it; Irfft: back, in that order."""
+    given = {name: node.attributes.get(name) for name in ("signal_ndim", "normalized", "onesided")}
+    if given["signal_ndim"] not in (1, 2, None) or given["normalized"] or given["onesided"] not in (1, None):
+        shown = ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
+        wanted = "one-sided signals of one or two dimensions, not normalised"
+        return Refusal(shown, wanted, "export the model with ONNX's DFT")
+    back, axes = node.op_type == "Irfft", given["signal_ndim"] or 1
+    dtype, dims = float_type(node), node.shape(0)
+    if dims is None or dtype is None or len(dims) < axes + back or None in dims[-axes - back :]:
+        return unknown(node, 0, "one of the last sizes")
+    shape = [*dims] if back else [*dims, 1]
+    last = len(shape) - 2
+    size = 2 * ((shape[last] or 0) - 1) if back else shape[last] or 0
+    if size < 1 or max(size, shape[last - 1] or 0 if axes == 2 else 0) > LONGEST:
+        return Refusal(f"a signal of {dims}", f"1 to {LONGEST:,} points an axis", "split the transform")
+    w = Writer(node)
+    data = w.x[0] if back else w.Unsqueeze(w.x[0], axes=[-1])
+    steps = [(last, True), (last - 1, False)][:axes]
+    for axis, half in steps[::-1] if back else steps:
+        data = transform(w, data, shape, axis, size if half else shape[axis], back, half, dtype)
+        shape = shape if back else [*shape[:last], size // 2 + 1, 2]
+    result = w.Squeeze(data, axes=[-1]) if back else data
+    return Replacement(w.finish(result), "products with cosines and sines")
 
 
 CONTRIB_FOURIER = NodeRule(

@@ -16,6 +16,9 @@ from trtsmith.converter.rewrite.rules.control_flow.loop_values import LONGEST, L
 NEVER = LONGEST + 1
 """As the run in which a condition is false first: none."""
 
+_MOST_RUNS = 2**23
+"""More runs than any engine is waited for. Until then float32 holds a counter exactly, and compares as whole numbers do."""
+
 _SIGNS = {"Less": (1, 0), "LessOrEqual": (1, 1), "Greater": (-1, 0), "GreaterOrEqual": (-1, 1)}
 """By comparison of a with b: the sign s and the whole number k with which it says s * (a - b) < k."""
 
@@ -71,7 +74,8 @@ def read_condition(values: LoopValues, trips: np.ndarray | None) -> LoopConditio
     """What the body computes as the condition of the next run. trips: the Loop's own number of runs, where it is constant.
 
     Numbers that pass through a type that does not hold every whole number (float32 above 2^24) are read where they cannot
-    get so large. A counter of int32 is taken not to overflow: it would have to count 2^31 runs.
+    get so large: a counter that starts at a known number is taken to make _MOST_RUNS at most, as one of int32 is taken not
+    to overflow.
     """
     most = NEVER if trips is None or trips.size != 1 else min(int(trips.reshape(-1)[0]), NEVER)
     return _ConditionReader(values, most).read(values.body.output[0].name, True)
@@ -127,7 +131,8 @@ class _ConditionReader:
                 else _UNKNOWN
             )
         runs = max(0, -(-offset // step))
-        if not self._fits(left, right, min(runs, self._most) if constant else self._most):
+        most = min(self._most, runs if constant else NEVER, NEVER if minus else _MOST_RUNS)
+        if not self._fits(left, right, most):
             return _UNKNOWN
         return LoopCondition(min(runs, NEVER) if constant else Count(plus, minus, offset, step), True)
 

@@ -32,17 +32,37 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     boxes = w.Mul(boxes, float(scale))
     if half:
         boxes = w.Sub(boxes, 0.5)
-    ys = _AxisSamples(w, x, boxes, 1, 2, height, samples, half)
-    xs = _AxisSamples(w, x, boxes, 0, 3, width, samples, half)
-    corners = _corners(w, x, ys, xs)
+    index = w.Cast(w.x[2], to="int64") if node.dtype(2) != "int64" else w.x[2]
     average = node.attributes.get("mode", "avg") == "avg"
-    samples_of_boxes = w.Sum(*corners) if average else w.Max(*corners)
-    shape = w.Concat([-1, height, samples, width, samples], w.size(x, 1), axis=0)
-    bins = w.Reshape(samples_of_boxes, shape)
-    pooled = w.reduce("ReduceMean" if average else "ReduceMax", bins, [2, 4], keepdims=False)
-    result = w.Transpose(pooled, perm=[0, 3, 1, 2])
+    result = aligned(w, x, boxes, index, (height, width), samples, half=half, average=average)
     result = result if dtype == "float32" else w.Cast(result, to=dtype)
     return Replacement(w.finish(result), "RoiAlign by gathers of the samples' corners")
+
+
+def aligned(
+    w: Writer,
+    x: Value,
+    boxes: Value,
+    index: Value,
+    bins: tuple[int, int],
+    samples: int,
+    *,
+    half: bool,
+    average: bool,
+) -> Value:
+    """float32 [R, C, *bins] of images x and boxes [x1, y1, x2, y2] in pixels, each of the image whose number `index` gives.
+
+    half: whether a box may be smaller than a pixel, as with half_pixel.
+    """
+    height, width = bins
+    ys = _AxisSamples(w, x, boxes, 1, 2, height, samples, half)
+    xs = _AxisSamples(w, x, boxes, 0, 3, width, samples, half)
+    corners = _corners(w, x, index, ys, xs)
+    samples_of_boxes = w.Sum(*corners) if average else w.Max(*corners)
+    shape = w.Concat([-1, height, samples, width, samples], w.size(x, 1), axis=0)
+    sampled = w.Reshape(samples_of_boxes, shape)
+    pooled = w.reduce("ReduceMean" if average else "ReduceMax", sampled, [2, 4], keepdims=False)
+    return w.Transpose(pooled, perm=[0, 3, 1, 2])
 
 
 class _AxisSamples:
@@ -73,12 +93,11 @@ class _AxisSamples:
         self.weights = [w.Mul(w.Sub(1.0, part), mask), w.Mul(part, mask)]
 
 
-def _corners(w: Writer, x: Value, ys: _AxisSamples, xs: _AxisSamples) -> list[Value]:
+def _corners(w: Writer, x: Value, index: Value, ys: _AxisSamples, xs: _AxisSamples) -> list[Value]:
     """The four weighted corners of each sample, [R, samples along y, along x, C] each."""
     height, width = w.size(x, 2), w.size(x, 3)
     channels = w.size(x, 1)
     rows = w.Reshape(w.Transpose(x, perm=[0, 2, 3, 1]), shape=[-1, channels])  # [N * H * W, C]
-    index = w.Cast(w.x[2], to="int64") if w.node.dtype(2) != "int64" else w.x[2]
     image = w.Reshape(w.Mul(index, w.Mul(height, width)), shape=[-1, 1, 1])
     result = []
     for row, row_weight in zip(ys.indices, ys.weights, strict=True):

@@ -1,4 +1,5 @@
-"""Rewrites Resize where TensorRT refuses it: antialiased, cropped, of a kept aspect ratio, symmetric, of integers.
+"""Rewrites Resize where TensorRT refuses it: antialiased, cropped, of a kept aspect ratio, symmetric, of integers, and the
+nearest input as TensorFlow finds it.
 
 Interpolation is done one axis after the other: gathers of the neighbours and a weighted sum, or a product with the
 matrix of weights where there are many. Weights are constants for known sizes, else the graph computes them.
@@ -277,15 +278,27 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     given, dtype = node.attributes, node.dtype(0)
     if node.opset < 11:
         return _older(node)
+    s = sampling(node)
+    of_tf = s.coordinates == "tf_half_pixel_for_nn" and (s.mode, s.nearest) != (
+        "nearest",
+        "round_prefer_floor",
+    )
+    if (
+        of_tf
+        and (s.mode, s.nearest) == ("nearest", "floor")
+        and dtype in (*FLOATS, "int8")
+        and _repeats(node)
+    ):
+        return _half_pixel(node)
     refused = (
-        given.get("coordinate_transformation_mode") in _COORDINATES
+        of_tf
+        or given.get("coordinate_transformation_mode") in _COORDINATES
         or (given.get("antialias", 0) and given.get("mode") != "nearest")
         or given.get("keep_aspect_ratio_policy", "stretch") != "stretch"
         or (dtype is not None and dtype not in (*FLOATS, "int8"))
     )
     if not refused:
         return _whole_sizes(node)
-    s = sampling(node)
     if s.mode != "nearest" and dtype not in FLOATS:
         return Refusal(
             f"interpolation of {dtype or 'an unknown type'}: ONNX does not define how it rounds",
@@ -318,6 +331,29 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         numerics = _TIES
     return Replacement(
         w.finish(result), f"Resize ({s.mode}, {s.coordinates}) axis by axis", numerics=numerics
+    )
+
+
+def _repeats(node: NodeView) -> bool:
+    """Whether every input is repeated a whole number of times, so that no coordinate is midway between two."""
+    scales, shape, sizes = node.constant(2), node.shape(0), node.constant(3)
+    if scales is None or not scales.size:
+        policy = node.attributes.get("keep_aspect_ratio_policy", "stretch")
+        known = shape is not None and sizes is not None and len(shape) == sizes.size and policy == "stretch"
+        if not known or not all(shape or [0]):
+            return False
+        scales = np.asarray(sizes) / np.array(shape)
+    return bool(np.all((scales >= 1) & (scales == np.floor(scales))))
+
+
+def _half_pixel(node: NodeView) -> Replacement:
+    """floor((y + 1/2) / scale) is (y + 1/2) / scale - 1/2 rounded, halves up: as tf2onnx writes UpSampling2D."""
+    w = Writer(node)
+    names = {attribute.name for attribute in node.proto.attribute}
+    rest = {name: value for name, value in node.attributes.items() if name in names}
+    rest |= {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
+    return Replacement(
+        w.finish(w.Resize(*w.x, **rest)), "Resize with half_pixel, which takes the same inputs"
     )
 
 

@@ -111,7 +111,10 @@ def _rois(node: NodeView, count: int) -> list[tuple[float, float]] | Refusal:
 
 def _scaled(w: Writer, axis: int, before: int | None, scale: float, roi: tuple[float, float]) -> Stretch:
     if before is not None:
-        return Stretch(axis, before, math.floor(before * scale), scale, roi)
+        # As onnxruntime has it: 12 * 0.41666666 is 5 in float32. Scales are rounded quotients of lengths.
+        length = math.floor(np.float32(before) * np.float32(scale))
+        exact = length / before if before else scale
+        return Stretch(axis, before, length, exact if np.float32(exact) == np.float32(scale) else scale, roi)
     if scale == 1.0 and roi == (0.0, 1.0):
         return Stretch(axis, None, None, scale, roi)
     size = w.size(w.x[0], axis)

@@ -5,12 +5,18 @@ Makes the matrices of discrete Fourier transforms, over values stored as (real, 
 A transform of n points into k is one product of n * c numbers by an [n * c, k * d] matrix, c and d being 1 for real and
 2 for complex values. Angles are reduced modulo the length as whole numbers, computed in float64 and rounded once.
 
+More points than a matrix is worth are n1 * n2 of them, in two products (Cooley and Tukey 1965); where no two such factors
+are, the transform is a convolution with a chirp (Bluestein 1970), of a power of two of points.
+
 Rewrites STFT in the forms that TensorRT refuses: a window that the graph computes, a complex signal.
 
 Frames are gathered, weighted and multiplied by the matrix of the Fourier transform.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 
@@ -89,6 +95,9 @@ def computed(
 _LARGEST = 4096
 """Points up to which the matrix is worth its memory: 4096 in and out, complex, are 256 MiB of float32."""
 
+LONGEST = 1 << 20
+"""Points up to which the tables of two products are: of the chirp's 2^21 they are 32 MiB and twice 64 MiB of float32."""
+
 PRODUCT = (
     "a Fourier transform is computed as a matrix product in float32: its rounding error grows with the length, and "
     "TensorRT may multiply in TF32"
@@ -119,29 +128,120 @@ def _rewrite_dft(node: NodeView) -> Replacement | Refusal | None:
     size = given or points or 0
     if given is None and points is not None and back and half:
         size = 2 * (points - 1)
-    if size > _LARGEST:
+    most = _LARGEST if points is None else LONGEST
+    if size > most:
         return Refusal(
             f"a transform of {size} points",
-            f"at most {_LARGEST}: trtsmith computes it as a product with a matrix",
+            f"at most {most}: trtsmith computes it as a product with {'a matrix' if points is None else 'two matrices'}",
             "split the transform, or compute it outside of the network",
         )
     w = Writer(node)
-    data = w.Cast(w.x[0], to="float32") if dtype in ("float16", "bfloat16") else w.x[0]
-    order = [*(i for i in range(len(shape) - 1) if i != axis), axis, len(shape) - 1]
-    data = w.Transpose(data, perm=order) if axis != len(shape) - 2 else data
-    parts = 1 if shape[-1] == 1 else 2
-    if points is None:
-        data, matrix = _dynamic(w, data, len(shape), given, parts, back, half)
+    result = transform(w, w.x[0], shape, axis, size if points is not None else given, back, half, dtype)
+    what = (
+        "DFT as a product with its matrix"
+        if size <= _LARGEST
+        else "DFT as products of its factors' transforms"
+    )
+    return Replacement(w.finish(result), what, numerics=PRODUCT)
+
+
+def transform(
+    w: Writer,
+    data: Value,
+    shape: Sequence[int | None],
+    axis: int,
+    size: int | None,
+    back: bool,
+    half: bool,
+    dtype: str,
+) -> Value:
+    """The transform along an axis of real or complex data of that shape, in its type, as ONNX's DFT gives it.
+
+    size: of the transform; None for that of the data, which is known at run time alone.
+    """
+    rank, points = len(shape), shape[axis]
+    data = w.Cast(data, to="float32") if dtype in ("float16", "bfloat16") else data
+    order = [*(i for i in range(rank - 1) if i != axis), axis, rank - 1]
+    data = w.Transpose(data, perm=order) if axis != rank - 2 else data
+    parts, kind = (1 if shape[-1] == 1 else 2), "float64" if dtype == "float64" else "float32"
+    if points is not None and size is not None and size > _LARGEST:
+        result = _long(w, data, rank, points, size, parts, back, half, kind)
     else:
-        data, array = _static(w, data, len(shape), points, size, parts, back, half)
-        matrix = w.constant(array.astype(np.float64 if dtype == "float64" else np.float32))
-    product = w.MatMul(w.Reshape(data, [*[0] * (len(shape) - 2), -1]), matrix)
-    outer = 1 if back and half else 2
-    result = w.Reshape(product, [*[0] * (len(shape) - 2), -1, outer])
-    restored = [order.index(i) for i in range(len(shape))]
+        if points is None or size is None:
+            data, matrix = _dynamic(w, data, rank, size, parts, back, half)
+        else:
+            data, array = _static(w, data, rank, points, size, parts, back, half)
+            matrix = w.constant(array.astype(kind))
+        product = w.MatMul(w.Reshape(data, [*[0] * (rank - 2), -1]), matrix)
+        result = w.Reshape(product, [*[0] * (rank - 2), -1, 1 if back and half else 2])
+    restored = [order.index(i) for i in range(rank)]
     result = w.Transpose(result, perm=restored) if restored != sorted(restored) else result
-    result = w.Cast(result, to=dtype) if dtype in ("float16", "bfloat16") else result
-    return Replacement(w.finish(result), "DFT as a product with its matrix", numerics=PRODUCT)
+    return w.Cast(result, to=dtype) if dtype in ("float16", "bfloat16") else result
+
+
+def _long(
+    w: Writer, data: Value, rank: int, points: int, size: int, parts: int, back: bool, half: bool, kind: str
+) -> Value:
+    """Of all points, as complex numbers; what is asked for of them."""
+    bins = size // 2 + 1
+    used = min(points, bins if back and half else size)
+    rows = w.slice(data, [0], [used], [rank - 2]) if used < points else data
+    rows = w.pad(rows, [*[0] * rank, *[0] * (rank - 2), (bins if back and half else size) - used, 2 - parts])
+    if back and half:  # the other half is the conjugate of this one; what is its own conjugate is real
+        place = np.arange(size)
+        mirror = np.where(place < bins, 1.0, -1.0) * ((place > 0) & (2 * place != size))
+        rows = w.Gather(rows, np.minimum(place, size - place), axis=rank - 2)
+        rows = w.Mul(rows, np.stack([np.ones(size), mirror], -1).astype(kind))
+    flat, sign = w.Reshape(rows, shape=[-1, size, 2]), 1 if back else -1
+    first = next(n for n in range(isqrt(size), 0, -1) if size % n == 0)
+    if size // first <= _LARGEST:
+        found = _two_products(w, flat, first, size // first, sign, kind)
+    else:
+        found = _chirp(w, flat, size, sign, kind)
+    found = w.Mul(found, np.array(1 / size, kind)) if back else found
+    if half:
+        found = w.slice(found, [0], [1], [2]) if back else w.slice(found, [0], [bins], [1])
+    outer = [w.size(data, axis) for axis in range(rank - 2)]
+    return w.Reshape(found, [*outer, bins if half and not back else size, 1 if half and back else 2])
+
+
+def _two_products(w: Writer, data: Value, first: int, second: int, sign: int, kind: str) -> Value:
+    """data [R, first * second, 2]: transforms of each second point, turned by their distance, and transforms of these."""
+    turns = np.exp(sign * 2j * np.pi * np.outer(np.arange(second), np.arange(first)) / (first * second))
+    rows = w.Transpose(w.Reshape(data, shape=[-1, first, second, 2]), perm=[0, 2, 1, 3])
+    rows = _turned(w, _full(w, rows, second, first, sign, kind), turns, kind)
+    rows = _full(w, w.Transpose(rows, perm=[0, 2, 1, 3]), first, second, sign, kind)
+    return w.Reshape(w.Transpose(rows, perm=[0, 2, 1, 3]), shape=[-1, first * second, 2])
+
+
+def _full(w: Writer, data: Value, rows: int, points: int, sign: int, kind: str) -> Value:
+    """data [R, rows, points, 2], each row transformed."""
+    matrix = forward(points, points, points, 2) if sign < 0 else inverse(points, points, 2) * points
+    product = w.MatMul(w.Reshape(data, shape=[-1, rows, 2 * points]), matrix.astype(kind))
+    return w.Reshape(product, shape=[-1, rows, points, 2])
+
+
+def _turned(w: Writer, data: Value, factors: np.ndarray, kind: str) -> Value:
+    """Pairs times complex factors."""
+    crossed = np.stack([-factors.imag, factors.imag], -1).astype(kind)
+    straight = w.Mul(data, factors.real[..., None].astype(kind))
+    return w.Add(straight, w.Mul(w.Gather(data, [1, 0], axis=-1), crossed))
+
+
+def _chirp(w: Writer, data: Value, size: int, sign: int, kind: str) -> Value:
+    """2 j k = j^2 + k^2 - (k - j)^2: data [R, size, 2] times a chirp, convolved with its conjugate, times the chirp."""
+    longer = 1 << (2 * size - 2).bit_length()
+    half = 1 << (longer.bit_length() // 2)
+    places = np.arange(size)
+    chirp = np.exp(sign * 1j * np.pi * (places * places % (2 * size)) / size)
+    ring = np.zeros(longer, np.complex128)
+    ring[:size] = chirp.conj()
+    ring[longer - size + 1 :] = chirp.conj()[:0:-1]
+    rows = w.pad(_turned(w, data, chirp, kind), [0, 0, 0, 0, longer - size, 0])
+    spectrum = _two_products(w, rows, half, longer // half, -1, kind)
+    spectrum = _turned(w, spectrum, np.fft.fft(ring) / longer, kind)
+    convolved = _two_products(w, spectrum, half, longer // half, 1, kind)
+    return _turned(w, w.slice(convolved, [0], [size], [1]), chirp, kind)
 
 
 def _axis(node: NodeView, rank: int) -> int | Refusal:

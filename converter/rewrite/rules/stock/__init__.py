@@ -5,8 +5,10 @@ from trtsmith.converter.rewrite.rules.stock.attention import (
     STOCK_DISENTANGLED_ATTENTION,
     STOCK_FUSED_ATTENTION,
 )
+from trtsmith.converter.rewrite.rules.stock.feature_sampling import STOCK_FEATURE_SAMPLING
 from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_DIFFUSION, STOCK_LEGACY_LAYERS
 from trtsmith.converter.rewrite.rules.stock.mmcv_layers import STOCK_DETECTION_HEADS, STOCK_MASKS
+from trtsmith.converter.rewrite.rules.stock.neighbourhoods import STOCK_NEIGHBOURHOODS
 from trtsmith.converter.rewrite.rules.stock.normalisation import STOCK_GROUP_NORM, STOCK_INSTANCE_NORM
 from trtsmith.converter.rewrite.rules.stock.point_clouds import STOCK_POINT_CLOUDS
 from trtsmith.converter.rewrite.rules.stock.quantizers import MICROSCALED, STOCK_QUANTIZERS
@@ -21,6 +23,7 @@ from trtsmith.converter.rewrite.rules.stock.scatters import (
     STOCK_SCATTER_ND,
     STOCK_SCATTER_PRODUCTS,
 )
+from trtsmith.converter.rewrite.rules.stock.state_spaces import STOCK_STATE_SPACES
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
@@ -40,6 +43,9 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_LEGACY_LAYERS,
     STOCK_QUANTIZERS,
     STOCK_POINT_CLOUDS,
+    STOCK_STATE_SPACES,
+    STOCK_FEATURE_SAMPLING,
+    STOCK_NEIGHBOURHOODS,
 )
 
 FOR_ONNXRUNTIME: tuple[NodeRule, ...] = (MICROSCALED,)

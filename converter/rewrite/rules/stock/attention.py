@@ -7,6 +7,8 @@ Vaswani et al., arXiv 1706.03762. Sources:
   plugin/multiHeadCrossAttentionPlugin/fmhcaPlugin.cpp and fmhca.cpp (fMHCA), as demo/Diffusion/models.py inserts them:
   [B, S, H, 3, D] holds Q, K and V, [B, S, H, 2, D] K and V; Q and the result are [B, S, H, D].
 - DerryHub/BEVFormer_tensorrt, det2trt/models/functions/multi_head_attn.py: QKVTRT and QKVTRT2, of [B, S, E], without mask.
+- NVIDIA/TensorRT-Edge-LLM, ViTAttentionPlugin: q, k, v [S, H, D] of images behind one another, which begin at cu_seqlens;
+  the last operand is there for its shape.
 
 DeBERTa: He et al., arXiv 2006.03654. Source: NVIDIA/TensorRT, plugin/disentangledAttentionPlugin/disentangledKernel.cu:
 
@@ -26,11 +28,15 @@ from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     Plugin,
+    fixed_sizes,
     kinds,
+    narrow,
     require_opset,
     rewriter,
     settings,
+    wide,
 )
+from trtsmith.importers.builder import TO_END
 
 _OPSET = 12
 """The first one with GatherElements, Range, and Min and Max of integers."""
@@ -128,6 +134,33 @@ def _attention(w: Writer, dtype: str) -> Value | Replacement | Refusal:
     return w.Transpose(w.MatMul(weights, values), perm=[0, 2, 1, 3])
 
 
+def _of_images(w: Writer, dtype: str) -> Value | Refusal:
+    """A token sees those of its own image: of those that end behind as many images. Images may have no tokens."""
+    node = w.node
+    require_opset(node, _OPSET, "Range")
+    given = settings(
+        node, num_heads=int, head_size=int, attention_scale=0.0, qkv_scales=np.zeros(0, np.float32)
+    )
+    heads, width = fixed_sizes(node, 0, 3, 1, 2)
+    if (heads, width) != (given["num_heads"], given["head_size"]) or given["qkv_scales"].size:
+        return Refusal(
+            f"it has {given['num_heads']} heads of {given['head_size']} and {given['qkv_scales'].size} qkv_scales, and"
+            f" {node.input(0)!r} {heads} heads of {width}",
+            "heads as its operands have them, and no qkv_scales, which are for FP8",
+            "correct its attributes, or export the model in float16",
+        )
+    query, key, value = (
+        w.Transpose(wide(w, i), perm=order) for i, order in enumerate(([1, 0, 2], [1, 2, 0], [1, 0, 2]))
+    )
+    scale = float(given["attention_scale"]) if node.given("attention_scale") else width**-0.5
+    ends = w.slice(w.Cast(w.x[3], to="int64"), [1], [TO_END], [0])
+    token = w.Unsqueeze(w.arange(w.size(w.x[0], 0)), axes=[1])
+    image = w.reduce("ReduceSum", w.Cast(w.Not(w.Less(token, ends)), to="int64"), [1])
+    seen = w.Equal(image, w.Transpose(image, perm=[1, 0]))
+    scores = w.Where(seen, w.MatMul(w.Mul(query, scale), key), float("-inf"))
+    return narrow(w, w.Transpose(w.MatMul(w.Softmax(scores, axis=-1), value), perm=[1, 0, 2]), dtype)
+
+
 def _parts(w: Writer, packed: Value, count: int) -> list[Value]:
     """[B, S, H, D] for each of what [B, S, H, count, D] holds."""
     return [w.Squeeze(part, axes=[3]) for part in w.split(packed, [1] * count, 3)]
@@ -141,12 +174,15 @@ _ATTENTION = {
         _attention, least=3, most=4, floats=(0, 1, 2), results=2, alike=True
     ),
     "fMHA_V2": Plugin(_attention, _WHAT),
+    "ViTAttentionPlugin": Plugin(
+        _of_images, "products and a Softmax of each image", 5, floats=(0, 1, 2), alike=True
+    ),
     "fMHCA": Plugin(_attention, _WHAT, 2, floats=(0, 1), alike=True),
 }
 
 STOCK_FUSED_ATTENTION = NodeRule(
     "stock-fused-attention",
     "attention of mmdeploy, of TensorRT's demo/Diffusion and of BEVFormer_tensorrt becomes products and a Softmax",
-    kinds(*_ATTENTION, domains=("mmdeploy",)),
+    kinds(*_ATTENTION, domains=("mmdeploy", "trt_edgellm")),
     rewriter(_ATTENTION),
 )

@@ -15,6 +15,9 @@ Counts of points are below 2^24, so that float32 holds a point's number. Sources
 - rusty1s/pytorch_cluster, csrc/cuda/knn_cuda.cu: pairs (row of y, row of x), the nearest first, of two equally near ones the
   lower row.
 
+Pooling of Point Transformer V3: autowarefoundation/autoware_universe, perception/autoware_tensorrt_plugins, src/ptv3_ops and
+src/scatter_ops: rows in the order of `indices`, reduced segment by segment, and the means of their coordinates.
+
 Selections of rows: NVIDIA/DL4AGX, AV-Solutions/vad-trt, SelectAndPadPlugin: the first P rows that a flag marks, in order,
 and the row `invalid` in spare places.
 """
@@ -26,6 +29,7 @@ from functools import reduce
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
@@ -38,6 +42,8 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     settings,
     wide,
 )
+from trtsmith.importers.opdef import AliasedNode
+from trtsmith.importers.registry import OPS
 
 _OPSET = 12
 """The first one whose GatherND knows batches."""
@@ -259,6 +265,19 @@ def _select(w: Writer, dtype: str) -> Value:
     return _rows(w, w.Concat(w.x[0], spare, axis=1), w.Min(places, last))
 
 
+def _pooled(w: Writer, dtype: str) -> Replacement | Refusal:
+    """Autoware's plugin of one reduction, for the features and for the coordinates."""
+    op, alias = next((op, alias) for op in OPS for alias in op.aliases if alias.op_type == "SegmentCSR")
+    made: list[Value] = []
+    for index, reduce_by in enumerate((settings(w.node, reduce=str)["reduce"], "mean")):
+        as_alias = AliasedNode({"reduce": reduce_by}, frozenset())
+        if alias.guard and (refusal := alias.guard(as_alias)):
+            return refusal
+        rows = w.Gather(w.x[index], w.x[2], axis=0)
+        made += plugin_outputs(w, op, [rows, w.x[3]], alias.fields(as_alias))
+    return Replacement(w.finish(*made), f"Gather and two plugins {op.name}")
+
+
 _POINTS = {
     **dict.fromkeys(
         ("GatherOperation", "GatherPoints", "GroupingOperation", "GroupPoints"),
@@ -270,6 +289,9 @@ _POINTS = {
     "BallQuery": Plugin(_ball, least=2, most=4, floats=(), results=2),
     "knn": Plugin(_cluster_pairs, "TopK of distances", 2, 7, floats=(0, 1)),
     **dict.fromkeys(("FurthestPointSampling", "FPSampling"), Plugin(_farthest, most=2)),
+    **dict.fromkeys(
+        ("GatherSegmentCSR", "PTv3SerializedPooling"), Plugin(_pooled, least=4, floats=(0, 1), results=2)
+    ),
     "SelectAndPadPlugin": Plugin(_select, "TopK of flagged rows and GatherND", 3, floats=(0, 2), alike=True),
 }
 
@@ -283,6 +305,7 @@ STOCK_POINT_CLOUDS = NodeRule(
         *kinds("FurthestPointSampling", domains=("mmdeploy", "mmcv")),
         *kinds("FPSampling", domains=("rd3d",)),
         *kinds("SelectAndPadPlugin", domains=("custom_op",)),
+        *kinds("GatherSegmentCSR", "PTv3SerializedPooling", domains=("autoware",)),
         "mmcv::ThreeNN",
         "mmcv::KNN",
         "torch_cluster::knn",

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.refusing import RefusedError, Rewriter, refusing
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
-from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown_type
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES
 from trtsmith.importers.registry import MODELOPT_DOMAIN
@@ -146,6 +146,25 @@ def require_opset(node: NodeView, opset: int, operator: str) -> None:
                 f"export the model with opset {opset} or later",
             )
         )
+
+
+def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
+    """Sizes along these axes of an operand of that rank. RefusedError: one is unknown, or it has another rank."""
+    dims = node.shape(index)
+    if dims is None:
+        raise RefusedError(unknown(node, index, "the rank"))
+    if len(dims) != rank:
+        raise RefusedError(
+            Refusal(
+                f"its operand {node.input(index)!r} has {len(dims)} dimensions",
+                f"{rank} dimensions",
+                "correct the operand where the model is exported",
+            )
+        )
+    found = [dims[axis] for axis in axes]
+    if None in found:
+        raise RefusedError(unknown(node, index, "a size"))
+    return [size for size in found if size is not None]
 
 
 def wide(w: Writer, index: int) -> Value:

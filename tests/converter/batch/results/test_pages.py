@@ -226,8 +226,7 @@ def test_long_lists_are_cut_and_the_worst_output_stays(page: Chromium, tmp_path:
 
 def test_a_task_has_an_address(page: Chromium, folder: Path) -> None:
     page.open(folder / "index.html")
-    page.evaluate("location.hash = '#task=network-001%2Ffp16-sm89'")
-    page.evaluate("new Promise((done) => setTimeout(done, 50))")
+    page.go_to("#task=network-001%2Ffp16-sm89")
     assert page.evaluate(f"{PANEL}.querySelector('h2').innerText") == "network-001/fp16-sm89"
 
 

@@ -29,12 +29,6 @@ LINES = [
     ("Detected layernorm nodes in FP16.", "a layer normalization written in single operators"),
     ("Detected layernorm nodes in FP16: /enc/norm, /dec/norm", "node '/enc/norm': a layer normalization"),
     (
-        "onnxOpImporters.cpp:4022: For loop node /loop both a trip limit and a loop termination condition was set! If the "
-        "number of iterations of the loop is less than the trip limit during runtime, scan output s may have the wrong "
-        "shape. For consistent results it's recommended to export loops with only a trip limit.",
-        "node '/loop': the Loop has both a number of runs and a condition; if the condition ends it early, output 's'",
-    ),
-    (
         'onnxOpImporters.cpp:5202: TensorRT currently ignores the "seed" field in RandomUniform or RandomNormal op. Random '
         "seeds will be used.",
         "TensorRT ignores the attribute 'seed'",
@@ -104,6 +98,9 @@ LINES = [
 ]
 NOTHING = [
     "ModelImporter.cpp:1303: Make sure output output_1 has Int64 binding.",
+    "onnxOpImporters.cpp:4022: For loop node /loop both a trip limit and a loop termination condition was set! If the "
+    "number of iterations of the loop is less than the trip limit during runtime, scan output s may have the wrong "
+    "shape. For consistent results it's recommended to export loops with only a trip limit.",
     "[RemoveDeadLayers] Input Tensor n is unused or used only at compile-time, but is not being removed.",
     "Running layernorm after self-attention with FP16 Reduce or Pow may cause overflow. Forcing Reduce or Pow Layers in "
     "FP32 precision, or exporting the model to use INormalizationLayer (available with ONNX opset >= 17) can help "

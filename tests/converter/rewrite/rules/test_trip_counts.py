@@ -123,6 +123,19 @@ def test_a_bound_that_is_known_at_run_time(step: int, trips: int | str, tmp_path
     assert "Min" in {n.op_type for n in result.model.proto.graph.node} if trips == 3 else True
 
 
+def test_a_bound_at_run_time_that_floats_compare(tmp_path: Path) -> None:
+    """As tf2onnx compares: float32 holds the counter for longer than any loop runs, float16 or an unknown start does not."""
+    words = "k1 = Add (k, one)  f = Cast <to = {0}> ({1})  g = Cast <to = {0}> ({2})  d = Less (f, g)"
+    text = counting(words.format(1, "k1", "n"), bound="", trips="", inputs="int64 n")
+    result = check(text, [{"n": np.array(n)} for n in (-1, 0, 1, 5, 12)], tmp_path)
+    assert "Less" not in body_of(result)
+    far = "k2 = Add (k1, n)  " + words.format(1, "k2", "two")
+    for other in (words.format(10, "k1", "n"), far):
+        text = counting(other, bound="", trips="", inputs="int64 n")
+        (problem,) = problems_of(text, tmp_path)
+        assert "which alone ends it" in problem.what
+
+
 def test_conditions_that_are_put_together(tmp_path: Path) -> None:
     for words in (
         "a = Less (k1, n)  b = Less (i, two)  d = And (a, b)",

@@ -1,0 +1,305 @@
+"""Rewrites state spaces, of Mamba, TensorRT-Edge-LLM and onnxruntime, as prefix sums, products and a Scan.
+
+Sources:
+- state-spaces/mamba, mamba_ssm/ops/selective_scan_interface.py: x = exp(dt A) x + dt B u, y = C x + D u, times silu(z). No
+  exporter was found: users' own nodes have the inputs in the order of `forward`. VMamba's exporter (com.depthart) has no z.
+- NVIDIA/TensorRT-Edge-LLM, cpp/plugins/mamba_plugin and cpp/kernels/mamba: a convolution over the last tokens and a state
+  for each head, of one token or of many. In first releases the convolution of many tokens takes the tokens before them for
+  zeros, which its runtime's state then holds; later ones read the state.
+- onnxruntime, docs/ContribOperators.md: LinearAttention and CausalConvWithState. TensorRT's parser takes them for a plugin
+  that no release has.
+
+A scan of decays that differ from channel to channel is a prefix sum: after step i each place has the sum of the 2^i
+places before it. One decay for all of a head's state makes it a product with all tokens at once, as in Dao and Gu, arXiv
+2405.21060.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
+from trtsmith.converter.rewrite.engine.writer import Value, Writer
+from trtsmith.converter.rewrite.rules.contrib.contrib_forms import silu
+from trtsmith.converter.rewrite.rules.stock.stock_forms import (
+    Plugin,
+    fixed_sizes,
+    kinds,
+    narrow,
+    require_opset,
+    rewriter,
+    settings,
+    wide,
+)
+from trtsmith.importers.builder import TO_END
+from trtsmith.importers.dtypes import dtype_name
+
+_OPSET = 12
+"""The first one whose GatherND knows batches."""
+
+
+def _groups(node: NodeView, of: int, groups: int) -> int:
+    """How many of these channels or heads share a group. RefusedError: they do not go into groups of one size."""
+    if groups < 1 or of % groups:
+        reason = f"{of} channels or heads, and {groups} groups"
+        raise RefusedError(Refusal(reason, "groups of one size", "correct the operands where they are made"))
+    return of // groups
+
+
+def _prefix(w: Writer, decay: Value, added: Value, length: int | None) -> Value:
+    """x[t] = decay[t] x[t - 1] + added[t] along the last of four axes, from 0, in as many steps as the length has bits."""
+    if length is not None:
+        step = 1
+        while step < length:
+            shifts = [0, 0, 0, step, 0, 0, 0, 0]
+            before, past = (w.pad(w.slice(x, [0], [-step], [3]), shifts) for x in (added, decay))
+            added, decay, step = w.Add(added, w.Mul(decay, before)), w.Mul(decay, past), 2 * step
+        return added
+    count = w.size(added, 3)
+    places = w.arange(count)
+    steps = w.reduce("ReduceSum", w.Cast(w.Less(2 ** np.arange(31), count), to="int64"), None, False)
+
+    def double(_k: Value, go: Value, step: Value, decay: Value, added: Value) -> list[Value]:
+        source = w.Sub(places, step)
+        inside = w.Not(w.Less(source, 0))
+        before, past = (w.Where(inside, w.Gather(x, w.Max(source, 0), axis=3), 0.0) for x in (added, decay))
+        return [go, w.Mul(step, 2), w.Mul(decay, past), w.Add(added, w.Mul(decay, before))]
+
+    body = w.graph(
+        "(int64 k, bool go, int64 step, float[N, C, S, L] decay, float[N, C, S, L] sums)"
+        " => (bool go_on, int64 next, float[N, C, S, L] decays, float[N, C, S, L] added)",
+        double,
+    )
+    return w.Loop(steps, True, 1, decay, added, body=body, outputs=3)[2]
+
+
+def _optional(w: Writer, index: int, shape: Sequence[int] = ()) -> Value | None:
+    if not w.node.input(index):
+        return None
+    return w.Reshape(wide(w, index), shape=list(shape)) if shape else wide(w, index)
+
+
+def _step_sizes(w: Writer, given: Value, bias: Value | None, soft: object) -> Value:
+    shifted = given if bias is None else w.Add(given, bias)
+    return w.Softplus(shifted) if soft else shifted
+
+
+def _channel_map(w: Writer, index: int, channels: int) -> Value:
+    """B or C as [N, d, S, L], with 1 where it is the same along an axis."""
+    rank = w.node.rank(index)
+    if rank == 4:
+        each = _groups(w.node, channels, fixed_sizes(w.node, index, 4, 1)[0])
+        return w.Gather(wide(w, index), np.arange(channels) // each, axis=1)
+    if rank not in (2, 3):
+        fixed_sizes(w.node, index, 4)
+    return w.Unsqueeze(wide(w, index), axes=[1] if rank == 3 else [0, 3])
+
+
+def _as_declared(w: Writer, index: int, data: Value, dtype: str) -> Value:
+    """In the type that the model gives the output, as exporters of half precision do, or else the operator's own."""
+    declared = w.node.type_of(w.node.output(index))
+    return narrow(w, data, dtype_name(declared.tensor_type.elem_type) if declared else dtype)
+
+
+def _selective_scan(w: Writer, dtype: str) -> Replacement:
+    """Operands [N, d, L] are [N, d, 1, L] in the sum, and A [d, S] is [d, S, 1]."""
+    node = w.node
+    depthart = node.domain == "com.depthart" or node.given("out_float")
+    given = settings(node, delta_softplus=0, return_last_state=0, out_float=0)
+    fixed_sizes(node, 0, 3)
+    channels = fixed_sizes(node, 2, 2, 0)[0]
+    d, z = _optional(w, 5, [-1, 1]), None if depthart else _optional(w, 6)
+    bias = _optional(w, 6 if depthart else 7, [-1, 1])
+    u = wide(w, 0)
+    step = _step_sizes(w, wide(w, 1), bias, given["delta_softplus"])
+    decay = w.Exp(w.Mul(w.Unsqueeze(step, axes=[2]), w.Unsqueeze(wide(w, 2), axes=[2])))
+    added = w.Mul(w.Unsqueeze(w.Mul(step, u), axes=[2]), _channel_map(w, 3, channels))
+    states = _prefix(w, decay, added, (node.shape(0) or ())[2])
+    result = w.reduce("ReduceSum", w.Mul(states, _channel_map(w, 4, channels)), [2], keepdims=False)
+    result = result if d is None else w.Add(result, w.Mul(d, u))
+    result = result if z is None else w.Mul(result, silu(w, z))
+    last = w.reduce("ReduceSum", w.slice(states, [-1], [TO_END], [3]), [3], keepdims=False)
+    made = (
+        _as_declared(w, index, data, kind)
+        for index, data, kind in (
+            (0, result, "float32" if given["out_float"] else dtype),
+            (1, last, "float32"),
+        )
+    )
+    return Replacement(w.finish(*made), "a prefix sum of states", _STATES)
+
+
+def _counts(w: Writer, lengths: Value, tokens: Value) -> Value:
+    """How many of the tokens count, [N, 1]: a call of one token is told the length of all that came before, too."""
+    return w.Unsqueeze(w.Min(w.Cast(lengths, to="int64"), tokens), axes=[1])
+
+
+def _edge_convolution(w: Writer, dtype: str) -> Replacement:
+    """x [N, S, C], with the K tokens before it: each output reads the last K of what is there."""
+    node = w.node
+    given = settings(node, stride=1, padding=int, dilation=1, groups=0)
+    channels, width = fixed_sizes(node, 1, 3, 0, 2)
+    wanted = {"stride": (1,), "padding": (width - 1,), "dilation": (1,), "groups": (0, channels)}
+    for name, values in wanted.items():
+        if given[name] not in values:
+            reason = f"{name} is {given[name]}, and its state has the last {width} tokens"
+            fix = "export the convolution as it is in Mamba"
+            raise RefusedError(Refusal(reason, f"{name} = {values[-1]}", fix))
+    require_opset(node, _OPSET, "GatherND with batches")
+    x, state = wide(w, 0), wide(w, 3)
+    tokens = w.size(x, 1)
+    rows = w.Concat(w.Transpose(state, perm=[0, 2, 1]), x, axis=1)
+    past = w.Transpose(w.slice(rows, [1], [TO_END], [1]), perm=[0, 2, 1])
+    result = w.Transpose(w.Conv(past, wide(w, 1), wide(w, 2), group=channels), perm=[0, 2, 1])
+    count = _counts(w, w.x[4], tokens)
+    used = w.Unsqueeze(w.Less(w.arange(tokens), count), axes=[2])
+    kept = w.Unsqueeze(w.Add(count, np.arange(width)), axes=[2])
+    left = w.Transpose(w.GatherND(rows, kept, batch_dims=1), perm=[0, 2, 1])
+    made = narrow(w, w.Where(used, result, 0.0), dtype), narrow(w, left, str(node.dtype(3)))
+    return Replacement(w.finish(*made), "Conv over the state and the tokens", _BEFORE)
+
+
+def _edge_state(w: Writer, dtype: str) -> Replacement:
+    """All tokens at once: G groups of B and C, R heads in each, S tokens, P numbers of a head, K of the state's columns."""
+    node = w.node
+    given = settings(node, dt_softplus=0, ngroups=int)
+    heads, groups = fixed_sizes(node, 1, 1, 0)[0], given["ngroups"]
+    each, single = _groups(node, heads, groups), node.rank(0) == 3
+    fixed_sizes(node, 0, 3 if single else 4)
+    x, b, c, dt = (w.Unsqueeze(wide(w, i), axes=[1]) if single else wide(w, i) for i in (0, 2, 3, 5))
+    tokens = w.size(x, 1)
+    used = w.Less(w.arange(tokens), _counts(w, w.x[8], tokens))
+    step = _step_sizes(w, dt, wide(w, 6), given["dt_softplus"])
+    step = w.Where(w.Unsqueeze(used, axes=[2]), step, 0.0)
+    by_head = w.Transpose(w.Reshape(step, shape=[0, 0, groups, each]), perm=[0, 2, 3, 1])  # [N, G, R, S]
+    fall = w.CumSum(w.Mul(by_head, w.Reshape(wide(w, 1), shape=[groups, each, 1])), 3)
+    numbers = w.Transpose(w.Reshape(x, shape=[0, 0, groups, each, -1]), perm=[0, 2, 3, 1, 4])
+    b, c = (w.Unsqueeze(w.Transpose(part, perm=[0, 2, 1, 3]), axes=[2]) for part in (b, c))  # [N, G, 1, S, K]
+    state = w.Reshape(wide(w, 7), w.Concat(w.size(x, 0), [groups, each, -1], w.size(w.x[7], 3), axis=0))
+    column, row = w.Unsqueeze(fall, axes=[4]), w.Unsqueeze(fall, axes=[3])
+    places = w.arange(tokens)
+    later = w.Less(w.Unsqueeze(places, axes=[1]), places)
+    decay = w.Where(later, 0.0, w.Exp(w.Sub(column, row)))
+    shares = w.Mul(w.MatMul(c, w.Transpose(b, perm=[0, 1, 2, 4, 3])), decay)
+    result = w.MatMul(w.Mul(shares, w.Unsqueeze(by_head, axes=[3])), numbers)
+    result = w.Add(result, w.Mul(w.Exp(column), w.MatMul(c, w.Transpose(state, perm=[0, 1, 2, 4, 3]))))
+    result = w.Add(result, w.Mul(w.Reshape(wide(w, 4), shape=[groups, each, 1, 1]), numbers))
+    result = w.Reshape(w.Transpose(result, perm=[0, 3, 1, 2, 4]), shape=w.shape(x))
+    result = w.Where(w.Unsqueeze(used, axes=[2, 3]), result, 0.0)
+    last = w.slice(column, [-1], [TO_END], [3])
+    weights = w.Mul(w.Exp(w.Sub(last, column)), w.Unsqueeze(by_head, axes=[4]))
+    added = w.MatMul(w.Transpose(w.Mul(numbers, weights), perm=[0, 1, 2, 4, 3]), b)
+    left = w.Reshape(w.Add(w.Mul(w.Exp(last), state), added), shape=w.shape(w.x[7]))
+    result = w.Squeeze(result, axes=[1]) if single else result
+    made = narrow(w, result, dtype), narrow(w, left, str(node.dtype(7)))
+    return Replacement(w.finish(*made), "products of all tokens and decays", _SQUARE)
+
+
+def _no_window(node: NodeView, given: dict[str, object]) -> None:
+    if given["state_window"]:
+        reason = f"state_window is {given['state_window']}"
+        fix = "export the model without speculative decoding"
+        raise RefusedError(Refusal(reason, "state_window = 0", fix))
+
+
+def _linear_attention(w: Writer, dtype: str) -> Replacement | Refusal:
+    """One token after the other, as onnxruntime defines it: H heads of keys and values, each of R heads of queries."""
+    node = w.node
+    names = {"update_rule": "gated_delta", "scale": 0.0, "chunk_size": 64, "state_window": 0}
+    given = settings(node, q_num_heads=int, kv_num_heads=int, **names)
+    _no_window(node, given)
+    heads, rule = given["kv_num_heads"], given["update_rule"]
+    each = _groups(node, given["q_num_heads"], heads)
+    gated, delta = "gated" in str(rule), "delta" in str(rule)
+    lacks = (gated and not node.input(4)) or (delta and not node.input(5))
+    if lacks or rule not in ("linear", "gated", "delta", "gated_delta"):
+        return Refusal(
+            f"update_rule is {rule!r}, and it has {sum(map(bool, node.inputs))} operands",
+            "'linear', 'gated' with a decay, 'delta' with a beta, or 'gated_delta' with both",
+            "correct the node where the model is exported",
+        )
+    width = fixed_sizes(node, 0, 3, 2)[0] // given["q_num_heads"]
+
+    def by_token(index: int, *axes: int) -> Value:
+        return w.Transpose(
+            w.Reshape(wide(w, index), shape=[0, 0, *axes]), perm=[1, 0, *range(2, 2 + len(axes))]
+        )
+
+    query = w.Mul(by_token(0, heads, each, width), float(given["scale"]) or width**-0.5)
+    parts = [query, by_token(1, heads, width, 1), by_token(2, heads, 1, -1)]
+    parts += [w.Exp(by_token(4, heads, -1, 1))] if gated else []
+    parts += [by_token(5, -1, 1, 1)] if delta else []
+    start = _optional(w, 3)
+    if start is None:
+        start = w.Expand(0.0, [w.size(w.x[0], 0), heads, width, w.Div(w.size(w.x[2], 2), [heads])])
+
+    def step(state: Value, query: Value, key: Value, value: Value, *more: Value) -> list[Value]:
+        state = w.Mul(state, more[0]) if gated else state
+        if delta:
+            known = w.MatMul(w.Transpose(key, perm=[0, 1, 3, 2]), state)
+            value = w.Mul(w.Sub(value, known), more[-1])
+        state = w.Add(state, w.Mul(key, value))
+        return [state, w.MatMul(query, state)]
+
+    operands = ", ".join(f"float[N, a{i}, b{i}, c{i}] x{i}" for i in range(len(parts)))
+    body = w.graph(f"(float[N, h, k, v] s, {operands}) => (float[N, h, k, v] t, float[N, h, q, v] y)", step)
+    left, rows = w.Scan(start, *parts, body=body, num_scan_inputs=len(parts), outputs=2)
+    result = w.Reshape(w.Transpose(rows, perm=[1, 0, 2, 3, 4]), shape=[0, 0, -1])
+    kind = str(node.dtype(3)) if node.input(3) else dtype
+    return Replacement(w.finish(narrow(w, result, dtype), narrow(w, left, kind)), "a Scan of tokens", _SLOW)
+
+
+def _causal_convolution(w: Writer, dtype: str) -> Replacement | Refusal:
+    """Of images [N, C, L], or of rows [N, L, C] with channels_last; zeros before the first token where it has no state."""
+    node = w.node
+    given = settings(node, activation="none", dilation=1, ndim=1, channels_last=0, state_window=0)
+    _no_window(node, given)
+    if given["ndim"] != 1 or given["activation"] not in ("none", "silu", "swish") or given["dilation"] < 1:
+        shown = ", ".join(f"{name} = {given[name]}" for name in ("ndim", "activation", "dilation"))
+        return Refusal(shown, "ndim = 1, 'silu', 'swish' or 'none', and 1 or more", "correct its attributes")
+    channels, width = fixed_sizes(node, 1, 3, 0, 2)
+    fixed_sizes(node, 0, 3)
+    behind = (width - 1) * given["dilation"]
+
+    def turned(data: Value) -> Value:
+        return w.Transpose(data, perm=[0, 2, 1]) if given["channels_last"] else data
+
+    x = turned(wide(w, 0))
+    state = _optional(w, 3)
+    whole = w.Concat(turned(state), x, axis=2) if state is not None else w.pad(x, [0, 0, behind, 0, 0, 0])
+    filters = [wide(w, 1), *([wide(w, 2)] if node.input(2) else [])]
+    result = w.Conv(whole, *filters, group=channels, dilations=[given["dilation"]])
+    result = result if given["activation"] == "none" else silu(w, result)
+    left = w.slice(whole, [-behind], [TO_END], [2]) if behind else w.slice(whole, [0], [0], [2])
+    made = [narrow(w, turned(data), dtype) for data in (result, left)]
+    return Replacement(w.finish(*made), "Conv behind the state")
+
+
+_STATES = ("a state for each token, channel and column: memory grows with the length of the sequence",)
+_SQUARE = ("shares of all pairs of tokens: memory grows with the square of their number",)
+_BEFORE = ("tokens before the first are those of the state; the plugin's first releases took zeros for them",)
+_SLOW = ("one step a token, one after the other: slow for many tokens in one run",)
+
+_SPACES = {
+    "SelectiveScan": Plugin(_selective_scan, least=5, most=8, floats=(0, 1, 2, 3, 4), results=2),
+    "causal_conv1d": Plugin(_edge_convolution, least=5, floats=(0, 1, 3), results=2),
+    "update_ssm_state": Plugin(_edge_state, least=9, floats=(0, 1, 2, 3, 5, 7), results=2),
+    "LinearAttention": Plugin(_linear_attention, least=3, most=6, floats=(0, 1, 2), results=2),
+    "CausalConvWithState": Plugin(_causal_convolution, least=2, most=4, floats=(0, 1), results=2),
+}
+
+STOCK_STATE_SPACES = NodeRule(
+    "stock-state-spaces",
+    "Mamba's scans, convolutions and states, and onnxruntime's linear attention, become sums, products and a Scan",
+    (
+        *kinds("SelectiveScan", domains=("mamba_ssm", "mamba", "com.depthart")),
+        *kinds("causal_conv1d", "update_ssm_state", domains=("trt_edgellm",)),
+        "com.microsoft::LinearAttention",
+        "com.microsoft::CausalConvWithState",
+    ),
+    rewriter(_SPACES),
+    opset=_OPSET,
+)
