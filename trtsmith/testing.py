@@ -36,8 +36,11 @@ __all__ = [
     "check_example",
     "check_expansion",
     "check_library",
+    "check_migrated_kernels",
+    "check_migration",
     "check_torch",
     "each_case",
+    "has_gpu",
     "relative_error",
 ]
 
@@ -157,6 +160,63 @@ def check_example(model: str | Path, package: str | Path) -> None:
         declared = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
         assert outputs[value.name].shape == declared
         assert np.isfinite(outputs[value.name].astype(np.float64)).all(), f"{value.name} is not finite"
+
+
+def has_gpu() -> bool:
+    """Whether there is a GPU to run kernels on."""
+    from trtsmith.converter.plugin.host.host import Host
+
+    return Host().device_count() > 0
+
+
+def check_migration(
+    old: str | Path,
+    new: str | Path,
+    operators: Sequence[OpDef],
+    plugins: Mapping[str, str],
+    wider: Mapping[str, Sequence[tuple[str, ...]]],
+) -> None:
+    """The new library's plugins answer what the old one's do: fields, types, shapes and linear formats; so do their copies.
+
+    plugins: the old plugin of each operator. wider: types of inputs and outputs that only the new plugin takes.
+    """
+    from trtsmith.converter.plugin.migration_check import differences
+
+    found = [
+        line
+        for op in operators
+        for line in differences(_found(old), _found(new), op, plugins[op.name], wider)
+    ]
+    assert not found, "\n".join(found)
+
+
+def check_migrated_kernels(
+    old: str | Path,
+    new: str | Path,
+    operators: Sequence[OpDef],
+    plugins: Mapping[str, str],
+    wider: Mapping[str, Sequence[tuple[str, ...]]],
+) -> None:
+    """With a GPU: the new kernels compute what the old ones do, in every case and every type that both take."""
+    from trtsmith.converter.plugin.migration_check import kernel_cases
+    from trtsmith.converter.plugin.test import test_library
+
+    known = {op.name: op for op in operators}
+    with kernel_cases(_found(old), plugins, wider) as cases_of:
+        report = test_library(
+            _found(new),
+            gpu=True,
+            definitions=contract_cases(operators),
+            gpu_cases=lambda name: cases_of(known[name]) if name in known else (),
+        )
+    problems = [str(result.problem) for result in report.results if result.problem is not None]
+    assert not problems, "\n".join(problems)
+
+
+def _found(library: str | Path) -> Path:
+    if not Path(library).is_file():
+        raise AssertionError(f"{library} does not exist: run trtsmith op build, or name the old library")
+    return Path(library)
 
 
 def _first(op: OpDef) -> dict[str, str]:

@@ -62,10 +62,12 @@ def in_all_dtypes(op: OpDef, cases: Iterable[Case], reference: Reference) -> Ite
             yield _gpu_case(op, case, inputs, types, expected[dtype])
 
 
-def in_dtypes(op: OpDef, case: Case, types: Mapping[str, str]) -> GpuCase:
+def in_dtypes(
+    op: OpDef, case: Case, types: Mapping[str, str], reference: Reference = compute_reference
+) -> GpuCase:
     """One case of an operator in one choice of dtypes."""
     inputs = cast_inputs(op, case.inputs(np.random.default_rng(SEED)), types)
-    return _gpu_case(op, case, inputs, types, compute_reference(op, case, types[op.key], inputs))
+    return _gpu_case(op, case, inputs, types, reference(op, case, types[op.key], inputs))
 
 
 def cast_inputs(

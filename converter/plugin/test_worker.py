@@ -34,6 +34,7 @@ from trtsmith.converter.plugin.checks.checks_state import (
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.host_worker import read_request
+from trtsmith.converter.plugin.observation import OBSERVE, VARY, observe, vary
 
 CHECKS: tuple[ContractCheck, ...] = (
     *LIBRARY_CHECKS,
@@ -166,6 +167,8 @@ def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
     session = _SESSIONS[index]
     if isinstance(case, KernelCall):
         return run_call(session, case)
+    if name in (OBSERVE, VARY):
+        return (observe if name == OBSERVE else vary)(session, case)
     if name == OUTPUTS:
         return answer_outputs(session, case)
     return probe(session) if name == "probe" else run_check(session, name, case)

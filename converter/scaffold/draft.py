@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.shape_rules import Axis, Sizes
-from trtsmith.importers.opdef import Attr, Field, Port, Value
+from trtsmith.importers.opdef import Attr, Field, OpDef, Port, Value
 
 
 @dataclass(frozen=True)
 class Draft:
     """An operator, without a kernel unless it is written in Triton.
 
-    origin:     where it comes from, after "written by `trtsmith op new`".
+    origin:     where it comes from, after "written by `trtsmith op new`", or another command.
     alias:      (domain, op_type) of its nodes. attributes: of these. source: who defines them.
     equal, fixed, rules: its sizes (shape_rules.ShapeRules); rules are None where the rule is to be written by hand.
     cases:      input shapes by name of the case; all have the same fields.
@@ -23,6 +23,9 @@ class Draft:
     files:      further files of the package, by their paths.
     triton:     the file with its kernel, if that is written in Triton.
     unwritten:  names of the functions that the user has to write, in definition.py.
+    no_rule:    body of a shape rule that raises, where it is to be written by hand.
+    version:    of the plugin. has_kernel: whether a CUDA kernel is written beside the definition.
+    workspace:  whether that kernel asks for one.
     """
 
     names: Names
@@ -48,3 +51,27 @@ class Draft:
     files: Mapping[str, bytes] | None = None
     triton: bytes = b""
     unwritten: tuple[str, ...] = ()
+    no_rule: str = (
+        "    raise NotImplementedError(\"write _shape of the definition: the model does not say how the outputs' "
+        'shapes follow")\n'
+    )
+    command: str = "op new"
+    version: str = "1"
+    has_kernel: bool = False
+    workspace: bool = False
+
+    def operator(self) -> OpDef:
+        """What it declares, without rules and functions."""
+        return OpDef(
+            name=self.names.name,
+            doc=self.doc,
+            inputs=self.inputs,
+            outputs=self.outputs,
+            fields=self.fields,
+            shape=lambda fields, shapes: {},
+            check=lambda fields, shapes: [],
+            reference=lambda fields, inputs: {},
+            expand=lambda expansion: "",
+            cases=(),
+            version=self.version,
+        )

@@ -37,6 +37,11 @@ def draft_files(draft: Draft) -> dict[str, bytes]:
     return {**files, **kernel, "example.onnx": draft.example, **(draft.files or {})}
 
 
+def definition_file(draft: Draft) -> bytes:
+    """The definition alone."""
+    return render("draft_definition.py", draft.names.placeholders() | _definition_values(draft))
+
+
 def _definition_values(draft: Draft) -> dict[str, str]:
     known = {port.name: port.type for port in draft.inputs}
     cases = [
@@ -47,6 +52,7 @@ def _definition_values(draft: Draft) -> dict[str, str]:
     ]
     return {
         "origin": draft.origin,
+        "command": draft.command,
         "imports": draft.imports,
         "own_imports": draft.own_imports,
         "equal": literal(draft.equal),
@@ -58,16 +64,21 @@ def _definition_values(draft: Draft) -> dict[str, str]:
         "inputs": "".join(f"        {_port(port)},\n" for port in draft.inputs),
         "outputs": "".join(f"        {_port(port)},\n" for port in draft.outputs),
         "fields": _lines(map(_field, draft.fields), 8),
-        "torch_line": draft.torch_line,
-        "without_kernel": "" if draft.triton else _WITHOUT_KERNEL,
+        "torch_line": draft.torch_line + _rare_lines(draft),
+        "without_kernel": "" if draft.triton or draft.has_kernel else _WITHOUT_KERNEL,
         "opset": str(draft.opset),
         "alias_domain": literal(draft.alias[0]),
         "alias_op_type": literal(draft.alias[1]),
-        "alias_inputs": _items(literal(port.name) for port in draft.inputs),
+        "alias_inputs": _items(literal(port.name + "?" * port.optional) for port in draft.inputs),
         "alias_attributes": _lines(map(_attribute, draft.attributes), 16),
         "alias_source": literal(draft.source),
         "tolerance": _TOLERANCE if any(port.type in "TF" for port in draft.outputs) else "{}",
     }
+
+
+def _rare_lines(draft: Draft) -> str:
+    version = f"    version={literal(draft.version)},\n" if draft.version != "1" else ""
+    return version + "    workspace=True,\n" * draft.workspace
 
 
 def _readme_values(draft: Draft) -> dict[str, str]:
@@ -83,10 +94,7 @@ def _readme_values(draft: Draft) -> dict[str, str]:
 
 def _shape(draft: Draft) -> str:
     if draft.rules is None:
-        return (
-            "    raise NotImplementedError(\"write _shape of the definition: the model does not say how the outputs' "
-            'shapes follow")\n'
-        )
+        return draft.no_rule
     names = [
         port.name
         for port in draft.inputs
@@ -105,8 +113,9 @@ def _port(port: Port) -> str:
 def _field(field: Field) -> str:
     length = f", length={field.length}" if field.length is not None else ""
     default = f", default={literal(field.default)}" if field.default is not None else ""
+    minimum = f", minimum={literal(field.minimum)}" if field.minimum is not None else ""
     allowed = f", allowed={literal(field.allowed)}" if field.allowed else ""
-    return f"Field({literal(field.name)}, Kind.{field.kind.name}, {literal(field.doc)}{length}{default}{allowed})"
+    return f"Field({literal(field.name)}, Kind.{field.kind.name}, {literal(field.doc)}{length}{default}{minimum}{allowed})"
 
 
 def _attribute(attribute: Attr) -> str:

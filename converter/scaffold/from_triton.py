@@ -17,7 +17,6 @@ from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.from_torch import draft_of_function
 from trtsmith.converter.scaffold.names import Names
 from trtsmith.converter.scaffold.torch_source import standalone_source
-from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.triton_kernel import TritonKernel
 
@@ -122,18 +121,7 @@ def _reference(declared: TritonKernel, called: str, file: Path, where: str) -> s
 
 def _check(drafted: Draft, declared: TritonKernel, called: str, where: str) -> None:
     """UsageError where the kernel's declaration does not fit the operator that the PyTorch function makes."""
-    op = OpDef(
-        name=drafted.names.name,
-        doc=drafted.doc,
-        inputs=drafted.inputs,
-        outputs=drafted.outputs,
-        fields=drafted.fields,
-        shape=lambda fields, shapes: {},
-        check=lambda fields, shapes: [],
-        reference=lambda fields, inputs: {},
-        expand=lambda expansion: "",
-        cases=(),
-    )
+    op = drafted.operator()
     try:
         plan_of(op, declared)
     except DeclarationError as error:

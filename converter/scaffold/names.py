@@ -53,6 +53,7 @@ class Names:
             "camel": self.camel,
             "dashed": self.snake.replace("_", "-"),
             "domain": self.domain,
+            "description": f"The operator {self.domain}::{self.name} for trtsmith",
         }
 
 

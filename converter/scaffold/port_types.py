@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
@@ -44,3 +44,29 @@ def type_variables(
         return _FIXED[dtype]
 
     return [variable(*item) for item in inputs.items()], [variable(*item) for item in outputs.items()]
+
+
+def variables_of(taken: Collection[tuple[str, ...]], inputs: int) -> list[str]:
+    """Type variables of ports that take these combinations of types, and as few others as can be.
+
+    inputs: the number of ports before the outputs. ValueError, with what is wrong, where no variables stand for them.
+    """
+    leaders: dict[int, str] = {}
+    found = []
+    for port in range(len(next(iter(taken)))):
+        types = {one[port] for one in taken}
+        leader = next(i for i in range(port + 1) if all(one[i] == one[port] for one in taken))
+        if leader not in leaders:
+            free = [
+                variable
+                for variable, allowed in sorted(TYPE_VARIABLES.items(), key=lambda item: len(item[1]))
+                if types <= {*allowed} and (len(allowed) == 1 or variable not in leaders.values())
+            ]
+            side = f"input {port}" if port < inputs else f"output {port - inputs}"
+            if not free or (port >= inputs and len(TYPE_VARIABLES[free[0]]) > 1):
+                raise ValueError(
+                    f"{side} takes {', '.join(sorted(types))}" + " independently of the others" * bool(port)
+                )
+            leaders[leader] = free[0]
+        found.append(leaders[leader])
+    return found

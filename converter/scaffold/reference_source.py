@@ -22,12 +22,12 @@ def _expand(expansion: Expansion) -> str:
 
 _UNWRITTEN = '''def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """What is right, by output port, in float64 numpy."""
-    raise NotImplementedError("write _reference in {snake}/definition.py: the model does not say what {name} computes")
+    raise NotImplementedError("write _reference in {place}: {unknown}")
 
 
 def _expand(expansion: Expansion) -> str:
     """The same in operators of ONNX, of opset 11 and later, in the syntax of onnx.parser."""
-    raise NotImplementedError("write _expand in {snake}/definition.py: the model does not say what {name} computes")
+    raise NotImplementedError("write _expand in {place}: {unknown}")
 '''
 
 _OF_FUNCTION = '''def _call(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -73,9 +73,10 @@ def of_body(outputs: Sequence[str]) -> str:
     return _OF_BODY.format(outputs=literal(tuple(outputs)))
 
 
-def unwritten(names: Names) -> str:
-    """Functions for an unknown computation, which raise and say what to write."""
-    return _UNWRITTEN.format(snake=names.snake, name=names.name)
+def unwritten(names: Names, source: str = "the model", place: str = "") -> str:
+    """Functions for an unknown computation, which raise and say what to write. place: the file, if it is another."""
+    unknown = f"{source} does not say what {names.name} computes"
+    return _UNWRITTEN.format(place=place or f"{names.snake}/definition.py", unknown=unknown)
 
 
 def of_function(

@@ -134,16 +134,17 @@ def _draft(options: argparse.Namespace, names: Names) -> Draft | None:
         from trtsmith.converter.scaffold.from_triton import draft_of_kernel
 
         return draft_of_kernel(
-            names, options.from_triton, options.from_torch or "", _examples(options.example)
+            names, options.from_triton, options.from_torch or "", examples(options.example)
         )
     if options.from_torch is not None:
         from trtsmith.converter.scaffold.from_torch import draft_of_function
 
-        return draft_of_function(names, options.from_torch, _examples(options.example))
+        return draft_of_function(names, options.from_torch, examples(options.example))
     return None
 
 
-def _examples(texts: Sequence[str]) -> dict[str, str]:
+def examples(texts: Sequence[str]) -> dict[str, str]:
+    """The texts of --example, by name. UsageError for one that is not NAME=VALUE."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

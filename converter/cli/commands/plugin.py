@@ -1,4 +1,4 @@
-"""trtsmith plugin list|inspect|test|bench|replay|path: inspects and tests any TensorRT plugin library."""
+"""trtsmith plugin list|inspect|test|bench|replay|migrate|path: inspects, tests and migrates TensorRT plugin libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typing_extensions import TypedDict
 
-from trtsmith.converter.cli.commands import plugin_bench, plugin_replay
+from trtsmith.converter.cli.commands import plugin_bench, plugin_migrate, plugin_replay
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.cli.parsing.command_parser import common_options
 from trtsmith.converter.cli.reports.plugin_creators import render_creators, render_inspection
@@ -20,7 +20,7 @@ from trtsmith.converter.plugin.contract import CheckResult
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
-from trtsmith.options import REFERENCE, Flag, Operators, Ranges, References, StrPath
+from trtsmith.options import REFERENCE, Flag, References, StrPath
 
 if TYPE_CHECKING:
     from trtsmith.converter.convert.plugin_cases import ModelCases
@@ -42,12 +42,7 @@ class Tests(TypedDict, total=False):
     report: Annotated[StrPath | None, Flag("write the results to a file", "JSON")]
 
 
-class _Cases(Tests, Operators, total=False):
-    model: Annotated[StrPath | None, Flag("a model whose nodes are the cases to test with", "ONNX")]
-    shapes: Annotated[
-        Ranges | None,
-        Flag("sizes of the model's dynamic inputs, as images=2x3x640x640; once for each input", "NAME=SHAPE"),
-    ]
+class _Cases(Tests, plugin_migrate.ModelNodes, total=False):
     reference: Annotated[References | None, REFERENCE]
 
 
@@ -61,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     path.set_defaults(run=_path)
     plugin_bench.add_parser(actions, common)
     plugin_replay.add_parser(actions, common)
+    plugin_migrate.add_parser(actions, common)
     for name, run, text, examples in (
         ("list", _list, "list a library's creators", ("libyours.so", "libyours.so --json")),
         (

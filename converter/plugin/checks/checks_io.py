@@ -167,6 +167,11 @@ class _Formats:
         return found
 
 
+def accepted_formats(plugin: Plugin, case: ContractCase) -> list[Combination]:
+    """Combinations of types and formats, of inputs and outputs, that the plugin takes; at most MOST_COMBINATIONS."""
+    return _Formats(plugin, case).accepted()
+
+
 def format_rule_local(session: CreatorUnderTest, case: ContractCase | None) -> str | None:
     """The answer for a position does not change with what lies beyond it, which TensorRT has not decided yet."""
     case = _case(case)
@@ -206,7 +211,7 @@ def format_combinations(session: CreatorUnderTest, case: ContractCase | None) ->
     case = _case(case)
     with session.create(case) as plugin:
         limit = plugin.info.format_limit
-        accepted = _Formats(plugin, case).accepted()
+        accepted = accepted_formats(plugin, case)
     if not accepted:
         raise CheckFailedError("it accepts no combination of types and formats", "at least one")
     if len(accepted) > limit:
@@ -233,7 +238,7 @@ def accepted_types(session: CreatorUnderTest, case: ContractCase | None) -> str 
     if case.accepted is None:
         raise NotTestableError("its definition does not say which element types it takes")
     with session.create(case) as plugin:
-        combinations = _Formats(plugin, case).accepted()
+        combinations = accepted_formats(plugin, case)
     found = {tuple(dtype for dtype, _ in one) for one in combinations if all(f == "linear" for _, f in one)}
     for what, difference in (("takes", found - case.accepted), ("refuses", case.accepted - found)):
         if difference:
