@@ -6,8 +6,6 @@ import ast
 import importlib
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -120,13 +118,6 @@ def test_a_release_is_made_by_targets_that_run_anywhere() -> None:
     assert re.search(r"^release:.*## ", (ROOT / "Makefile").read_text(), flags=re.M)
     used = {step["uses"].split("@")[0] for step in job["steps"] if "uses" in step}
     assert {"actions/attest-build-provenance", "actions/attest-sbom"} <= used
-
-
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="needs actionlint")
-def test_actionlint_finds_nothing_in_the_workflows() -> None:
-    workflows = sorted((ROOT / ".github/workflows").glob("*.yml"))
-    done = subprocess.run(["actionlint", *map(str, workflows)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
 
 
 def test_the_hooks_call_the_same_targets_and_no_other_repository() -> None:
