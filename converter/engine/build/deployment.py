@@ -197,7 +197,7 @@ DEPLOYMENT = (
         "--version-compatible",
         "build an engine that later versions of the same major TensorRT load",
         ask=lambda trt, builder, config, value: config.set_flag(trt.BuilderFlag.VERSION_COMPATIBLE),
-        rtx="such an engine carries TensorRT's lean runtime, libnvinfer_lean.so, which TensorRT-RTX has not",
+        rtx="such an engine carries TensorRT's lean runtime, libnvinfer_lean.so, which TensorRT-RTX does not have",
         fix="build with --flavour tensorrt, or once for each version of TensorRT-RTX",
     ),
     DeploymentOption(
