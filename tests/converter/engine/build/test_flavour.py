@@ -140,9 +140,7 @@ def test_rtx_targets() -> None:
         targets.plan_targets(rtx, ("sm86", "sm90"), None)
 
 
-@pytest.mark.parametrize(
-    ("target", "names"), [("sm90", "H100, H200"), ("sm100", "B200"), ("sm87", "Jetson Orin")]
-)
+@pytest.mark.parametrize(("target", "names"), [("sm90", "H100, H200"), ("sm100", "B200"), ("sm103", "B300")])
 def test_for_gpus_that_rtx_does_not_build_for_the_way_is_told_and_no_other_gpu(
     target: str, names: str
 ) -> None:
