@@ -18,7 +18,9 @@ _CONSTANTS = """
 """
 
 
-def _example(name: str, size: tuple[int, int], attributes: str = "", *, last: bool) -> Example:
+def _example(
+    name: str, size: tuple[int, int], attributes: str = "", *, last: bool, height: int = 5
+) -> Example:
     """last: images with the channels last."""
     rows, columns = size
     image, made, turned, back = (
@@ -57,7 +59,7 @@ def _example(name: str, size: tuple[int, int], attributes: str = "", *, last: bo
         }}""",
         feeds={
             "x": np.random.default_rng(5)
-            .standard_normal((2, *((5, 7, 3) if last else (3, 5, 7))))
+            .standard_normal((2, *((height, 7, 3) if last else (3, height, 7))))
             .astype(np.float32),
             "boxes": _BOXES,
             "ids": np.array([1, 0, 1, 0], np.int32),
@@ -71,5 +73,7 @@ EXAMPLES = {
     "cut-outs": (
         _example("as tf2onnx", (4, 3), ", extrapolation_value = -2.5", last=True),
         _example("channels first, middles of boxes", (1, 2), last=False),
+        # 13 steps of 7 / 13 are more than 7 in float32: the last row of a whole image is inside all the same.
+        _example("to the border", (14, 2), last=True, height=8),
     )
 }

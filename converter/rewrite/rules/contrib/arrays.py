@@ -45,7 +45,7 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
     rows, columns = int(size[0]), int(size[1])
     beyond = node.attributes.get("extrapolation_value", 0.0)
     if not nearest:
-        found = cut_outs(w, w.x[0], w.x[1], w.x[2], rows, columns, beyond)
+        found = cut_outs(w, w.x[0], w.x[1], w.x[2], (rows, columns), beyond, as_resize=False)
         return Replacement(w.finish(found), "gathers of the points' corners")
     y, y_outside = crop_places(w, w.x[1], 0, 2, rows, height or 0, nearest)
     x, x_outside = crop_places(w, w.x[1], 1, 3, columns, width or 0, nearest)
@@ -61,23 +61,31 @@ def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
 
 
 def cut_outs(
-    w: Writer, images: Value, boxes: Value, at: Value, rows: int, columns: int, beyond: float
+    w: Writer,
+    images: Value,
+    boxes: Value,
+    at: Value,
+    size: tuple[int, int],
+    beyond: float,
+    *,
+    as_resize: bool,
 ) -> Value:
-    """Boxes [y1, x1, y2, x2] of images [N, C, H, W], each of the image whose number `at` gives: [R, C, rows, columns]
+    """Boxes [y1, x1, y2, x2] of images [N, C, H, W], each of the image whose number `at` gives: [R, C, rows, columns].
 
     RoiAlign samples the middle of each bin. It gets boxes half a step larger at each end, so that these are the points.
+    as_resize: of `_points`, which decide what is outside.
     """
     ends: dict[int, Value] = {}
     outside = []
-    for first, last, count, axis in ((0, 2, rows, 2), (1, 3, columns, 3)):
+    for first, last, count, axis in ((0, 2, size[0], 2), (1, 3, size[1], 3)):
         most = w.Cast(w.Sub(w.size(images, axis), [1]), to="float32")
-        begin, end, place = _points(w, boxes, first, last, count, most)
+        begin, end, place = _points(w, boxes, first, last, count, most, as_resize=as_resize)
         outside.append(w.Or(w.Less(place, 0.0), w.Greater(place, most)))
         half = w.Mul(w.Sub(end, begin), 0.5 / (count - 1)) if count > 1 else w.Sub(begin, begin)
         ends |= {first: w.Sub(begin, half), last: w.Add(end, half)}
     corners = w.Concat(ends[1], ends[0], ends[3], ends[2], axis=1)
     numbers = w.Cast(at, to="int64")
-    sampled = aligned(w, images, corners, numbers, (rows, columns), 1, half=True, average=True)
+    sampled = aligned(w, images, corners, numbers, size, 1, half=True, average=True)
     return w.Where(_outside(w, *outside), beyond, sampled)
 
 
@@ -87,14 +95,31 @@ def _outside(w: Writer, y: Value, x: Value) -> Value:
 
 
 def _points(
-    w: Writer, boxes: Value, first: int, last: int, count: int, most: Value | float
+    w: Writer,
+    boxes: Value,
+    first: int,
+    last: int,
+    count: int,
+    most: Value | float,
+    *,
+    as_resize: bool = False,
 ) -> tuple[Value, Value, Value]:
-    """Where the boxes begin and end along an axis, and where their points are, from 0 to `most`."""
-    begin, end = (w.Mul(w.Gather(boxes, [column], axis=1), most) for column in (first, last))
+    """Where the boxes begin and end along an axis, and where their points are, from 0 to `most`.
+
+    A rounding decides whether the last point of a box that ends at the border is outside. as_resize: it is inside of a whole
+    image, as Resize with tf_crop_and_resize has it; CropAndResize multiplies a step. TensorRT-RTX divides approximately, so
+    the graph divides nothing then.
+    """
+    ends = [w.Gather(boxes, [column], axis=1) for column in (first, last)]
+    begin, end = (w.Mul(one, most) for one in ends)
     if count == 1:
         return begin, end, w.Mul(w.Add(begin, end), 0.5)
-    step = w.Div(w.Sub(end, begin), float(count - 1))
-    return begin, end, w.Add(begin, w.Mul(step, np.arange(count, dtype=np.float32)))
+    numbers = np.arange(count, dtype=np.float32)
+    if as_resize:
+        moved = w.Mul(w.Mul(w.Sub(ends[1], ends[0]), most), numbers / np.float32(count - 1))
+    else:
+        moved = w.Mul(w.Div(w.Sub(end, begin), float(count - 1)), numbers)
+    return begin, end, w.Add(begin, moved)
 
 
 def crop_places(

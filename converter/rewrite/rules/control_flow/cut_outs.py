@@ -147,7 +147,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
     images = w.value(found.images)
     if found.last[0]:
         images = w.Transpose(images, perm=[0, 3, 1, 2])
-    cut = cut_outs(w, images, w.value(found.boxes), w.value(found.at), *found.size, found.beyond)
+    boxes, at = w.value(found.boxes), w.value(found.at)
+    cut = cut_outs(w, images, boxes, at, found.size, found.beyond, as_resize=True)
     if found.last[1]:
         cut = w.Transpose(cut, perm=[0, 2, 3, 1])
     return Replacement(w.finish(cut), "all boxes at once")
