@@ -182,6 +182,17 @@ def test_arrows_go_through_a_table_of_which_only_the_rows_in_sight_are_there(sho
     assert page.evaluate(f"document.activeElement.getBoundingClientRect().bottom <= {box}.bottom + 1")
 
 
+def test_no_press_of_a_held_arrow_is_lost_where_the_drawn_rows_end(shown: Shown) -> None:
+    """All in one task of the browser, so that no event of scrolling comes between two of them."""
+    page = shown("conversion")
+    page.evaluate("document.querySelector('#nodes tr[tabindex=\"0\"]').focus()")
+    page.evaluate(
+        "for (let i = 0; i < 60; i += 1) document.activeElement.dispatchEvent("
+        "new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }))"
+    )
+    assert page.evaluate("document.activeElement.ariaRowIndex") == "62"
+
+
 def test_a_cell_of_the_grid_is_a_button_that_looks_like_one(shown: Shown) -> None:
     page = shown("batch")
     cell = "document.querySelector('#grid td.cell button')"
