@@ -78,6 +78,7 @@ class Chromium:
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
+        self.send("Emulation.setFocusEmulationEnabled", enabled=True)  # as the window that a user looks at
         self.look(*self._size, dark=self._dark)
         return self
 
