@@ -29,6 +29,14 @@ _EXAMPLES = (
         }""",
         feeds={"boxes": _BOXES, "of": _OF},
     ),
+    Example(
+        "half pixels, as many samples as a box has pixels",
+        """<ir_version: 8, opset_import: ["" : 16]>
+        g (float[2, 3, 8, 9] x, float[n, 4] boxes, int64[n] of) => (float[n, 3, 2, 2] y) {
+            y = RoiAlign <output_height = 2, output_width = 2> (x, boxes, of)
+        }""",
+        feeds={"boxes": _BOXES, "of": _OF},
+    ),
 )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
-from trtsmith.converter.rewrite.rules.pooling.roi_align import aligned
 from trtsmith.converter.rewrite.rules.signal.dft import LONGEST, transform
 
 
@@ -72,21 +71,29 @@ def cut_outs(
 ) -> Value:
     """Boxes [y1, x1, y2, x2] of images [N, C, H, W], each of the image whose number `at` gives: [R, C, rows, columns].
 
-    RoiAlign samples the middle of each bin. It gets boxes half a step larger at each end, so that these are the points.
-    as_resize: of `_points`, which decide what is outside.
+    Four gathers of elements with all their channels, weighted. as_resize: of `_points`.
     """
-    ends: dict[int, Value] = {}
-    outside = []
+    outside, indices, weights = [], [], []
     for first, last, count, axis in ((0, 2, size[0], 2), (1, 3, size[1], 3)):
         most = w.Cast(w.Sub(w.size(images, axis), [1]), to="float32")
-        begin, end, place = _points(w, boxes, first, last, count, most, as_resize=as_resize)
+        place = _points(w, boxes, first, last, count, most, as_resize=as_resize)
         outside.append(w.Or(w.Less(place, 0.0), w.Greater(place, most)))
-        half = w.Mul(w.Sub(end, begin), 0.5 / (count - 1)) if count > 1 else w.Sub(begin, begin)
-        ends |= {first: w.Sub(begin, half), last: w.Add(end, half)}
-    corners = w.Concat(ends[1], ends[0], ends[3], ends[2], axis=1)
-    numbers = w.Cast(at, to="int64")
-    sampled = aligned(w, images, corners, numbers, size, 1, half=True, average=True)
-    return w.Where(_outside(w, *outside), beyond, sampled)
+        place = w.Min(w.Max(place, 0.0), most)
+        low = w.Floor(place)
+        part = w.Sub(place, low)
+        indices.append([w.Cast(one, to="int64") for one in (low, w.Min(w.Add(low, 1.0), most))])
+        weights.append([w.Sub(1.0, part), part])
+    height, width = w.size(images, 2), w.size(images, 3)
+    elements = w.Reshape(w.Transpose(images, perm=[0, 2, 3, 1]), w.Concat([-1], w.size(images, 1), axis=0))
+    image = w.Reshape(w.Mul(w.Cast(at, to="int64"), w.Mul(height, width)), shape=[-1, 1, 1])
+    corners = []
+    for row, row_weight in zip(indices[0], weights[0], strict=True):
+        line = w.Add(image, w.unsqueeze(w.Mul(row, width), [2]))
+        for column, column_weight in zip(indices[1], weights[1], strict=True):
+            found = w.Gather(elements, w.Add(line, w.unsqueeze(column, [1])), axis=0)
+            weight = w.Mul(w.unsqueeze(row_weight, [2, 3]), w.unsqueeze(column_weight, [1, 3]))
+            corners.append(w.Mul(found, weight))
+    return w.Where(_outside(w, *outside), beyond, w.Transpose(w.Sum(*corners), perm=[0, 3, 1, 2]))
 
 
 def _outside(w: Writer, y: Value, x: Value) -> Value:
@@ -103,8 +110,8 @@ def _points(
     most: Value | float,
     *,
     as_resize: bool = False,
-) -> tuple[Value, Value, Value]:
-    """Where the boxes begin and end along an axis, and where their points are, from 0 to `most`.
+) -> Value:
+    """Where the boxes' points are along an axis, from 0 to `most`.
 
     A rounding decides whether the last point of a box that ends at the border is outside. as_resize: it is inside of a whole
     image, as Resize with tf_crop_and_resize has it; CropAndResize multiplies a step. TensorRT-RTX divides approximately, so
@@ -113,13 +120,13 @@ def _points(
     ends = [w.Gather(boxes, [column], axis=1) for column in (first, last)]
     begin, end = (w.Mul(one, most) for one in ends)
     if count == 1:
-        return begin, end, w.Mul(w.Add(begin, end), 0.5)
+        return w.Mul(w.Add(begin, end), 0.5)
     numbers = np.arange(count, dtype=np.float32)
     if as_resize:
         moved = w.Mul(w.Mul(w.Sub(ends[1], ends[0]), most), numbers / np.float32(count - 1))
     else:
         moved = w.Mul(w.Div(w.Sub(end, begin), float(count - 1)), numbers)
-    return begin, end, w.Add(begin, moved)
+    return w.Add(begin, moved)
 
 
 def crop_places(
@@ -127,7 +134,7 @@ def crop_places(
 ) -> tuple[Value, Value]:
     """Places the boxes' points along an axis, from -1 to 1, and marks those outside. first, last: columns of a box."""
     most = float(size - 1)
-    place = _points(w, boxes, first, last, count, most)[2]
+    place = _points(w, boxes, first, last, count, most)
     outside = w.Or(w.Less(place, 0.0), w.Greater(place, most))
     point = w.Floor(w.Add(place, 0.5)) if nearest else place
     return w.Sub(w.Mul(point, float(2 / max(size - 1, 1))), 1.0), outside

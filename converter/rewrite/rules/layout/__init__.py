@@ -6,6 +6,7 @@ from trtsmith.converter.rewrite.rules.layout.conv_transpose import CONV_TRANSPOS
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
 from trtsmith.converter.rewrite.rules.layout.image_convolution import IMAGE_CONVOLUTION
 from trtsmith.converter.rewrite.rules.layout.space_to_depth import SPACE_TO_DEPTH
+from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import TOKENS_AS_MAPS
 
 RULES: tuple[NodeRule, ...] = (
     SPACE_TO_DEPTH,
@@ -13,4 +14,5 @@ RULES: tuple[NodeRule, ...] = (
     CONV_TRANSPOSE,
     IMAGE_CONVOLUTION,
     DEPTHWISE_FILTERS,
+    TOKENS_AS_MAPS,
 )

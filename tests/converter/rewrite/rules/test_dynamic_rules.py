@@ -103,14 +103,10 @@ SAME_NUMBERS: dict[str, tuple[str, str]] = {
         "(float[N, L, 1] x, float[8] v) => (float[a, b, c, d] y)",
         "w = Abs (v)  y = STFT (x, five, w)",
     ),
-    "roi align": (
-        "(float[N, C, H, W] x, float[R, 4] boxes, int64[R] of) => (float[a, b, c, d] y)",
-        "y = RoiAlign <output_height = 3, output_width = 2, sampling_ratio = 2> (x, boxes, of)",
-    ),
     "det": ("(float[N, C, 3, 3] x) => (float[a, b] y)", "y = Det (x)"),
     "lrn": ("(float[N, 7, L] x) => (float[a, b, c] y)", "y = LRN <size = 4, alpha = 0.2> (x)"),
 }
-SIZES = {"N": 2, "C": 4, "H": 9, "W": 12, "L": 31, "R": 6}
+SIZES = {"N": 2, "C": 4, "H": 9, "W": 12, "L": 31}
 CASES = BUILT | {name: (*case, [SIZES]) for name, case in SAME_NUMBERS.items()}
 BY_REFERENCE = ("dft", "resize", "cumulative")
 """onnxruntime does not know them, or not all of them."""

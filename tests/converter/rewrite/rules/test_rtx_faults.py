@@ -12,6 +12,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.rules.bits.casts import BYTE_CASTS
 from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
+from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import TOKENS_AS_MAPS
 from trtsmith.converter.rewrite.rules.matrices.gated_bias import GATED_BIAS
 from trtsmith.converter.rewrite.rules.pointwise.functions import CONSTANT_LOGIC
 from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
@@ -36,6 +37,11 @@ CONSTANTS = {
     "mixed": np.array([True, False, True, True]),
     "shape": np.array([3, 8]),
     "parts": np.array([2, 2]),
+    "five": np.array([5]),
+    "map": np.array([0, 5, 2, 3]),
+    "fewer_images": np.array([-1, 5, 3, 1]),
+    "fewer_channels": np.array([0, 1, 5, 6]),
+    "turned_map": np.array([6, 5, 1, -1]),
 }
 
 
@@ -59,6 +65,7 @@ FILTERS = "(float[n, 4, 9, 9] x, float[4, 1, 5, 5] k5, float[4, 1, 3, 3] k3) => 
 PADS5, PADS3 = "pads = [2, 2, 2, 2]", "pads = [1, 1, 1, 1]"
 WIDE_AND_NARROW = f"a = Conv <group = 4, {PADS5}> (x, k5) y = Conv <group = 4, {PADS3}> (a, k3)"
 GATE = "(float[5, 6] x, float[5, 6] z) => (float[5, 6] y)"
+TOKENS = "({0}[k, 6, 5] x, int64[1] n) => ({0}[a, b, c, d] y)"
 GRID = "(float{} x, float[1, 3, 4, 2] g) => (float[1, 2, 3, 4] y)"
 
 Bodies = tuple[str, ...]
@@ -182,6 +189,22 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         (),
         ("k = Unsqueeze (x, first) u = Transpose <perm = [0, 1, 3, 2]> (k) y = GridSample (u, g)",),
     ),
+    (
+        TOKENS_AS_MAPS,
+        TOKENS.format("float16"),
+        ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",),
+        (
+            # other images or channels than before
+            "t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, fewer_images)",
+            "t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, fewer_channels)",
+            "t = Transpose <perm = [1, 2, 0]> (x) y = Reshape (t, turned_map)",
+            # nobody knows whose sizes they are
+            "t = Transpose <perm = [0, 2, 1]> (x) s = Concat <axis = 0> (n, five, both) y = Reshape (t, s)",
+            "t = Transpose <perm = [0, 2, 1]> (x) s = Shape <start = 1, end = 2> (x) "
+            "q = Concat <axis = 0> (s, five, both) y = Reshape (t, q)",
+        ),
+    ),
+    (TOKENS_AS_MAPS, TOKENS.format("float"), (), ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",)),
 )  # fmt: skip
 
 
