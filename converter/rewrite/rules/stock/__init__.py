@@ -24,6 +24,7 @@ from trtsmith.converter.rewrite.rules.stock.scatters import (
     STOCK_SCATTER_PRODUCTS,
 )
 from trtsmith.converter.rewrite.rules.stock.state_spaces import STOCK_STATE_SPACES
+from trtsmith.converter.rewrite.rules.stock.yolo_layer import STOCK_YOLO_LAYER
 
 RULES: tuple[NodeRule, ...] = (
     STOCK_INSTANCE_NORM,
@@ -46,6 +47,7 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_STATE_SPACES,
     STOCK_FEATURE_SAMPLING,
     STOCK_NEIGHBOURHOODS,
+    STOCK_YOLO_LAYER,
 )
 
 FOR_ONNXRUNTIME: tuple[NodeRule, ...] = (MICROSCALED,)
