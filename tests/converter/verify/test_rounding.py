@@ -90,7 +90,7 @@ def cut(a: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("channels", "group", "kernel", "bits"),
-    [(1, 1, 3, cut), (15, 1, 2, cut), (16, 1, 2, tf32), (3, 1, 1, tf32), (1, 3, 3, tf32)],
+    [(1, 1, 3, cut), (16, 1, 2, cut), (17, 1, 2, tf32), (3, 1, 1, tf32), (1, 3, 3, tf32)],
 )
 def test_tf32_cuts_the_operands_of_convolutions_of_few_channels(
     channels: int, group: int, kernel: int, bits: Callable[[np.ndarray], np.ndarray], tmp_path: Path
