@@ -75,10 +75,10 @@ _BELOW = 1 - 2.0**-11
 """A number of 11 significant bits times this, and rounded to as many, is the next one nearer to zero."""
 
 FEW_CHANNELS = 16
-"""A convolution of at most as many input channels cuts its factors off at 11 bits in place of rounding them, if its kernel has
-more than one element. Measured with TensorRT-RTX 1.6.1 on an H200: 3x3 kernels of 2 to 15 channels give the outputs of cut
-factors to 3e-7, those of 20 and more, and 1x1 kernels, of rounded ones. Some of few channels round as well, as 7x7 of three.
-HRNet, which has 22 of 16 channels, was off by 2.7e-3 there: cutting theirs gives 2.5e-3 to 2.8e-3, rounding 6e-4.
+"""A convolution of at most as many input channels cuts its factors off at 11 bits in place of rounding them, if its kernel
+has more than one element. Measured with TensorRT-RTX 1.6.1 on an H200: 3x3 kernels of 2 to 15 channels give the outputs of
+cut factors to 3e-7, those of 20 and more, and 1x1 kernels, of rounded ones. Some of few channels round as well, as 7x7 of
+three. HRNet, which has 22 of 16 channels, was off by 2.7e-3 there: cutting theirs gives 2.5e-3 to 2.8e-3, rounding 6e-4.
 """
 
 

@@ -2,15 +2,17 @@
 
 TensorRT-RTX 1.6.1 joins both into one kernel that gives wrong numbers (seen on an H200, in float32 and float16): first a
 Softmax, a LayerNormalization or any Reduce along 2 to 6 elements, whose result meets the elements it was made of
-(x / |x|, say, and each Softmax by itself), then a reduction along any axes, or a pooling of whole planes. Pointwise
-operators in between change nothing, a Gather of all positions along an axis keeps them apart. A size of run time may be as
-short; but two Reduces along the same axes, as of a variance, are right then, and are left as they are.
+(x / |x|, say, and each Softmax by itself), then a reduction along any axes, or a pooling of whole planes. Or a Reduce of the
+first one's result, where both results meet: ConvNeXt V2 divides norms of planes by their mean, and had NaN for 2x2.
+Pointwise operators in between change nothing, a Gather of all positions along an axis keeps them apart. A size of run time
+may be as short; but two Reduces along the same axes, as of a variance, are right then, and are left as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 
@@ -33,6 +35,9 @@ _POOLINGS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 _LONGEST = 6
 """Elements along an axis that are too few."""
 
+_FARTHEST = 8
+"""Results that are looked at, on the way from a Reduce to where it meets what it reduced."""
+
 _PASSED_NAMES = """
     Abs Add Cast Ceil Celu Clip Concat Cos Div Dropout Elu Erf Exp Expand Flatten Floor Gelu HardSigmoid HardSwish Identity
     LeakyRelu Log Max Mean Min Mish Mul Neg Pad Pow PRelu Reciprocal Relu Reshape Round Selu Sigmoid Sign Sin Slice Softplus
@@ -52,7 +57,8 @@ _FAULTS = (
 
 
 def _rewrite(node: NodeView) -> Replacement | None:
-    if not any(_is_short(node, maker) for maker in node.derived(_Ancestry).met(node)):
+    ancestry = node.derived(_Ancestry)
+    if not any(_is_short(node, maker) for maker in chain(ancestry.met(node), ancestry.met_behind(node))):
         return None
     known = [(axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None]
     if not known and node.opset < 11:  # no Range, which makes the positions of a size of run time
@@ -139,14 +145,40 @@ class _Ancestry:
         The result of a normalisation is made of its input element for element.
         """
         above = self._above(node, node.input(0))
+        for _, maker in self._short_ones(above):
+            view = maker.view
+            if view.op_type in _NORMALISATIONS or above & self._above(view, view.input(0)):
+                yield maker
+
+    def met_behind(self, node: NodeView) -> Iterator[_Maker]:
+        """The short reductions that reach a Reduce's input, and a pointwise operator beside its result."""
+        if node.op_type not in _REDUCTIONS:
+            return
+        for bit, maker in self._short_ones(self._above(node, node.input(0))):
+            if self._meets(node, bit):
+                yield maker
+
+    def _meets(self, node: NodeView, bit: int) -> bool:
+        """Whether the node's result comes to a value of this ancestry, by a few pointwise operators."""
+        results = [node]
+        for view in islice(results, _FARTHEST):  # which grows
+            for reader in view.readers(0):
+                if reader is None or normalise_domain(reader.domain) or reader.op_type not in _PASSED:
+                    continue
+                others = [name for name in reader.input if name and name != view.output(0)]
+                if any(self._above(node, name) & bit for name in others):
+                    return True
+                behind = node.maker_of(reader.output[0])
+                results += [behind] if behind is not None else []
+        return False
+
+    def _short_ones(self, above: int) -> Iterator[tuple[int, _Maker]]:
+        """The short reductions of an ancestry, each with its bit."""
         left = above & self._mask
         while left:
             lowest = left & -left
             left ^= lowest
-            maker = self._makers[lowest.bit_length() - 1]
-            view = maker.view
-            if view.op_type in _NORMALISATIONS or above & self._above(view, view.input(0)):
-                yield maker
+            yield lowest, self._makers[lowest.bit_length() - 1]
 
     def _above(self, node: NodeView, name: str) -> int:
         """The ancestry of a value that the node can read."""

@@ -77,9 +77,12 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
             "a = Softmax <axis = 0> (x) y = ReduceSum <keepdims = 0> (a, second)",
             "a = Softmax <axis = 0> (x) b = Mul (z, a) c = Tanh (b) y = ReduceSum <keepdims = 0> (c, second)",
             "n = ReduceL2 (x, second) a = Div (x, n) y = ReduceSum <keepdims = 0> (a, second)",
+            # norms by their mean, which moves off zero first
+            "n = ReduceL2 (x, second) m = ReduceMean (n, first) a = Abs (m) b = Div (n, a) y = Squeeze (b, second)",
         ),
         (
             # the result goes on by itself, or beside other values
+            "n = ReduceL2 (x, second) m = ReduceMean (n, first) a = Mul (m, z) y = ReduceMax <keepdims = 0> (a, first)",
             "n = ReduceL2 (x, second) a = Exp (n) y = ReduceSum <keepdims = 0> (a, first)",
             "n = ReduceL2 (x, second) a = Mul (z, n) y = ReduceSum <keepdims = 0> (a, first)",
             """u = Mul (x, g6) n = ReduceL2 (u, second) t = Mul (z, g6) a = Mul (t, n)
