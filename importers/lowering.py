@@ -5,7 +5,7 @@ Pure ONNX: what comes out is a list of NodeProto, so that the graph-surgeon pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -206,7 +206,8 @@ def _emit(
     target: dict[str, str] = {}  # dtype that each type variable takes: that of its first port
     given = found
     if alias.prologue:
-        found = _align(found, values, known, nodes, notes, base)
+        own = {port.name for port in op.inputs if port.type == "F"}  # of float32 in any case
+        found = _align(found, own, values, known, nodes, notes, base)
         floats = [dtype for dtype in found.dtypes.values() if dtype in _FLOATS]
         if floats:
             target["T"] = floats[0]
@@ -221,7 +222,8 @@ def _emit(
             continue
         have = dtypes.get(port.name, target.get(port.type))
         if have is not None:
-            want = target.setdefault(port.type, _WIDEN.get(have, have))
+            single = port.type == "F" and have in _FLOATS
+            want = target.setdefault(port.type, "float32" if single else _WIDEN.get(have, have))
             if want not in TYPE_VARIABLES[port.type]:
                 allowed = ", ".join(TYPE_VARIABLES[port.type])
                 return Refusal(
@@ -265,14 +267,18 @@ def _emit(
 
 def _align(
     found: AliasedNode,
+    own: Container[str],
     values: dict[str, str],
     known: dict[str, str],
     nodes: list[onnx.NodeProto],
     notes: list[str],
     base: str,
 ) -> AliasedNode:
-    """Floating inputs of a prologue cast to the dtype of the first, so that its operators see one dtype."""
-    floats = {name: dtype for name, dtype in found.dtypes.items() if dtype in _FLOATS}
+    """Floating inputs of a prologue cast to the dtype of the first, so that its operators see one dtype.
+
+    own: names of those that the prologue does not read.
+    """
+    floats = {name: dtype for name, dtype in found.dtypes.items() if dtype in _FLOATS and name not in own}
     if not floats:
         return found
     first = next(iter(floats.values()))

@@ -55,6 +55,7 @@ from trtsmith.importers.ops.selection.top_elements import TOP_ELEMENTS
 from trtsmith.importers.ops.sparse.rulebook_convolution import RULEBOOK_CONVOLUTION
 from trtsmith.importers.ops.sparse.strided_rulebook import STRIDED_RULEBOOK
 from trtsmith.importers.ops.sparse.submanifold_rulebook import SUBMANIFOLD_RULEBOOK
+from trtsmith.importers.ops.state_space_scan import STATE_SPACE_SCAN
 from trtsmith.importers.ops.unique_slices import UNIQUE_SLICES
 
 OPS: tuple[OpDef, ...] = (
@@ -96,6 +97,7 @@ OPS: tuple[OpDef, ...] = (
     BORDER_ALIGN,
     ROTATED_FEATURE_ALIGN,
     ASCENDING_ORDER,
+    STATE_SPACE_SCAN,
 )
 """Our operators, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

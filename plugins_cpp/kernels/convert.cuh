@@ -51,15 +51,21 @@ struct WordOf<16> {
 // `valid` is false: a predicate instead of a branch, so that several loads are in flight before the first use. The
 // address must be a multiple of kCount * sizeof(T), and nothing may write that memory during the launch.
 template <int kCount, typename T>
-__device__ inline void loadFloats(const T* source, bool valid, float (&values)[kCount]) {
+__device__ inline void loadElements(const T* source, bool valid, T* elements) {
     constexpr int kBytes = kCount * static_cast<int>(sizeof(T));
     using Word = typename WordOf<kBytes>::type;
     Word word{};
     if (valid) {
         word = __ldg(reinterpret_cast<const Word*>(source));
     }
-    T elements[kCount];
     memcpy(static_cast<void*>(elements), &word, sizeof(word));
+}
+
+// The same, widened.
+template <int kCount, typename T>
+__device__ inline void loadFloats(const T* source, bool valid, float (&values)[kCount]) {
+    T elements[kCount];
+    loadElements<kCount>(source, valid, elements);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
         values[i] = toFloat(elements[i]);

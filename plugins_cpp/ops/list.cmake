@@ -55,3 +55,4 @@ trtsmith_operator(PreciseRegionPool BINDING precise_region_pool.cpp KERNELS regi
 trtsmith_operator(BorderAlign BINDING border_align.cpp KERNELS regions/border_align.cu)
 trtsmith_operator(RotatedFeatureAlign BINDING rotated_feature_align.cpp KERNELS regions/rotated_feature_align.cu)
 trtsmith_operator(AscendingOrder BINDING ascending_order.cpp KERNELS reduction/ascending_order.cu)
+trtsmith_operator(StateSpaceScan BINDING state_space_scan.cpp KERNELS state_space_scan.cu)

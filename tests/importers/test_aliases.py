@@ -198,6 +198,8 @@ def test_out_of_range_attribute(example: Example) -> None:
             "background_label_id",
             "backgroundLabelId",
             "dim_size",
+            "out_float",
+            "return_last_state",
             "roi_coords_transform",
         ):  # -1 is a value
             continue

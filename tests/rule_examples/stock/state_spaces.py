@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ def _example(
     **feeds: np.ndarray,
 ) -> Example:
     half = any(array.dtype == np.float16 for array in feeds.values())
-    domains = "".join(f', "{d}" : 1' for d in ("mamba_ssm", "com.depthart", "trt_edgellm", "com.microsoft"))
+    domains = "".join(f', "{d}" : 1' for d in ("trt_edgellm", "com.microsoft"))
     return Example(
         name,
         f'<ir_version: 8, opset_import: ["" : {opset}{domains}]>\ng {text}',
@@ -41,75 +40,6 @@ def _example(
         rtol=2e-3 if half else 2e-5,
         atol=2e-3 if half else 2e-6,
         expected=expected,
-    )
-
-
-def _scan(feeds: Arrays, soft: bool) -> tuple[np.ndarray, np.ndarray]:
-    """mamba_ssm's definition, for one channel after the other."""
-    given = {name: array.astype(np.float64) for name, array in feeds.items()}
-    u, a = given["u"], given["a"]
-    batch, channels, length = u.shape
-    dt = given["t"] + given.get("r", np.zeros(channels))[:, None]
-    dt = _softplus(dt) if soft else dt
-    y, last = np.zeros(u.shape), np.zeros((batch, *a.shape))
-
-    def column(name: str, n: int, c: int, t: int) -> Any:
-        array = given[name]
-        if array.ndim == 2:
-            return array[c]
-        return array[n, :, t] if array.ndim == 3 else array[n, c // (channels // array.shape[1]), :, t]
-
-    for n, c in np.ndindex(batch, channels):
-        state = np.zeros(a.shape[1])
-        for t in range(length):
-            state = np.exp(dt[n, c, t] * a[c]) * state + dt[n, c, t] * column("b", n, c, t) * u[n, c, t]
-            y[n, c, t] = state @ column("c", n, c, t)
-        last[n, c] = state
-    y += given["d"][:, None] * u if "d" in given else 0
-    y *= given["z"] / (1 + np.exp(-given["z"])) if "z" in given else 1
-    return y, last
-
-
-def _scanned(soft: bool, state: bool = False) -> Callable[[Arrays], Arrays]:
-    def expected(feeds: Arrays) -> Arrays:
-        y, last = _scan(feeds, soft)
-        made = {"y": y.astype(feeds["u"].dtype)}
-        return {**made, "s": last.astype(np.float32)} if state else made
-
-    return expected
-
-
-def _operands(kind: str, n: int, d: int, s: int, length: int) -> dict[str, np.ndarray]:
-    return {
-        "u": _draw(kind, n, d, length),
-        "t": _draw(kind, n, d, length),
-        "a": _falls(d, s),
-        "b": _draw(kind, n, s, length),
-        "c": _draw(kind, n, s, length),
-    }
-
-
-def _more(kind: str, n: int, d: int, length: int) -> dict[str, np.ndarray]:
-    return {
-        "d": _draw("float", d),
-        "z": _draw(kind, n, d, length),
-        "r": _draw("float", d),
-    }
-
-
-def _whole(name: str, kind: str, n: int, length: int, dims: str, opset: int = 17) -> Example:
-    """All eight operands, and both outputs. dims: of u, as the model has them."""
-    batch, _, last = dims.split(", ")
-    return _example(
-        f"{name}, {kind}",
-        f"({kind}[{dims}] u, {kind}[{dims}] t, float[4, 3] a, {kind}[{batch}, 3, {last}] b,"
-        f" {kind}[{batch}, 3, {last}] c, float[4] d, {kind}[{dims}] z, float[4] r)"
-        f" => ({kind}[{dims}] y, float[{batch}, 4, 3] s)"
-        " { y, s = mamba_ssm.SelectiveScan <delta_softplus = 1> (u, t, a, b, c, d, z, r) }",
-        _scanned(True, True),
-        opset,
-        **_operands(kind, n, 4, 3, length),
-        **_more(kind, n, 4, length),
     )
 
 
@@ -222,43 +152,7 @@ def _ort_convolution(name: str, attributes: str, dims: str, state: int, **feeds:
     )
 
 
-_PLAIN = "float[2, 4, 6] u, float[2, 4, 6] t, float[4, 3] a"
 _EXAMPLES = (
-    _whole("a scan of an odd length", "float", 2, 7, "2, 4, 7"),
-    _whole("a scan of an odd length", "float16", 2, 7, "2, 4, 7"),
-    _whole("a scan of any length", "float", 3, 13, "N, 4, L"),
-    _whole("a scan of any length, in an old opset", "float16", 1, 9, "N, 4, L", opset=11),
-    _whole("a scan of one token", "float", 2, 1, "N, 4, 1"),
-    _whole("a scan of no images", "float", 0, 5, "N, 4, 5"),
-    _example(
-        "two groups of maps, and a bias alone",
-        f"({_PLAIN}, float[2, 2, 3, 6] b, float[2, 2, 3, 6] c, float[4] r) => (float[2, 4, 6] y)"
-        " { y = SelectiveScan (u, t, a, b, c, , , r) }",
-        _scanned(False),
-        **{
-            **_operands("float", 2, 4, 3, 6),
-            **{name: _draw("float", 2, 2, 3, 6) for name in "bc"},
-            "r": _draw("float", 4),
-        },
-    ),
-    _example(
-        "maps that do not change",
-        f"({_PLAIN}, float[4, 3] b, float[4, 3] c) => (float[2, 4, 6] y) {{ y = SelectiveScan (u, t, a, b, c) }}",
-        _scanned(False),
-        **{**_operands("float", 2, 4, 3, 6), **{name: _draw("float", 4, 3) for name in "bc"}},
-    ),
-    _example(
-        "VMamba's scan",
-        "(float[2, 4, L] u, float[2, 4, L] t, float[4, 3] a, float[2, 2, 3, L] b, float[2, 2, 3, L] c, float[4] d,"
-        " float[4] r) => (float[2, 4, L] y) { y = com.depthart.SelectiveScan"
-        " <delta_softplus = 1, out_float = 1> (u, t, a, b, c, d, r) }",
-        _scanned(True),
-        **{
-            **_operands("float", 2, 4, 3, 6),
-            **{name: _draw("float", 2, 2, 3, 6) for name in "bc"},
-            **{name: _draw("float", 4) for name in "dr"},
-        },
-    ),
     _edge_convolution("tokens of three texts", "float", 6, "S", [6, 0, 2]),
     _edge_convolution("tokens of three texts", "float16", 3, "3", [1, 3, 2]),
     _edge_convolution("one token of a long text", "float16", 1, "1", [57, 2]),
@@ -288,21 +182,9 @@ def _refused(text: str) -> str:
     return f"""<ir_version: 8, opset_import: ["" : 17, "trt_edgellm" : 1, "com.microsoft" : 1]>\ng {text}"""
 
 
-_MAPS = "float[2, 3, 6] b, float[2, 3, 6] c"
 _TOKENS = "float[2, 5, 8] q, float[2, 5, 8] k, float[2, 5, 6] v"
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-state-spaces": (
-        _refused(
-            f"({_PLAIN}, {_MAPS}) => (float[2, 4, 6] y) {{ y = SelectiveScan <chunk = 4> (u, t, a, b, c) }}"
-        ),
-        _refused(
-            f"({_PLAIN}, float[2, 3, 3, 6] b, float[2, 3, 3, 6] c) => (float[2, 4, 6] y)"
-            " { y = SelectiveScan (u, t, a, b, c) }"
-        ),
-        _refused(
-            f"(float[2, 4, 6] u, float[2, 4, 6] t, float[D, S] a, {_MAPS}) => (float[2, 4, 6] y)"
-            " { y = SelectiveScan (u, t, a, b, c) }"
-        ),
         _refused(
             "(float[2, 5, 3] x, float[3, 1, 4] w, float[3] b, float[2, 3, 4] s, int32[2] l) => (float[2, 5, 3] y,"
             " float[2, 3, 4] o) { y, o = trt_edgellm.causal_conv1d <padding = 6, dilation = 2> (x, w, b, s, l) }"

@@ -1,17 +1,13 @@
-"""Rewrites state spaces, of Mamba, TensorRT-Edge-LLM and onnxruntime, as prefix sums, products and a Scan.
+"""Rewrites state spaces, of TensorRT-Edge-LLM and onnxruntime, as products and a Scan. StateSpaceScan is Mamba's.
 
 Sources:
-- state-spaces/mamba, mamba_ssm/ops/selective_scan_interface.py: x = exp(dt A) x + dt B u, y = C x + D u, times silu(z). No
-  exporter was found: users' own nodes have the inputs in the order of `forward`. VMamba's exporter (com.depthart) has no z.
 - NVIDIA/TensorRT-Edge-LLM, cpp/plugins/mamba_plugin and cpp/kernels/mamba: a convolution over the last tokens and a state
   for each head, of one token or of many. In first releases the convolution of many tokens takes the tokens before them for
   zeros, which its runtime's state then holds; later ones read the state.
 - onnxruntime, docs/ContribOperators.md: LinearAttention and CausalConvWithState. TensorRT's parser takes them for a plugin
   that no release has.
 
-A scan of decays that differ from channel to channel is a prefix sum: after step i each place has the sum of the 2^i
-places before it. One decay for all of a head's state makes it a product with all tokens at once, as in Dao and Gu, arXiv
-2405.21060.
+One decay for all of a head's state makes a scan a product with all tokens at once, as in Dao and Gu, arXiv 2405.21060.
 """
 
 from __future__ import annotations
@@ -35,7 +31,6 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     wide,
 )
 from trtsmith.importers.builder import TO_END
-from trtsmith.importers.dtypes import dtype_name
 
 _OPSET = 13
 """The first one with bfloat16, to which nobody brings a graph once it has a Loop. GatherND knows batches from 12 on."""
@@ -49,33 +44,6 @@ def _groups(node: NodeView, of: int, groups: int) -> int:
     return of // groups
 
 
-def _prefix(w: Writer, decay: Value, added: Value, length: int | None) -> Value:
-    """x[t] = decay[t] x[t - 1] + added[t] along the last of four axes, from 0, in as many steps as the length has bits."""
-    if length is not None:
-        step = 1
-        while step < length:
-            shifts = [0, 0, 0, step, 0, 0, 0, 0]
-            before, past = (w.pad(w.slice(x, [0], [-step], [3]), shifts) for x in (added, decay))
-            added, decay, step = w.Add(added, w.Mul(decay, before)), w.Mul(decay, past), 2 * step
-        return added
-    count = w.size(added, 3)
-    places = w.arange(count)
-    steps = w.reduce("ReduceSum", w.Cast(w.Less(2 ** np.arange(31), count), to="int64"), None, False)
-
-    def double(_k: Value, go: Value, step: Value, decay: Value, added: Value) -> list[Value]:
-        source = w.Sub(places, step)
-        inside = w.Not(w.Less(source, 0))
-        before, past = (w.Where(inside, w.Gather(x, w.Max(source, 0), axis=3), 0.0) for x in (added, decay))
-        return [go, w.Mul(step, 2), w.Mul(decay, past), w.Add(added, w.Mul(decay, before))]
-
-    body = w.graph(
-        "(int64 k, bool go, int64 step, float[N, C, S, L] decay, float[N, C, S, L] sums)"
-        " => (bool go_on, int64 next, float[N, C, S, L] decays, float[N, C, S, L] added)",
-        double,
-    )
-    return w.Loop(steps, True, 1, decay, added, body=body, outputs=3)[2]
-
-
 def _optional(w: Writer, index: int, shape: Sequence[int] = ()) -> Value | None:
     if not w.node.input(index):
         return None
@@ -85,51 +53,6 @@ def _optional(w: Writer, index: int, shape: Sequence[int] = ()) -> Value | None:
 def _step_sizes(w: Writer, given: Value, bias: Value | None, soft: object) -> Value:
     shifted = given if bias is None else w.Add(given, bias)
     return w.Softplus(shifted) if soft else shifted
-
-
-def _channel_map(w: Writer, index: int, channels: int) -> Value:
-    """B or C as [N, d, S, L], with 1 where it is the same along an axis."""
-    rank = w.node.rank(index)
-    if rank == 4:
-        each = _groups(w.node, channels, fixed_sizes(w.node, index, 4, 1)[0])
-        return w.Gather(wide(w, index), np.arange(channels) // each, axis=1)
-    if rank not in (2, 3):
-        fixed_sizes(w.node, index, 4)
-    return w.Unsqueeze(wide(w, index), axes=[1] if rank == 3 else [0, 3])
-
-
-def _as_declared(w: Writer, index: int, data: Value, dtype: str) -> Value:
-    """In the type that the model gives the output, as exporters of half precision do, or else the operator's own."""
-    declared = w.node.type_of(w.node.output(index))
-    return narrow(w, data, dtype_name(declared.tensor_type.elem_type) if declared else dtype)
-
-
-def _selective_scan(w: Writer, dtype: str) -> Replacement:
-    """Operands [N, d, L] are [N, d, 1, L] in the sum, and A [d, S] is [d, S, 1]."""
-    node = w.node
-    depthart = node.domain == "com.depthart" or node.given("out_float")
-    given = settings(node, delta_softplus=0, return_last_state=0, out_float=0)
-    fixed_sizes(node, 0, 3)
-    channels = fixed_sizes(node, 2, 2, 0)[0]
-    d, z = _optional(w, 5, [-1, 1]), None if depthart else _optional(w, 6)
-    bias = _optional(w, 6 if depthart else 7, [-1, 1])
-    u = wide(w, 0)
-    step = _step_sizes(w, wide(w, 1), bias, given["delta_softplus"])
-    decay = w.Exp(w.Mul(w.Unsqueeze(step, axes=[2]), w.Unsqueeze(wide(w, 2), axes=[2])))
-    added = w.Mul(w.Unsqueeze(w.Mul(step, u), axes=[2]), _channel_map(w, 3, channels))
-    states = _prefix(w, decay, added, (node.shape(0) or ())[2])
-    result = w.reduce("ReduceSum", w.Mul(states, _channel_map(w, 4, channels)), [2], keepdims=False)
-    result = result if d is None else w.Add(result, w.Mul(d, u))
-    result = result if z is None else w.Mul(result, silu(w, z))
-    last = w.reduce("ReduceSum", w.slice(states, [-1], [TO_END], [3]), [3], keepdims=False)
-    made = (
-        _as_declared(w, index, data, kind)
-        for index, data, kind in (
-            (0, result, "float32" if given["out_float"] else dtype),
-            (1, last, "float32"),
-        )
-    )
-    return Replacement(w.finish(*made), "a prefix sum of states", _STATES)
 
 
 def _counts(w: Writer, lengths: Value, tokens: Value) -> Value:
@@ -278,13 +201,11 @@ def _causal_convolution(w: Writer, dtype: str) -> Replacement | Refusal:
     return Replacement(w.finish(*made), "Conv behind the state")
 
 
-_STATES = ("a state for each token, channel and column: memory grows with the length of the sequence",)
 _SQUARE = ("shares of all pairs of tokens: memory grows with the square of their number",)
 _BEFORE = ("tokens before the first are those of the state; the plugin's first releases took zeros for them",)
 _SLOW = ("one step a token, one after the other: slow for many tokens in one run",)
 
 _SPACES = {
-    "SelectiveScan": Plugin(_selective_scan, least=5, most=8, floats=(0, 1, 2, 3, 4), results=2),
     "causal_conv1d": Plugin(_edge_convolution, least=5, floats=(0, 1, 3), results=2),
     "update_ssm_state": Plugin(_edge_state, least=9, floats=(0, 1, 2, 3, 5, 7), results=2),
     "LinearAttention": Plugin(_linear_attention, least=3, most=6, floats=(0, 1, 2), results=2),
@@ -293,9 +214,8 @@ _SPACES = {
 
 STOCK_STATE_SPACES = NodeRule(
     "stock-state-spaces",
-    "Mamba's scans, convolutions and states, and onnxruntime's linear attention, become sums, products and a Scan",
+    "convolutions and states of Mamba's, and onnxruntime's linear attention, become products and a Scan",
     (
-        *kinds("SelectiveScan", domains=("mamba_ssm", "mamba", "com.depthart")),
         *kinds("causal_conv1d", "update_ssm_state", domains=("trt_edgellm",)),
         "com.microsoft::LinearAttention",
         "com.microsoft::CausalConvWithState",
