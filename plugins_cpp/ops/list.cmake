@@ -55,3 +55,7 @@ trtsmith_operator(PreciseRegionPool BINDING precise_region_pool.cpp KERNELS regi
 trtsmith_operator(BorderAlign BINDING border_align.cpp KERNELS regions/border_align.cu)
 trtsmith_operator(RotatedFeatureAlign BINDING rotated_feature_align.cpp KERNELS regions/rotated_feature_align.cu)
 trtsmith_operator(AscendingOrder BINDING ascending_order.cpp KERNELS reduction/ascending_order.cu)
+trtsmith_operator(FarthestPointSampling
+  BINDING farthest_point_sampling.cpp KERNELS points/farthest_point_sampling.cu)
+trtsmith_operator(BallNeighbours BINDING ball_neighbours.cpp KERNELS points/neighbour_search.cu)
+trtsmith_operator(NearestNeighbours BINDING nearest_neighbours.cpp KERNELS points/neighbour_search.cu)
