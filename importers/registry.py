@@ -30,6 +30,9 @@ from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import 
     MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
 )
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
+from trtsmith.importers.ops.points.ball_neighbours import BALL_NEIGHBOURS
+from trtsmith.importers.ops.points.farthest_point_sampling import FARTHEST_POINT_SAMPLING
+from trtsmith.importers.ops.points.nearest_neighbours import NEAREST_NEIGHBOURS
 from trtsmith.importers.ops.reduction.ascending_order import ASCENDING_ORDER
 from trtsmith.importers.ops.reduction.dynamic_indexed_reduction import DYNAMIC_INDEXED_REDUCTION
 from trtsmith.importers.ops.reduction.indexed_accumulation import INDEXED_ACCUMULATION
@@ -98,6 +101,9 @@ OPS: tuple[OpDef, ...] = (
     ROTATED_FEATURE_ALIGN,
     ASCENDING_ORDER,
     STATE_SPACE_SCAN,
+    FARTHEST_POINT_SAMPLING,
+    BALL_NEIGHBOURS,
+    NEAREST_NEIGHBOURS,
 )
 """Our operators, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

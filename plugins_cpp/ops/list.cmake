@@ -56,3 +56,7 @@ trtsmith_operator(BorderAlign BINDING border_align.cpp KERNELS regions/border_al
 trtsmith_operator(RotatedFeatureAlign BINDING rotated_feature_align.cpp KERNELS regions/rotated_feature_align.cu)
 trtsmith_operator(AscendingOrder BINDING ascending_order.cpp KERNELS reduction/ascending_order.cu)
 trtsmith_operator(StateSpaceScan BINDING state_space_scan.cpp KERNELS state_space_scan.cu)
+trtsmith_operator(FarthestPointSampling
+  BINDING farthest_point_sampling.cpp KERNELS points/farthest_point_sampling.cu)
+trtsmith_operator(BallNeighbours BINDING ball_neighbours.cpp KERNELS points/neighbour_search.cu)
+trtsmith_operator(NearestNeighbours BINDING nearest_neighbours.cpp KERNELS points/neighbour_search.cu)

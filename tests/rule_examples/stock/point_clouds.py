@@ -345,17 +345,15 @@ REFUSED: dict[str, tuple[str, ...]] = {
             "(float[1, 5, 3] u, float[1, 4, 3] k) => (float[1, 5, 3] d, int32[1, 5, 3] i) { d, i = ThreeNN (u, k) }"
         ),
         _refused(
-            "(float[1, 5, 3] u, float[1, 2, 3] k) => (float[1, 5, 3] d, int32[1, 5, 3] i)"
-            " { d, i = mmcv.ThreeNN (u, k) }"
-        ),
-        _refused("(float[1, N, 3] p) => (int32[1, 2, N] y) { y = mmcv.KNN <k = 2> (p) }"),
-        _refused(
             "(float[1, 9, 3] p, float[1, 4, 3] q) => (int32[1, 4, 4] y)"
             " { y = BallQuery <radius = 1.25, nsample = 4> (p, q) }"
         ),
         _refused(
             "(float[8, 3] x, float[5, 3] y, int64[3] a) => (int64[2, E] p) <int64 k = {3}, bool c = {0}>"
             " { p = torch_cluster.knn (x, y, a, a, k, c) }"
+        ),
+        _refused(
+            "(float[2, 3] x, float[5, 3] y) => (int64[2, E] p) <int64 k = {3}> { p = torch_cluster.knn (x, y, , , k) }"
         ),
         _refused(
             "(float[8, 3] x, float[5, 3] y) => (int64[2, E] p) <int64 k = {3}, bool c = {1}>"

@@ -1,9 +1,8 @@
-"""Rewrites operators on point clouds, of Pointnet2, mmcv and torch_cluster, as comparisons of all pairs, TopK and GatherND.
+"""Rewrites operators on point clouds, of Pointnet2, mmcv and torch_cluster, as plugins, and as GatherND and sums.
 
-Counts of points are below 2^24, so that float32 holds a point's number. Sources:
+Which plugin's form a node has, its domain, operands, attributes and outputs say. Sources:
 - erikwijmans/Pointnet2_PyTorch, pointnet2_ops_lib/pointnet2_ops/_ext-src/src/{sampling,group_points,interpolate,
-  ball_query}_gpu.cu: features are [B, C, N], indices int32. A ball has the first points within the radius in the cloud's
-  order; spare places repeat the first, and a ball without points has point 0.
+  ball_query}_gpu.cu: features are [B, C, N], indices int32.
 - Exporters of these to ONNX (SAM-6D's for OpenVINO, notebooks and tests of its extensions): BallQuery of new_xyz, xyz with
   attributes, or of radius, nsample, xyz, new_xyz. Attributes of GroupingOperation are sizes of a first example.
 - open-mmlab/mmcv, mmcv/ops/{ball_query,knn,three_nn}.py and csrc/common/cuda/{ball_query,knn,three_nn}_cuda_kernel.cuh: a
@@ -11,9 +10,8 @@ Counts of points are below 2^24, so that float32 holds a point's number. Sources
   own nodes have the inputs in the order of `forward`, and numbers as attributes under their names there.
 - rd3d: BallQuery of xyz, new_xyz gives the number of points found, too, and indices in int64.
 - FurthestPointSampling of Pointnet2 (no domain) passes over points within 0.0316 of the origin, that of mmcv and rd3d's
-  FPSampling do not. Of points equally far away, the lowest number comes first, where the kernels' order is that of threads.
-- rusty1s/pytorch_cluster, csrc/cuda/knn_cuda.cu: pairs (row of y, row of x), the nearest first, of two equally near ones the
-  lower row.
+  FPSampling do not.
+- rusty1s/pytorch_cluster, csrc/cuda/knn_cuda.cu: pairs (row of y, row of x), the nearest first.
 
 Pooling of Point Transformer V3: autowarefoundation/autoware_universe, perception/autoware_tensorrt_plugins, src/ptv3_ops and
 src/scatter_ops: rows in the order of `indices`, reduced segment by segment, and the means of their coordinates.
@@ -23,10 +21,6 @@ and the row `invalid` in spare places.
 """
 
 from __future__ import annotations
-
-from functools import reduce
-
-import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
@@ -42,19 +36,22 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     settings,
     wide,
 )
-from trtsmith.importers.opdef import AliasedNode
+from trtsmith.importers.opdef import TYPE_VARIABLES, AliasedNode, OpDef
+from trtsmith.importers.ops.points.ball_neighbours import BALL_NEIGHBOURS
+from trtsmith.importers.ops.points.farthest_point_sampling import FARTHEST_POINT_SAMPLING
+from trtsmith.importers.ops.points.nearest_neighbours import NEAREST_NEIGHBOURS
 from trtsmith.importers.registry import OPS
 
 _OPSET = 12
 """The first one whose GatherND knows batches."""
 
 _NOWHERE = float(1 << 24)
-"""In place of a point's number, behind all of them."""
+"""In place of a row's number, behind all of them."""
+
 
 _FIRST = (
     "of points equally far away the lowest number comes first; the kernels' order is that of their threads"
 )
-_SLOW = ("one step a point that is taken, one after the other: slow for thousands of them",)
 _TIES = (
     "of equally near points the lower number comes first; mmcv's kernel takes them in the order of its heap"
 )
@@ -68,30 +65,6 @@ def _rows(w: Writer, table: Value, index: Value) -> Value:
 
 def _by_rows(features: Value) -> Value:
     return features.builder.write("Transpose", features, perm=[0, 2, 1])
-
-
-def _squares(w: Writer, queries: Value, points: Value, width: int) -> Value:
-    """Squared distances [B, M, N] of queries [B, M, width] and points [B, N, width], summed in the order of the axes."""
-    squares = []
-    pairs = zip(w.split(queries, [1] * width, 2), w.split(_by_rows(points), [1] * width, 1), strict=True)
-    for query, point in pairs:
-        apart = w.Sub(query, point)
-        squares.append(w.Mul(apart, apart))
-    return reduce(w.Add, squares)
-
-
-def _nearest(w: Writer, squares: Value, count: int) -> tuple[Value, Value]:
-    """The least of each row, and where they are; of equal ones the first."""
-    least, places = w.TopK(squares, [count], axis=-1, largest=0, sorted=1, outputs=2)
-    return least, places
-
-
-def _first(w: Writer, marked: Value, count: int, rank: int) -> Value:
-    """Places of the first `count` marked elements of the last axis as float32, in order, with _NOWHERE behind them."""
-    numbers = w.Cast(w.arange(w.size(marked, rank - 1)), to="float32")
-    keys = w.Where(marked, numbers, _NOWHERE)
-    more = [0] * (2 * rank - 1) + [count]
-    return _nearest(w, w.pad(keys, more, _NOWHERE, "float32"), count)[0]
 
 
 def _gather(w: Writer, dtype: str) -> Value | Refusal:
@@ -108,6 +81,17 @@ def _interpolate(w: Writer, dtype: str) -> Value:
     return narrow(w, _by_rows(w.reduce("ReduceSum", w.Mul(near, weights), [2], keepdims=False)), dtype)
 
 
+def _clouds(w: Writer, *indices: int) -> list[Value]:
+    """These operands, in float32 where they are not of one type that plugins take."""
+    types = {w.node.dtype(index) for index in indices}
+    alike = len(types) == 1 and types <= set(TYPE_VARIABLES["T"])
+    return [w.x[index] if alike else wide(w, index) for index in indices]
+
+
+def _said(op: OpDef) -> str:
+    return f"plugin {op.name}"
+
+
 def _three_nearest(w: Writer, dtype: str) -> Replacement | Refusal:
     if w.node.domain != "mmcv":
         return Refusal(
@@ -116,30 +100,17 @@ def _three_nearest(w: Writer, dtype: str) -> Replacement | Refusal:
             "write mmcv::ThreeNN, with a square behind it if the model has squares",
         )
     settings(w.node)
-    _enough(w.node, 1, 1, 3)
-    least, places = _nearest(w, _squares(w, wide(w, 0), wide(w, 1), 3), 3)
-    found = narrow(w, w.Sqrt(least), dtype), w.Cast(places, to="int32")
-    return Replacement(w.finish(*found), "TopK of distances")
-
-
-def _enough(node: NodeView, index: int, axis: int, least: int) -> None:
-    """RefusedError: an operand has fewer points than are asked for, or an unknown number of them."""
-    dims = node.shape(index)
-    count = dims[axis] if dims is not None and len(dims) > axis else None
-    if count is None:
-        raise RefusedError(unknown(node, index, "the number of points, a size,"))
-    if count < least:
-        reason = f"{least} neighbours are asked for, and {node.input(index)!r} has {count} points"
-        raise RefusedError(Refusal(reason, f"{least} points or more", "export the model with more points"))
+    distances, places = plugin_outputs(w, NEAREST_NEIGHBOURS, _clouds(w, 1, 0), {"neighbours": 3})
+    return Replacement(w.finish(w.Cast(distances, to=dtype), places), _said(NEAREST_NEIGHBOURS))
 
 
 def _neighbours(w: Writer, dtype: str) -> Replacement:
     given = settings(w.node, k=int, transposed=0)
-    swapped, middles = bool(given["transposed"]), min(1, len(w.x) - 1)
-    _enough(w.node, 0, 2 if swapped else 1, given["k"])
-    points, queries = (_by_rows(wide(w, i)) if swapped else wide(w, i) for i in (0, middles))
-    places = _nearest(w, _squares(w, queries, points, 3), given["k"])[1]
-    return Replacement(w.finish(_by_rows(w.Cast(places, to="int32"))), "TopK of distances", numerics=_TIES)
+    clouds = _clouds(w, 0, min(1, len(w.x) - 1))
+    if given["transposed"]:
+        clouds = [_by_rows(cloud) for cloud in clouds]
+    places = plugin_outputs(w, NEAREST_NEIGHBOURS, clouds, {"neighbours": given["k"]})[1]
+    return Replacement(w.finish(_by_rows(places)), _said(NEAREST_NEIGHBOURS), numerics=_TIES)
 
 
 def _number(node: NodeView, index: int, what: str) -> float:
@@ -166,15 +137,18 @@ def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
         return Refusal(
             "cosine is set", "Euclidean distances", "divide the rows by their lengths ahead of the node"
         )
-    width, count = (dims[1] if dims and len(dims) == 2 else None), int(_number(node, 4, "k"))
-    if not width:
-        return unknown(node, 0, "the last size")
-    _enough(node, 0, 0, count)
-    points, queries = (w.Unsqueeze(wide(w, i), axes=[0]) for i in (0, 1))
-    places = w.Reshape(_nearest(w, _squares(w, queries, points, width), count)[1], shape=[-1])
+    count = int(_number(node, 4, "k"))
+    if dims is None or len(dims) != 2 or dims[0] is None:
+        return unknown(node, 0, "the number of points, a size,")
+    if dims[0] < count:
+        reason = f"{count} neighbours are asked for, and {node.input(0)!r} has {dims[0]} points"
+        return Refusal(reason, f"{count} points or more", "export the model with more points")
+    clouds = [w.Unsqueeze(cloud, axes=[0]) for cloud in _clouds(w, 0, 1)]
+    places = plugin_outputs(w, NEAREST_NEIGHBOURS, clouds, {"neighbours": count})[1]
     row = w.Reshape(w.arange(w.size(w.x[1], 0)), shape=[-1, 1])
     rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
-    return w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in (rows, places)), axis=0)
+    columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64")
+    return w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in (rows, columns)), axis=0)
 
 
 def _ball(w: Writer, dtype: str) -> Replacement | Refusal:
@@ -201,26 +175,17 @@ def _ball(w: Writer, dtype: str) -> Replacement | Refusal:
             "as many balls as middles",
             "swap the node's operands, or correct the shape of its output",
         )
-    squares = _squares(w, wide(w, middles), wide(w, points), 3)
-    inside = w.Less(squares, np.float32(radius) * np.float32(radius))
-    if inner > 0:
-        beyond = w.Not(w.Less(squares, np.float32(inner) * np.float32(inner)))
-        inside = w.Or(w.And(inside, beyond), w.Not(w.Greater(squares, 0.0)))
-    places = _first(w, inside, most, 3)
-    found = w.Less(places, _NOWHERE)
-    first = w.slice(places, [0], [1], [2])
-    filled = w.Where(found, places, w.Where(w.Less(first, _NOWHERE), first, 0.0))
+    fields = {"radius": radius, "inner_radius": inner, "neighbours": most}
+    counts, places = plugin_outputs(w, BALL_NEIGHBOURS, _clouds(w, points, middles), fields)
     if not counted:
-        return Replacement(w.finish(w.Cast(filled, to="int32")), "TopK of points in range")
-    number = w.reduce("ReduceSum", w.Cast(found, to="int32"), [2], keepdims=False)
+        return Replacement(w.finish(places), _said(BALL_NEIGHBOURS))
     notes = (
         "spare places repeat the first point; rd3d's TensorRT plugin repeats all points of the ball in turn",
     )
-    return Replacement(w.finish(number, w.Cast(filled, to="int64")), "TopK of points in range", notes)
+    return Replacement(w.finish(counts, w.Cast(places, to="int64")), _said(BALL_NEIGHBOURS), notes)
 
 
 def _farthest(w: Writer, dtype: str) -> Replacement:
-    """Step by step the point that is farthest from those that were taken, from point 0 on: a Loop."""
     node = w.node
     if len(node.inputs) == 2:
         settings(node)
@@ -230,35 +195,18 @@ def _farthest(w: Writer, dtype: str) -> Replacement:
             node.op_type, "num_points" if node.given("num_points") else "npoint"
         )
         most = settings(node, **{name: int})[name]
-    _enough(node, 0, 1, most)
-    points = wide(w, 0)
-    batch = w.size(points, 0)
-    first = w.Expand(0, [batch, 1])
-    lengths = w.reduce("ReduceSum", w.Mul(points, points), [2], keepdims=False)
     skipped = node.op_type == "FurthestPointSampling" and node.domain not in ("mmcv", "mmdeploy")
-    least = w.Where(w.Greater(lengths, 1e-3 if skipped else -1.0), 1e10, -1.0)
-
-    def step(count: Value, go: Value, least: Value, last: Value) -> list[Value]:
-        near = _squares(w, _rows(w, points, last), points, 3)
-        least = w.Min(least, w.Squeeze(near, axes=[1]))
-        farthest = w.ArgMax(least, axis=1, keepdims=1)
-        return [go, least, farthest, farthest]
-
-    body = w.graph(
-        "(int64 k, bool go, float[B, N] least, int64[B, 1] last)"
-        " => (bool go_on, float[B, N] left, int64[B, 1] next, int64[B, 1] taken)",
-        step,
-    )
-    taken = w.Loop(most - 1, True, least, first, body=body, outputs=3)[2]
-    numbers = w.Concat(first, w.Transpose(w.Squeeze(taken, axes=[2]), perm=[1, 0]), axis=1)
-    return Replacement(
-        w.finish(w.Cast(numbers, to="int32")), "a Loop of distances and ArgMax", _SLOW, numerics=_FIRST
-    )
+    fields = {"samples": most, "skip_origin": int(skipped)}
+    (taken,) = plugin_outputs(w, FARTHEST_POINT_SAMPLING, _clouds(w, 0), fields)
+    return Replacement(w.finish(taken), _said(FARTHEST_POINT_SAMPLING), numerics=_FIRST)
 
 
 def _select(w: Writer, dtype: str) -> Value:
     most = settings(w.node, P=int)["P"]
-    places = _first(w, w.Cast(w.x[1], to="bool"), most, 2)
+    numbers = w.Cast(w.arange(w.size(w.x[1], 1)), to="float32")
+    marked = w.Where(w.Cast(w.x[1], to="bool"), numbers, _NOWHERE)
+    padded = w.pad(marked, [0, 0, 0, most], _NOWHERE, "float32")
+    places, _ = w.TopK(padded, [most], axis=-1, largest=0, sorted=1, outputs=2)
     last = w.Cast(w.size(w.x[0], 1), to="float32")
     batch = w.Concat(w.size(w.x[0], 0), [1, 1], axis=0)
     spare = w.Expand(w.Reshape(w.x[2], shape=[1, 1, -1]), batch)
@@ -287,7 +235,7 @@ _POINTS = {
     "ThreeNN": Plugin(_three_nearest, least=2, floats=(0, 1), results=2),
     "KNN": Plugin(_neighbours, most=2),
     "BallQuery": Plugin(_ball, least=2, most=4, floats=(), results=2),
-    "knn": Plugin(_cluster_pairs, "TopK of distances", 2, 7, floats=(0, 1)),
+    "knn": Plugin(_cluster_pairs, "plugin NearestNeighbours", 2, 7, floats=(0, 1)),
     **dict.fromkeys(("FurthestPointSampling", "FPSampling"), Plugin(_farthest, most=2)),
     **dict.fromkeys(
         ("GatherSegmentCSR", "PTv3SerializedPooling"), Plugin(_pooled, least=4, floats=(0, 1), results=2)
@@ -297,7 +245,7 @@ _POINTS = {
 
 STOCK_POINT_CLOUDS = NodeRule(
     "stock-point-clouds",
-    "gathers, neighbours and balls of point clouds, and VAD's selection of rows, become TopK and GatherND",
+    "samples, neighbours and balls of point clouds become plugins; gathers, and VAD's selection of rows, GatherND and TopK",
     (
         *kinds("GatherOperation", "GroupingOperation", "ThreeInterpolate", "ThreeNN"),
         *kinds("GatherPoints", "GroupPoints", domains=("mmdeploy",)),

@@ -1,0 +1,1 @@
+"""Samples point clouds, and finds the neighbours of points."""

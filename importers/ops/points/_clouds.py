@@ -1,0 +1,64 @@
+"""Says what operators on point clouds share: ports, checks, cases, and distances in ONNX.
+
+Squares of distances are summed in float32, in the order of the axes, with fused multiply-adds or without, as in the public
+kernels: where two are nearly equal, either may come first. Cases have points of a lattice, whose squares are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.opdef import Port
+
+POINTS = Port("points", "T", 3, "[B, N, 3] clouds of points", positions=True)
+QUERIES = Port("queries", "T", 3, "[B, M, 3]", positions=True)
+
+MOST_POINTS = 2**30 - 1
+"""Of a cloud: the kernels number points and what comes behind the last of them in 32 bits."""
+
+
+def cloud_faults(shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    """Sizes that do not fit together."""
+    faults = []
+    points, queries = shapes.get("points"), shapes.get("queries")
+    if points is not None and points[1] is not None and points[1] > MOST_POINTS:
+        faults.append(f"points[1] = {points[1]}, more than {MOST_POINTS}")
+    if points is not None and queries is not None:
+        if None not in (points[0], queries[0]) and points[0] != queries[0]:
+            faults.append(f"queries[0] = {queries[0]}, but points[0] = {points[0]}")
+        if None not in (points[2], queries[2]) and points[2] != queries[2]:
+            faults.append(f"queries[2] = {queries[2]}, but points[2] = {points[2]}")
+    return faults
+
+
+def three_axes(shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    """Points of other than three coordinates."""
+    points = shapes.get("points")
+    width = points[2] if points is not None else None
+    return [f"points[2] = {width}, not 3"] if width is not None and width != 3 else []
+
+
+def lattice(*shape: int, steps: int = 8) -> Any:
+    """Points of up to `steps` quarters from the origin along each axis, many of them equally far from each other."""
+    return lambda rng: rng.integers(-steps, steps + 1, shape) / 4
+
+
+def scattered(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Integers up to 1,023, whose squared distances float32 holds, also after rounding to 8 bits."""
+    return rng.integers(0, 1024, shape).astype(np.float64)
+
+
+def spoilt(made: np.ndarray) -> np.ndarray:
+    """Points with coordinates that are no number, or not finite."""
+    made[0, 3, 1], made[-1, 5, 2], made[0, -1, 0] = np.nan, np.inf, -np.inf
+    return made
+
+
+def squared_distances(g: Builder, queries: Value | str, points: Value | str) -> Value:
+    """[B, M, N] of queries [B, M, D] and points [B, N, D]; not less than anything where one is no number."""
+    apart = g.Unsqueeze(queries, axes=[2]) - g.Unsqueeze(points, axes=[1])
+    return g.ReduceSum(apart * apart, axes=[3], keepdims=0)

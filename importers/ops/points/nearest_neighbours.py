@@ -1,0 +1,148 @@
+"""Finds the nearest points of others: k nearest neighbours, and PointNet++'s three nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.opdef import (
+    Arrays,
+    Case,
+    Expansion,
+    Field,
+    Fields,
+    Kind,
+    OpDef,
+    Port,
+    Shapes,
+    Work,
+)
+from trtsmith.importers.ops.points._clouds import (
+    cloud_faults,
+    lattice,
+    scattered,
+    spoilt,
+    squared_distances,
+)
+
+
+def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
+    batch, queries, _ = shapes["queries"]
+    return dict.fromkeys(("distances", "indices"), (batch, queries, fields["neighbours"]))
+
+
+def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
+    return cloud_faults(shapes)
+
+
+def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
+    """One query after the other, by a stable sort. Roots are rounded to float32, and then to the type of the points."""
+    points, queries = inputs["points"].astype(np.float64), inputs["queries"].astype(np.float64)
+    shape = (*queries.shape[:2], fields["neighbours"])
+    distances, indices = np.full(shape, np.inf, np.float32), np.zeros(shape, np.int32)
+    with np.errstate(invalid="ignore"):
+        for b, m in np.ndindex(*shape[:2]):
+            squares = ((points[b] - queries[b, m]) ** 2).sum(axis=1)
+            order = [i for i in squares.argsort(kind="stable") if np.isfinite(squares[i])][: shape[2]]
+            distances[b, m, : len(order)] = np.sqrt(squares[order])
+            indices[b, m, : len(order)] = order
+    return {"distances": distances.astype(inputs["points"].dtype), "indices": indices}
+
+
+def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
+    import torch
+
+    points, queries = inputs["points"].double(), inputs["queries"].double()
+    squares = (queries[:, :, None] - points[:, None]).square().sum(3)
+    squares = squares.masked_fill(~squares.isfinite(), torch.inf)
+    squares = torch.nn.functional.pad(squares, (0, fields["neighbours"]), value=torch.inf)
+    least, indices = squares.sort(dim=2, stable=True)
+    least, indices = (part[:, :, : fields["neighbours"]].contiguous() for part in (least, indices))
+    return least.sqrt().float().to(inputs["points"].dtype), indices.masked_fill(least.isinf(), 0).int()
+
+
+def _expand(expansion: Expansion) -> tuple[Value, Value]:
+    """TopK of the distances of all pairs, of which equal ones keep their order."""
+    g = Builder(expansion.opset)
+    most, far = expansion.fields["neighbours"], np.float32(np.inf)
+    squares = squared_distances(g, "queries", "points")
+    known = g.Where(squares < far, squares, far)
+    spare = g.Expand(far, [g.Shape("queries")[:2], most])
+    least, places = g.TopK(g.Concat(known, spare, axis=2), [most], axis=2, largest=0, sorted=1, outputs=2)
+    return g.Cast(g.Sqrt(least), to=expansion.dtype), g.Cast(g.Where(least < far, places, 0), to="int32")
+
+
+def _case(
+    name: str, points: tuple[int, int], queries: int, neighbours: int, width: int = 3, **given: Any
+) -> Case:
+    clouds, others = lattice(*points, width), lattice(points[0], queries, width)
+    make = lambda rng: {"points": clouds(rng), "queries": others(rng)}  # noqa: E731
+    return Case(name, {"neighbours": neighbours}, make, **given)
+
+
+def _strange(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    return {"points": spoilt(lattice(2, 40, 3)(rng)), "queries": spoilt(lattice(2, 9, 3)(rng))}
+
+
+def _benchmark(name: str, clouds: tuple[int, int], queries: int, neighbours: int) -> Case:
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"points": scattered(rng, *clouds, 3), "queries": scattered(rng, clouds[0], queries, 3)}
+
+    return Case(name, {"neighbours": neighbours}, make, large=True)
+
+
+def _work(_fields: Fields, shapes: Shapes) -> Work:
+    """Of each pair a distance and a comparison."""
+    batch, points, width = shapes["points"]
+    return Work(flops=3 * width * batch * points * shapes["queries"][1])
+
+
+_BENCHMARKS = (
+    _benchmark("three_of_16384", (8, 16384), 4096, 3),
+    _benchmark("sixteen_of_16384", (8, 16384), 4096, 16),
+)
+
+
+NEAREST_NEIGHBOURS = OpDef(
+    name="NearestNeighbours",
+    doc=(
+        "Of each query the nearest points, in order, of equally near ones the lowest number first, and their distances. A "
+        "point whose squared distance is not finite in float32 is nobody's neighbour. Spare places have the number 0 and an "
+        "infinite distance. Squares of distances are summed in float32, with or without fused multiply-adds."
+    ),
+    inputs=(
+        Port("points", "T", 3, "[B, N, D] clouds of points", positions=True),
+        Port("queries", "T", 3, "[B, M, D]", positions=True),
+    ),
+    outputs=(
+        Port("distances", "T", 3, "[B, M, neighbours]"),
+        Port("indices", "S", 3, "[B, M, neighbours]: the numbers of the points"),
+    ),
+    fields=(Field("neighbours", Kind.INT, "places of a query", minimum=1),),
+    shape=_shape,
+    check=_check,
+    reference=_reference,
+    torch_reference=_torch_reference,
+    expand=_expand,
+    cases=(
+        _case("one_of_each", (1, 1), 1, 1),
+        _case("three", (2, 50), 13, 3),
+        _case("more_places_than_points", (2, 3), 7, 5),
+        _case("equally_near", (1, 300), 9, 32),
+        _case("several_passes", (2, 150), 5, 75),
+        _case("two_coordinates", (2, 40), 6, 4, width=2),
+        _case("features", (1, 70), 9, 5, width=20),
+        Case("strange_points", {"neighbours": 40}, _strange),
+        _case("no_points", (2, 0), 3, 4),
+        _case("no_queries", (2, 9), 0, 4),
+        _case("several_tiles", (1, 2100), 20, 16),
+        _case("many_queries", (2, 1500), 4500, 17, large=True, tiles=True),
+        *_BENCHMARKS,
+    ),
+    huge="of more than 2^31 coordinates, the pairs would take minutes; addresses are 64-bit",
+    benchmarks=_BENCHMARKS,
+    work=_work,
+)

@@ -1,0 +1,26 @@
+// The first points within a radius: a launch of the kernel in kernels/.
+#include "definitions/ball_neighbours.hpp"
+
+#include "kernels/points/neighbour_search.cuh"
+#include "ops/binding.hpp"
+
+namespace trtsmith {
+
+struct BallNeighbours : BallNeighboursDefinition {
+    static cudaError_t run(const Params& p, const Tensors& t, void*, cudaStream_t stream) {
+        const Tensor& points = t.in[kPoints];
+        const Tensor& queries = t.in[kQueries];
+        const BallNeighboursParams params{points.type,
+                                          points.data,
+                                          queries.data,
+                                          static_cast<int32_t*>(t.output(0)),
+                                          static_cast<int32_t*>(t.output(1)),
+                                          p.inner_radius,
+                                          p.radius};
+        return ballNeighbours(params, {points[0], points[1], queries[1], points[2], p.neighbours}, stream);
+    }
+};
+
+TRTSMITH_BIND(BallNeighbours)
+
+}  // namespace trtsmith
