@@ -1,16 +1,16 @@
 """Defines rules: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
 
-How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView and a NodeRule of it:
+How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView:
 
-    def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    @node_rule("double-relu", "DoubleRelu")
+    def double_relu_rule(node: NodeView) -> Replacement | Refusal | None:
+        "DoubleRelu becomes Add and Relu."
         if not node.used(1):
             return None                       # TensorRT takes the node as it is: leave it alone
         if node.constant(2) is None:
             return Refusal("input 'k' is computed at run time", "a constant", f"freeze it: --freeze {node.input(2)}=3")
         w = Writer(node)
         return Replacement(w.finish(w.Relu(w.Add(w.x[0], w.x[0]))), "made of Add and Relu")
-
-    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
 and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. Writer of writer.py writes nodes by
 nested calls: `w.x` are the node's inputs, and `w.finish` makes its results the node's outputs. Python numbers and numpy's
@@ -54,7 +54,7 @@ from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Refusal
 from trtsmith.importers.registry import normalise_domain, operators
 
-__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
+__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement", "node_rule"]
 
 T = TypeVar("T")
 
@@ -295,6 +295,21 @@ class NodeView:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
         return self._scope.whole.names.value(f"{base}/{hint}")
+
+
+def node_rule(
+    name: str, *op_types: str, **more: Any
+) -> Callable[[Callable[[NodeView], Replacement | Refusal | None]], NodeRule]:
+    """Makes a NodeRule of the function below it, the first paragraph of whose docstring is the rule's `doc`.
+
+    more: the other fields of NodeRule.
+    """
+
+    def made(rewrite: Callable[[NodeView], Replacement | Refusal | None]) -> NodeRule:
+        said = (rewrite.__doc__ or "").partition("\n\n")[0]
+        return NodeRule(name, " ".join(said.split()).removesuffix("."), op_types, rewrite, **more)
+
+    return made
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

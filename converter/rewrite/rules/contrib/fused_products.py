@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     ADVICE,
@@ -21,7 +21,9 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
-def _rewrite_fused_conv(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-conv", *(f"com.microsoft::{name}" for name in ("FusedConv", "NhwcConv", "NhwcFusedConv")))
+def contrib_conv_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused convolutions become Conv and what was fused into it."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -60,14 +62,6 @@ def _other_layout(node: NodeView) -> Refusal | None:
         "weights laid out as those of ONNX's Conv",
         ADVICE,
     )
-
-
-CONTRIB_CONV = NodeRule(
-    "contrib-conv",
-    "onnxruntime's fused convolutions become Conv and what was fused into it",
-    tuple(f"com.microsoft::{name}" for name in ("FusedConv", "NhwcConv", "NhwcFusedConv")),
-    _rewrite_fused_conv,
-)
 
 
 def _order(rank: int, swap: bool, batch: bool) -> list[int]:
@@ -115,7 +109,15 @@ def _gemm(w: Writer) -> Value:
     return product
 
 
-def _rewrite_fused_matmul(node: NodeView) -> Replacement | Refusal | None:
+@node_rule(
+    "contrib-matmul",
+    *(
+        f"com.microsoft::{name}"
+        for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "FusedGemm", "GemmFastGelu")
+    ),
+)
+def contrib_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused matrix products become Transpose, MatMul or Gemm, and what was fused into them."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -137,14 +139,3 @@ def _rewrite_fused_matmul(node: NodeView) -> Replacement | Refusal | None:
         )
     what = "Gemm" if node.op_type == "FusedGemm" else "MatMul"
     return Replacement(w.finish(last), f"{what}, with what was fused into it apart")
-
-
-CONTRIB_MATMUL = NodeRule(
-    "contrib-matmul",
-    "onnxruntime's fused matrix products become Transpose, MatMul or Gemm, and what was fused into them",
-    tuple(
-        f"com.microsoft::{name}"
-        for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "FusedGemm", "GemmFastGelu")
-    ),
-    _rewrite_fused_matmul,
-)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     float_type,
@@ -95,7 +95,9 @@ _BODIES: Mapping[str, Callable[[Writer, str], Made | Refusal]] = {
 }
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-norm", *_BODIES)
+def contrib_norm_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused normalisations become those of ONNX."""
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     dtype = node.dtype(0) or float_type(node)
     if dtype is None:
@@ -111,11 +113,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     if isinstance(made, Refusal):
         return made
     return Replacement(w.finish(*made), f"{node.op_type} by its definition")
-
-
-CONTRIB_NORM = NodeRule(
-    "contrib-norm",
-    "onnxruntime's fused normalisations become those of ONNX",
-    tuple(_BODIES),
-    _rewrite,
-)

@@ -13,11 +13,11 @@ from onnx import TensorProto, helper
 from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
+    node_rule,
 )
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
@@ -94,7 +94,9 @@ def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> 
     return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
 
 
-def _rewrite_scans(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("scans", "Scan")
+def scans_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Scans over a fixed length become their body, written out, where TensorRT does not run them."""
     body = node.graph("body")
     why = obstacle(body)
     if not why:
@@ -133,15 +135,10 @@ def _rewrite_scans(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
 
 
-SCANS = NodeRule(
-    "scans",
-    "Scans over a fixed length become their body, written out, where TensorRT does not run them",
-    ("Scan",),
-    _rewrite_scans,
-)
-
-
-def _rewrite_loops(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("loops", "Loop")
+def loops_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written
+    out."""
     body = node.graph("body")
     unclear = _unclear(node)
     if unclear is not None:
@@ -323,11 +320,3 @@ def _with_condition(node: NodeView) -> Replacement:
     loop.CopyFrom(node.proto)
     loop.input[1] = name
     return Replacement([constant_node(name, np.array(True)), loop], "the Loop with a condition that is true")
-
-
-LOOPS = NodeRule(
-    "loops",
-    "Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written out",
-    ("Loop",),
-    _rewrite_loops,
-)

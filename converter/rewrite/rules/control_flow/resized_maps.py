@@ -12,7 +12,7 @@ import onnx
 
 from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.graph.walk import subgraphs
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues
 from trtsmith.converter.rewrite.rules.control_flow.resized_images import (
@@ -265,7 +265,9 @@ def _takes_all(operands: list[np.ndarray | None]) -> bool:
     return not starts.any() and bool((ends >= 2**31 - 1).all() and (steps == 1).all())
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("resized-maps", "Loop")
+def resized_maps_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Loops that look for the largest element of an image of other sizes in each run do so in a larger one."""
     body = node.graph("body")
     values = LoopValues(node, body)
     resize = varying_resize(values)
@@ -299,10 +301,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 _FIX = "export the model so that the sizes are the same in each run"
-
-RESIZED_MAPS = NodeRule(
-    "resized-maps",
-    "Loops that look for the largest element of an image of other sizes in each run do so in a larger one",
-    ("Loop",),
-    _rewrite,
-)

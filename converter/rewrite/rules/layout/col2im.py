@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("col2im", "Col2Im")
+def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Col2Im becomes a sum of shifted copies."""
     image, block = node.constant(1), node.constant(2)
     shape = node.shape(0)
     if image is None or block is None:
@@ -83,11 +85,3 @@ def _with_zeros(w: Writer, data: Value, axis: int, rank: int, steps: int, stride
     after = w.Slice(merged, [axis + 1], [rank])
     flat = w.Reshape(spread, w.Concat(before, [steps * stride], after, axis=0))
     return w.slice(flat, [0], [(steps - 1) * stride + 1], [axis])
-
-
-COL2IM = NodeRule(
-    "col2im",
-    "Col2Im becomes a sum of shifted copies",
-    ("Col2Im",),
-    _rewrite,
-)

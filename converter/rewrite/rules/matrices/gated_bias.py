@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -37,7 +37,9 @@ _MOVES = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("gated-bias", "Mul", faults=(_FAULT,))
+def gated_bias_rule(node: NodeView) -> Replacement | None:
+    """products with a GELU or a Relu of a product of matrices with a bias."""
     for index in (0, 1):
         gate, other = _past(node.maker(index), "Cast"), node.constant(1 - index)
         if gate is None:
@@ -136,12 +138,3 @@ def _past(maker: NodeView | None, *op_types: str) -> NodeView | None:
     while maker is not None and maker.is_a(*op_types):
         maker = maker.maker(0)
     return maker
-
-
-GATED_BIAS = NodeRule(
-    "gated-bias",
-    "products with a GELU or a Relu of a product of matrices with a bias",
-    ("Mul",),
-    _rewrite,
-    faults=(_FAULT,),
-)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
 from trtsmith.converter.rewrite.target import Fault
@@ -227,14 +227,7 @@ def _root(w: Writer, data: Value, p: float, dtype: str) -> Value:
     return w.Sqrt(data) if p == 2 else w.Pow(data, w.number(1 / p, dtype))
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("pooling", "AveragePool", "LpPool", "MaxPool", partly=_CEIL_MODE)
+def pooling_rule(node: NodeView) -> Replacement | Refusal | None:
+    """dilated pooling, and LpPool of any p, become strided slices that are combined."""
     return {"MaxPool": _max, "AveragePool": _average, "LpPool": _lp}[node.op_type](node)
-
-
-POOLING = NodeRule(
-    "pooling",
-    "dilated pooling, and LpPool of any p, become strided slices that are combined",
-    ("AveragePool", "LpPool", "MaxPool"),
-    _rewrite,
-    partly=_CEIL_MODE,
-)

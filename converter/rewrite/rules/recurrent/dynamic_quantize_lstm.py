@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import Operand
@@ -143,7 +143,10 @@ _NOTE = "--float-lstm makes one LSTM layer of it: faster, and its input and stat
 "step"
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+# bfloat16 is of opset 13, and onnx converts no model that has a Scan already.
+@node_rule("dynamic-quantize-lstm", "com.microsoft::DynamicQuantizeLSTM", opset=13)
+def dynamic_quantize_lstm_rule(node: NodeView) -> Replacement | Refusal | None:
+    """DynamicQuantizeLSTM becomes a Scan of exact products of whole numbers."""
     inputs, states = quantized_weights(node, 1, 8, 9), quantized_weights(node, 2, 10, 11)
     if inputs is None or states is None:
         return Refusal(
@@ -344,12 +347,3 @@ def _in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights
 def _dequantized(weights: QuantizedWeights) -> np.ndarray:
     """[directions, columns, length] in float32."""
     return np.ascontiguousarray((weights.steps.astype(np.float32) * weights.scale).transpose(0, 2, 1))
-
-
-DYNAMIC_QUANTIZE_LSTM = NodeRule(
-    "dynamic-quantize-lstm",
-    "DynamicQuantizeLSTM becomes a Scan of exact products of whole numbers",
-    ("com.microsoft::DynamicQuantizeLSTM",),
-    _rewrite,
-    opset=13,  # bfloat16 is of it, and onnx converts no model that has a Scan already
-)

@@ -14,11 +14,13 @@ Training mode is an attribute from opset 14 on. Before, a node has it that names
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def _rewrite_bool_reduce(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("bool-reduce", "ReduceMax", "ReduceMin")
+def bool_reduce_rule(node: NodeView) -> Replacement | Refusal | None:
+    """ReduceMax and ReduceMin of booleans by counting."""
     if node.dtype(0) != "bool":
         return None
     w = Writer(node)
@@ -29,15 +31,9 @@ def _rewrite_bool_reduce(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(some if largest else w.Not(some)), f"{node.op_type} of booleans by counting")
 
 
-BOOL_REDUCE = NodeRule(
-    "bool-reduce",
-    "ReduceMax and ReduceMin of booleans by counting",
-    ("ReduceMax", "ReduceMin"),
-    _rewrite_bool_reduce,
-)
-
-
-def _rewrite_batch_statistics(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("batch-statistics", "BatchNormalization")
+def batch_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
+    """BatchNormalization in training mode, or for each element, is written out."""
     elementwise = node.version < 9 and node.attributes.get("spatial", 1) == 0
     training = bool(node.attributes.get("training_mode"))
     if node.version < 14:
@@ -99,14 +95,6 @@ def _normalised(w: Writer, x: Value, parts: list[Value], epsilon: Value) -> Valu
     return w.Add(w.Mul(normal, scale), shift)
 
 
-BATCH_STATISTICS = NodeRule(
-    "batch-statistics",
-    "BatchNormalization in training mode, or for each element, is written out",
-    ("BatchNormalization",),
-    _rewrite_batch_statistics,
-)
-
-
 _REDUCTIONS = tuple(
     f"Reduce{kind}"
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
@@ -119,7 +107,9 @@ takes empty axes as ONNX means them. For Squeeze and Unsqueeze it computes all, 
 _ATTRIBUTES = ("keepdims", "noop_with_empty_axes")
 
 
-def _rewrite_axes(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("axes", *_REDUCTIONS, "Squeeze", "Unsqueeze")
+def axes_rule(node: NodeView) -> Replacement | Refusal | None:
+    """reductions get the axes that the graph computes as constants."""
     if not node.input(1):
         return None
     axes = node.constant(1)
@@ -138,11 +128,3 @@ def _rewrite_axes(node: NodeView) -> Replacement | Refusal | None:
         "constant axes",
         f"freeze what they come from: --freeze {node.input(1)}=VALUES",
     )
-
-
-AXES = NodeRule(
-    "axes",
-    "reductions get the axes that the graph computes as constants",
-    (*_REDUCTIONS, "Squeeze", "Unsqueeze"),
-    _rewrite_axes,
-)

@@ -16,7 +16,7 @@ import numpy as np
 
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 from trtsmith.converter.rewrite.target import Fault
@@ -51,7 +51,9 @@ _FAULTS = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("short-reductions", *_REDUCTIONS, *_NORMALISATIONS, *_POOLINGS, faults=_FAULTS)
+def short_reductions_rule(node: NodeView) -> Replacement | None:
+    """reductions behind one along 2 to 6 elements."""
     if not any(_is_short(node, maker) for maker in node.derived(_Ancestry).met(node)):
         return None
     known = [(axis, size) for axis, size in enumerate(node.shape(0) or ()) if size is not None]
@@ -187,12 +189,3 @@ class _Ancestry:
             self._mask |= 1 << self._count
         self._count += 1
         return 1 << (self._count - 1)
-
-
-SHORT_REDUCTIONS = NodeRule(
-    "short-reductions",
-    "reductions behind one along 2 to 6 elements",
-    (*_REDUCTIONS, *_NORMALISATIONS, *_POOLINGS),
-    _rewrite,
-    faults=_FAULTS,
-)

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.resize import resize_weights
 from trtsmith.converter.rewrite.rules.resize.resize_plan import Stretch, sampling, stretches
@@ -274,7 +274,9 @@ _TIES = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("resize", "Resize")
+def resize_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Resize with antialiasing, cropping, a kept aspect ratio or of integers is written out axis by axis."""
     given, dtype = node.attributes, node.dtype(0)
     if node.opset < 11:
         return _older(node)
@@ -393,11 +395,3 @@ def _whole_sizes(node: NodeView) -> Replacement | None:
         w.finish(w.Resize(w.x[0], "", "", w.Concat(*sizes, axis=0), **rest)),
         "Resize with the sizes of all axes",
     )
-
-
-RESIZE = NodeRule(
-    "resize",
-    "Resize with antialiasing, cropping, a kept aspect ratio or of integers is written out axis by axis",
-    ("Resize",),
-    _rewrite,
-)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.dtypes import numpy_dtype
 
 _NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("mel-weights", "MelWeightMatrix")
+def mel_weights_rule(node: NodeView) -> Replacement | Refusal | None:
+    """MelWeightMatrix of constants becomes a constant."""
     values = []
     for index, name in enumerate(_NAMES):
         value = node.constant(index)
@@ -46,11 +48,3 @@ def mel_matrix(mel_bins: int, length: int, rate: int, low: float, high: float) -
         falling = np.arange(centre, right)
         result[falling, i] = (right - falling) / max(right - centre, 1)
     return result
-
-
-MEL_WEIGHTS = NodeRule(
-    "mel-weights",
-    "MelWeightMatrix of constants becomes a constant",
-    ("MelWeightMatrix",),
-    _rewrite,
-)
