@@ -23,9 +23,10 @@ the model's own opset (`node.opset`).
 - Replacement: the engine checks that it defines every used output and reads only what is there, names its nodes, infers
   shapes, folds constants, and offers the new nodes to all rules again in the next round. So a rule may write operators
   that another rule takes; it must not write the node that it takes itself, or the engine stops with its name.
-- Refusal: TensorRT does not take the node, and neither does this rule; the user is told why, unless another rule takes
-  the node. `reason` has the culprit value, `fix` the flag or edit. The engine makes `--freeze OPERAND=...` in a fix into
-  flags for the inputs of the model that the operand is computed from, ready to be pasted.
+- Refusal, or RefusedError of refusing.py: TensorRT does not take the node, and neither does this rule; the user is told
+  why, unless another rule takes the node. `reason` has the culprit value, `fix` the flag or edit. The engine makes
+  `--freeze OPERAND=...` in a fix into flags for the inputs of the model that the operand is computed from, ready to be
+  pasted.
 
 `Replacement.numerics` is a sentence when results may differ from ONNX's, such as float64 computed in float32. It is
 printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same
@@ -50,13 +51,16 @@ from onnx import helper
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Refusal
 from trtsmith.importers.registry import normalise_domain, operators
 
-__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement", "node_rule"]
+__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement", "Rewriter", "node_rule"]
 
 T = TypeVar("T")
+
+Rewriter = Callable[["NodeView"], "Replacement | Refusal | None"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class NodeRule:
     name: str
     doc: str
     op_types: tuple[str, ...]
-    rewrite: Callable[[NodeView], Replacement | Refusal | None]
+    rewrite: Rewriter
     flavour: str = ""
     faults: tuple[Fault, ...] = ()
     partly: tuple[Fault, ...] = ()
@@ -110,6 +114,13 @@ class NodeRule:
         if self.faults:
             return any(fault.concerns(target) for fault in self.faults)
         return self.flavour in ("", target.flavour)
+
+    def result(self, node: NodeView) -> Replacement | Refusal | None:
+        """What the rule makes of a node. RefusedError of what it calls is its Refusal."""
+        try:
+            return self.rewrite(node)
+        except RefusedError as error:
+            return error.refusal
 
     def opset_for(self, node: NodeView) -> int:
         return self.opset if isinstance(self.opset, int) else self.opset(node)
@@ -297,15 +308,13 @@ class NodeView:
         return self._scope.whole.names.value(f"{base}/{hint}")
 
 
-def node_rule(
-    name: str, *op_types: str, **more: Any
-) -> Callable[[Callable[[NodeView], Replacement | Refusal | None]], NodeRule]:
+def node_rule(name: str, *op_types: str, **more: Any) -> Callable[[Rewriter], NodeRule]:
     """Makes a NodeRule of the function below it, the first paragraph of whose docstring is the rule's `doc`.
 
     more: the other fields of NodeRule.
     """
 
-    def made(rewrite: Callable[[NodeView], Replacement | Refusal | None]) -> NodeRule:
+    def made(rewrite: Rewriter) -> NodeRule:
         said = (rewrite.__doc__ or "").partition("\n\n")[0]
         return NodeRule(name, " ".join(said.split()).removesuffix("."), op_types, rewrite, **more)
 

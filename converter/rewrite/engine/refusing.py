@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import TypeVar
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
+from trtsmith.importers.opdef import Refusal
 
 T = TypeVar("T")
-
-Rewriter = Callable[[NodeView], Replacement | Refusal | None]
 
 
 class RefusedError(Exception):
@@ -19,19 +15,6 @@ class RefusedError(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.reason)
         self.refusal = refusal
-
-
-def refusing(rewrite: Rewriter) -> Rewriter:
-    """The same function of a rule, which may raise RefusedError instead of giving back a Refusal."""
-
-    @wraps(rewrite)
-    def rewrite_or_refuse(node: NodeView) -> Replacement | Refusal | None:
-        try:
-            return rewrite(node)
-        except RefusedError as error:
-            return error.refusal
-
-    return rewrite_or_refuse
 
 
 def unrefused(found: T | Refusal) -> T:

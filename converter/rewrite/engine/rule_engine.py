@@ -149,7 +149,7 @@ def _folded_away(
     if not gone:
         return False
     return any(
-        rule.rewrite(NodeView(node.proto, node.name, node.scope, target=target)) is not None
+        rule.result(NodeView(node.proto, node.name, node.scope, target=target)) is not None
         for node in Graph(model).root.nodes
         if gone.intersection(node.outputs)
         for rule in table.get(node.kind, ())
@@ -232,7 +232,7 @@ class _Round:
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             try:
-                result = rule.rewrite(view)
+                result = rule.result(view)
             except _UNREADABLE as error:  # one node: the others are still looked at
                 result = _unreadable(rule, error)
             if isinstance(result, Replacement):

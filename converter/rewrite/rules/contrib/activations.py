@@ -11,6 +11,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import halves
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
@@ -90,8 +91,6 @@ def contrib_activations_rule(node: NodeView) -> Replacement | Refusal | None:
         return unknown_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    made = body(w, dtype)
-    if isinstance(made, Refusal):
-        return made
+    made = unrefused(body(w, dtype))
     results = made if isinstance(made, tuple) else (made,)
     return Replacement(w.finish(*results), f"{node.op_type} as {what}")

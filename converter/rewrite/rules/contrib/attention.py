@@ -14,7 +14,7 @@ import numpy as np
 
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -160,7 +160,6 @@ def attend(
 
 
 @node_rule("contrib-attention", "com.microsoft::Attention")
-@refusing
 def contrib_attention_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's Attention becomes a projection, two products and a Softmax."""
     dtype = float_type(node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     ADVICE,
@@ -91,13 +92,7 @@ def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
 
 
 def _product(w: Writer, dtype: str) -> Value | Refusal:
-    operands = []
-    for index, side in enumerate("AB"):
-        operand = _operand(w, index, side)
-        if isinstance(operand, Refusal):
-            return operand
-        operands.append(operand)
-    product = w.MatMul(*operands)
+    product = w.MatMul(*(unrefused(_operand(w, index, side)) for index, side in enumerate("AB")))
     alpha = w.node.attributes.get("alpha", 1.0)
     return product if alpha == 1.0 else w.Mul(product, w.number(alpha, dtype))
 
@@ -126,9 +121,7 @@ def contrib_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
         product = w.MatMul(w.x[0], w.x[1])
         total = w.Add(product, w.x[2]) if node.input(2) else product
         return Replacement(w.finish(fast_gelu(w, total, dtype)), "MatMul and GELU by tanh")
-    first = _gemm(w) if node.op_type == "FusedGemm" else _product(w, dtype)
-    if isinstance(first, Refusal):
-        return first
+    first = unrefused(_gemm(w) if node.op_type == "FusedGemm" else _product(w, dtype))
     name = node.attributes.get("activation", "")
     last = activation(w, first, name, _activation(node, ("alpha", "beta", "gamma")), dtype)
     if last is None:

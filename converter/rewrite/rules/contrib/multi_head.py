@@ -7,7 +7,7 @@ sum to the scores at most, and one output.
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import (
     added_to_scores,
@@ -32,7 +32,6 @@ def _native(node: NodeView) -> bool:
 
 
 @node_rule("contrib-multi-head", "com.microsoft::MultiHeadAttention")
-@refusing
 def contrib_multi_head_rule(node: NodeView) -> Replacement | Refusal | None:
     """onnxruntime's MultiHeadAttention becomes two products and a Softmax, where TensorRT does not take it."""
     if _native(node):

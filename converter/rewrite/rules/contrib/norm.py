@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     float_type,
@@ -109,7 +110,5 @@ def contrib_norm_rule(node: NodeView) -> Replacement | Refusal | None:
     if kind == "SimplifiedLayerNormalization" and not node.used(1):  # TensorRT imports it, one output only
         return None
     w = Writer(node)
-    made = _BODIES[kind](w, dtype)
-    if isinstance(made, Refusal):
-        return made
+    made = unrefused(_BODIES[kind](w, dtype))
     return Replacement(w.finish(*made), f"{node.op_type} by its definition")

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, taps, windows
 
@@ -43,9 +44,7 @@ def max_pool_indices_rule(node: NodeView) -> Replacement | Refusal | None:
             "opset 9 for fixed sizes, 11 for others",
             "convert the model to a newer opset (onnx.version_converter)",
         )
-    wins = windows(node)
-    if isinstance(wins, Refusal):
-        return wins
+    wins = unrefused(windows(node))
     w = Writer(node)
     whole = dtype in ("uint8", "int8", "int32")  # exact in float32
     data = w.Cast(w.x[0], to="float32") if whole else w.x[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -21,7 +21,6 @@ _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "stride
 
 
 @node_rule("conv-integer", "ConvInteger")
-@refusing
 def conv_integer_rule(node: NodeView) -> Replacement | Refusal | None:
     """ConvInteger becomes float32 convolutions that are exact."""
     w = Writer(node)
@@ -30,7 +29,6 @@ def conv_integer_rule(node: NodeView) -> Replacement | Refusal | None:
 
 
 @node_rule("qlinear-conv", "QLinearConv", "com.microsoft::QLinearConv")
-@refusing
 def qlinear_conv_rule(node: NodeView) -> Replacement | Refusal | None:
     """QLinearConv becomes an exact convolution, its bias and its rounding."""
     if node.attributes.get("channels_last"):

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -72,9 +73,7 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
 def matmul_to_float_rule(node: NodeView) -> Replacement | Refusal | None:
     """MatMulIntegerToFloat becomes an exact product and its scale."""
     w = Writer(node)
-    total = integer_matmul(w, 0, 1, 4, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(integer_matmul(w, 0, 1, 4, 5))
     dtype = node.dtype(2) or "float32"
     scale = w.Mul(w.x[2], w.x[3])
     if dtype != "float32":
@@ -107,9 +106,7 @@ def dynamic_quantize_matmul_rule(node: NodeView) -> Replacement | Refusal | None
 def matmul_integer_rule(node: NodeView) -> Replacement | Refusal | None:
     """products of 8-bit matrices become float32 products that are exact."""
     w = Writer(node)
-    result = integer_matmul(w, 0, 1, 2, 3)
-    if isinstance(result, Refusal):
-        return result
+    result = unrefused(integer_matmul(w, 0, 1, 2, 3))
     return Replacement(
         w.finish(result.as_int32(w)), "integer products, exact in float32", numerics=result.numerics
     )

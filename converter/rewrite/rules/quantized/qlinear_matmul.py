@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import stacked, unstacked
 from trtsmith.converter.rewrite.rules.quantized.element_types import LOW_FLOATS
@@ -33,9 +34,7 @@ def qgemm_rule(node: NodeView) -> Replacement | Refusal | None:
     if node.attributes.get("transA") or node.attributes.get("transB"):
         return _transposed(node)
     w = Writer(node)
-    total = integer_matmul(w, 0, 3, 2, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(integer_matmul(w, 0, 3, 2, 5))
     if node.input(6):
         total = with_bias(w, total, 6, w.x[6])
     scale = w.Mul(w.x[1], w.x[4])
@@ -111,9 +110,7 @@ def qlinear_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
             "export the model with DequantizeLinear and MatMul",
         )
     w = Writer(node)
-    total = integer_matmul(w, 0, 3, 2, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(integer_matmul(w, 0, 3, 2, 5))
     rank = node.rank(1)
     a_scale = w.x[1]
     if rank == 1 and node.shape(1) != (1,):  # one for each row

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.resize import resize_weights
 from trtsmith.converter.rewrite.rules.resize.resize_plan import Stretch, sampling, stretches
@@ -308,9 +309,7 @@ def resize_rule(node: NodeView) -> Replacement | Refusal | None:
             "cast to float32 before the Resize, and back with the rounding that you want",
         )
     w = Writer(node)
-    plan = stretches(node, w)
-    if isinstance(plan, Refusal):
-        return plan
+    plan = unrefused(stretches(node, w))
     work = {"float16": "float32", "bfloat16": "float32", "uint8": "int32"}.get(
         dtype or "", dtype or "float32"
     )

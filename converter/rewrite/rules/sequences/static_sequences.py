@@ -13,7 +13,7 @@ from trtsmith.converter.rewrite.engine.node_rule import (
     constant_node,
     node_rule,
 )
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
@@ -26,7 +26,6 @@ from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
 
 
 @node_rule("sequence-map", "SequenceMap")
-@refusing
 def sequence_map_rule(node: NodeView) -> Replacement | Refusal | None:
     """SequenceMap over static sequences becomes its body, once for each position.
 
@@ -73,7 +72,6 @@ def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
 
 
 @node_rule("optionals", "Optional", "OptionalGetElement", "OptionalHasElement")
-@refusing
 def optionals_rule(node: NodeView) -> Replacement | Refusal | None:
     """optionals that are known become their tensors."""
     if node.op_type == "Optional":
@@ -166,7 +164,6 @@ _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
 
 
 @node_rule("sequences", *_BODIES)
-@refusing
 def sequences_rule(node: NodeView) -> Result:
     """static sequences become the tensors in them."""
     return _BODIES[node.op_type](node)

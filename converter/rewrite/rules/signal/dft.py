@@ -21,6 +21,7 @@ from math import isqrt
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
@@ -114,9 +115,7 @@ def dft_rule(node: NodeView) -> Replacement | Refusal | None:
             "a last dimension of 1 or 2",
             "give the input's shape, or run onnx.shape_inference on the model",
         )
-    axis = _axis(node, len(shape))
-    if isinstance(axis, Refusal):
-        return axis
+    axis = unrefused(_axis(node, len(shape)))
     length = node.constant(1)
     if node.input(1) and length is None:
         return Refusal(

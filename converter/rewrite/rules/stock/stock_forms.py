@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.refusing import RefusedError, Rewriter, refusing
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, Rewriter
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
 from trtsmith.importers.dtypes import FLOATS
@@ -56,7 +56,6 @@ class Plugin:
 def rewriter(plugins: Mapping[str, Plugin]) -> Rewriter:
     """The rule for these op_types (or domain::op_type). A node that has other ports than its plugin is refused."""
 
-    @refusing
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
         plugin = plugins.get(f"{node.domain}::{node.op_type}") or plugins[node.op_type]
         if misfit := _misfit(node, plugin):
