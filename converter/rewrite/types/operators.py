@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 from onnx import TensorProto as T
 
+from trtsmith.converter.graph.operator_groups import MOVING
 from trtsmith.converter.rewrite.types import unsigned64
 from trtsmith.converter.rewrite.types.integers import wrapped
 from trtsmith.converter.rewrite.types.legal_types import INTEGERS
@@ -166,22 +167,7 @@ NOT_IN_INT8 = frozenset(
 )
 """Operators that TensorRT-RTX 1.7.1 does not take in int8; it takes the others that ONNX defines for it."""
 
-MOVES = frozenset(
-    {
-        "Concat",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
+MOVES = MOVING | {"Concat", "Tile"}
 """Operators that only move values: they leave a quantized type as it is."""
 
 IN_ONNX_TYPES = frozenset(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from trtsmith.converter.graph.operator_groups import MOVING
 from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.graph.walk import subgraphs
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
@@ -26,21 +27,7 @@ from trtsmith.converter.rewrite.rules.control_flow.run_numbers import RunNumbers
 
 _LEAST = float(np.finfo(np.float32).min)
 
-_MOVED = (
-    "Expand",
-    "Flatten",
-    "Gather",
-    "Identity",
-    "Reshape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)
-"""Operators whose results have no other elements than their first input."""
-
-_OF_SIZES = (*_MOVED, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
+_OF_SIZES = (*MOVING, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
 
 
 class _ElementBounds:
@@ -63,7 +50,7 @@ class _ElementBounds:
         if maker is None or maker.domain not in ("", "ai.onnx"):
             return None
         kind, operands = maker.op_type, [operand for operand in maker.input if operand]
-        if kind in (*_MOVED, "Cast", "Ceil", "Floor"):
+        if kind in (*MOVING, "Cast", "Ceil", "Floor"):
             return self.of(operands[0], sign)
         if kind in ("Add", "Sub"):
             parts = [self.of(operands[0], sign), self.of(operands[1], sign if kind == "Add" else -sign)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from trtsmith.converter.graph.operator_groups import MOVING
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
@@ -24,17 +25,7 @@ _FAULT = Fault(
     "engines of single layers run on an H200",
 )
 
-_MOVES = (
-    "Cast",
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)
+_MOVES = MOVING - {"Expand", "Gather"} | {"Cast"}
 
 
 @node_rule("gated-bias", "Mul", faults=(_FAULT,))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
@@ -22,12 +23,8 @@ from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axe
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.registry import normalise_domain
 
-_REDUCTIONS = tuple(
-    f"Reduce{kind}"
-    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)
 _NORMALISATIONS = ("Softmax", "LogSoftmax", "LayerNormalization", "LpNormalization", "RMSNormalization")
-_FIRST = frozenset((*_REDUCTIONS, *_NORMALISATIONS))
+_FIRST = frozenset((*REDUCTIONS, *_NORMALISATIONS))
 _POOLINGS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 
 _LONGEST = 6
@@ -51,7 +48,7 @@ _FAULTS = (
 )
 
 
-@node_rule("short-reductions", *_REDUCTIONS, *_NORMALISATIONS, *_POOLINGS, faults=_FAULTS)
+@node_rule("short-reductions", *REDUCTIONS, *_NORMALISATIONS, *_POOLINGS, faults=_FAULTS)
 def short_reductions_rule(node: NodeView) -> Replacement | None:
     """reductions behind one along 2 to 6 elements."""
     if not any(_is_short(node, maker) for maker in node.derived(_Ancestry).met(node)):
@@ -80,13 +77,13 @@ def _is_short(node: NodeView, maker: _Maker) -> bool:
     if maker.fixed:
         return True
     return not (
-        maker.view.op_type in _REDUCTIONS and maker.axes is not None and maker.axes == _axes(node, maker.rank)
+        maker.view.op_type in REDUCTIONS and maker.axes is not None and maker.axes == _axes(node, maker.rank)
     )
 
 
 def _axes(node: NodeView, rank: int | None) -> list[int] | None:
     """The axes that are reduced, in order, as the model has them if the rank is not known; None where only a run tells."""
-    if node.op_type in _REDUCTIONS:
+    if node.op_type in REDUCTIONS:
         return reduced_axes(node, rank)
     if rank is None:
         return None
