@@ -156,9 +156,8 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     path = folder / f"{number}.{elem}.onnx"
     onnx.save(model, path)
     reason = build_reason(path, feeds, plugins=False)
-    if (
-        reason and len(model.graph.input) > 1
-    ):  # weights that are inputs in ONNX's tests, constants in networks
+    # Weights that are inputs in ONNX's tests, constants in networks.
+    if reason and len(model.graph.input) > 1:
         names = [value.name for value in model.graph.input][1:]
         onnx.save(_frozen(model, names, feeds), path)
         reason = build_reason(path, feeds, plugins=False) and reason

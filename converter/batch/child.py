@@ -216,9 +216,8 @@ class TaskRunner:
         for path in (self._temporary, self._reports, self._results):
             path.mkdir()
         self._gpu, self._setup = gpu, setup
-        operators = (
-            {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
-        )  # a child's has it not always
+        # A child's has it not always.
+        operators = {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
         self._pool = Pool(
             setup.worker,
             environment=operators | {"CUDA_VISIBLE_DEVICES": visible, "TMPDIR": str(self._temporary)},

@@ -176,9 +176,8 @@ def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[st
             batch.write()
         except BaseException as error:
             batch.write_quietly()
-            if isinstance(error, OSError) and not isinstance(
-                error, BrokenPipeError
-            ):  # of whoever reads our lines
+            # Of whoever reads our lines.
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 raise cannot_write(output.folder, error) from error
             raise
         return batch.result()

@@ -65,9 +65,8 @@ def _load(names: set[str]) -> None:
         _check_rtx_name()
     flavour = load_flavour("tensorrt_rtx" if polygraphy_config.USE_TENSORRT_RTX else "tensorrt")
     trt: Any = flavour.module
-    trt.Builder(
-        get_trt_logger()
-    )  # TensorRT logs by the first logger that it is given: let it be Polygraphy's
+    # TensorRT logs by the first logger that it is given: let it be Polygraphy's.
+    trt.Builder(get_trt_logger())
     there = registered(trt.get_plugin_registry())
     missing = names - {one.name for one in there if one.namespace == PLUGIN_NAMESPACE}
     compiled, problems = compiled_operators(missing)

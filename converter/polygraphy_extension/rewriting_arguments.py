@@ -201,9 +201,8 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
                 )
             )
         loading, saving = self.arg_groups[OnnxLoadArgs], self.arg_groups[OnnxSaveArgs]
-        rewriting = (
-            self.arg_groups[TrtsmithRewriteArgs].first is not None
-        )  # then --save-onnx is for its graph
+        # Then --save-onnx is for its graph.
+        rewriting = self.arg_groups[TrtsmithRewriteArgs].first is not None
         with nothing_saved(saving) if rewriting else nullcontext():
             return loading.add_to_script(script) if loading.must_use_onnx_loader() else given.path
 

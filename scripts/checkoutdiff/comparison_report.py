@@ -27,9 +27,8 @@ class Expected:
         """The first that names the job; "" if none does."""
         model = job.rsplit(" @", 1)[0]
         line = job.replace(" @", " ")
-        patterns = {
-            pattern: pattern.replace("[", "[[]") for pattern in self.models
-        }  # a name may have brackets
+        # A name may have brackets.
+        patterns = {pattern: pattern.replace("[", "[[]") for pattern in self.models}
         return next(
             (p for p, form in patterns.items() if fnmatchcase(model, form) or fnmatchcase(line, form)), ""
         )

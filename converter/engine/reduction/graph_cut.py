@@ -40,9 +40,8 @@ class WholeGraph:
             return name in self.given
         if name in self.table.repeated or name not in self.sizes.shapes:
             return False
-        if (
-            name in self.sizes.fixed
-        ):  # a vector whose length the sizes decide is none of TensorRT's shape inputs
+        # A vector whose length the sizes decide is none of TensorRT's shape inputs.
+        if name in self.sizes.fixed:
             return len({array.shape for array in self.sizes.fixed[name]}) == 1
         kind = self.sizes.types.get(name)
         if kind is None or not kind.elem_type:

@@ -49,9 +49,8 @@ def at_least(model: Model, opset: int) -> Model:
     old = opset_of(model)
     if old >= opset:
         return model
-    if all(
-        normalise_domain(entry.domain) for entry in model.proto.opset_import
-    ):  # no standard operator, any opset fits
+    # No standard operator, any opset fits.
+    if all(normalise_domain(entry.domain) for entry in model.proto.opset_import):
         later = onnx.ModelProto()
         later.CopyFrom(model.proto)
         later.opset_import.append(helper.make_opsetid("", opset))

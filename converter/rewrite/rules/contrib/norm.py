@@ -103,9 +103,8 @@ def contrib_norm_rule(node: NodeView) -> Replacement | Refusal | None:
     dtype = node.dtype(0) or float_type(node)
     if dtype is None:
         return unknown_type(node)
-    if (
-        kind == "com.microsoft::SkipSimplifiedLayerNormalization"
-    ):  # TensorRT imports it but for outputs of training
+    # TensorRT imports it but for outputs of training.
+    if kind == "com.microsoft::SkipSimplifiedLayerNormalization":
         return _statistics(node)
     if kind == "SimplifiedLayerNormalization" and not node.used(1):  # TensorRT imports it, one output only
         return None

@@ -32,9 +32,8 @@ def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
     strides = node.attributes.get("strides") or [1] * count
     pads = node.attributes.get("pads") or [0] * (2 * count)
     sizes = [int(n) + pads[i] + pads[i + count] for i, n in enumerate(image)]
-    steps = [
-        (sizes[i] - (int(block[i]) - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(count)
-    ]  # blocks along each axis
+    # Blocks along each axis.
+    steps = [(sizes[i] - (int(block[i]) - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(count)]
     channels = shape[1] // math.prod(int(k) for k in block)
     w = Writer(node)
     data = w.Reshape(w.x[0], shape=[0, channels, *(int(k) for k in block), *steps])

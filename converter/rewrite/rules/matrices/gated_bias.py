@@ -51,9 +51,8 @@ def gated_bias_rule(node: NodeView) -> Replacement | None:
             left = [one for one in factors if one not in steps]
             if len(steps) != 1 or not any(_biased(gate.maker_of(one)) for one in left):
                 continue
-            if (
-                other is not None and other.size == 1 and len(left) == 1
-            ):  # g * (1 + erf) * 0.5 is the GELU itself
+            # g * (1 + erf) * 0.5 is the GELU itself.
+            if other is not None and other.size == 1 and len(left) == 1:
                 continue
             value = w.value(left[0])
             for one in left[1:]:

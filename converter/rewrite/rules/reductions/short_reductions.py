@@ -172,9 +172,8 @@ class _Ancestry:
         for source in sources:
             more = self._bits[node.place(source)]
             if more & ~bits:
-                bits = (
-                    bits | more if bits & ~more else more
-                )  # most have one ancestry that has the others: one number
+                # Most have one ancestry that has the others: one number.
+                bits = bits | more if bits & ~more else more
         if bits or node.is_constant_value(value):
             return bits
         if (
