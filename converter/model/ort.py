@@ -296,10 +296,8 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
         return ConversionError(f"{what}: {message[:1000]}", where, expected, "feed such inputs")
     if running and node is not None and _OUT_OF_RANGE.search(message):
         inputs = ", ".join(map(repr, _inputs_before(node.groupdict().get("op"), node["name"], model)))
-        expected, fix = (
-            "indices inside of what they point into",
-            f"give values for which they are: --inputs FILE.npz with {inputs}",
-        )
+        expected = "indices inside of what they point into"
+        fix = f"give values for which they are: --inputs FILE.npz with {inputs}"
         return ConversionError(
             f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix
         )

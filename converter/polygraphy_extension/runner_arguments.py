@@ -99,10 +99,8 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
         given = self.arg_groups[ModelArgs]
         ready: str | None = self.engine or (given.path if given.model_type == "engine" else None)
         if ready and self.save:
-            what, expected = (
-                "--trtsmith-save-engine is given together with an existing engine",
-                "one of the two",
-            )
+            what = "--trtsmith-save-engine is given together with an existing engine"
+            expected = "one of the two"
             where = f"{ready}, --trtsmith-save-engine {self.save}"
             raise UsageError(Problem(what, where, expected, "remove --trtsmith-save-engine"))
         return ready

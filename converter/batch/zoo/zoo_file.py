@@ -92,10 +92,8 @@ class Given:
         """Whether it is one; a problem if not."""
         if not isinstance(self.value, dict):
             name = self.name or "it"
-            what, fix = (
-                f"{name} is {shown(self.value)}, not a table",
-                f"write [{name}], or {name} = {{ ... }}",
-            )
+            what = f"{name} is {shown(self.value)}, not a table"
+            fix = f"write [{name}], or {name} = {{ ... }}"
             self.wrong(what, "a table", fix)
         return isinstance(self.value, dict)
 
