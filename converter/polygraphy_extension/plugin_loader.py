@@ -16,7 +16,6 @@ from polygraphy.backend.base import BaseLoader
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.polygraphy_extension.polygraphy_log import known, problems_logged, progress
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
-from trtsmith.importers.problem import Problem
 
 _RTX = "libtensorrt_rtx.so"
 
@@ -86,10 +85,8 @@ def _check_rtx_name() -> None:
         ctypes.CDLL(_RTX)
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
-                "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
-                f"a link named {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
-                f"use --trtsmith, which does this for you; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
-            )
+            f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
+            "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
+            f"a link named {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
+            f"use --trtsmith, which does this for you; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
         ) from error

@@ -73,7 +73,7 @@ class Native:
             )
 
     def _unusable(self, what: str, expected: str, fix: str) -> UsageError:
-        return UsageError(Problem(what, str(self.path), expected, fix))
+        return UsageError(what, str(self.path), expected, fix)
 
     def call(self, name: str, *arguments: object, where: str) -> None:
         """Call tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""

@@ -27,7 +27,6 @@ from trtsmith.converter.rewrite.fold import fold_and_infer
 from trtsmith.converter.rewrite.freeze import ready_made_flags
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.opdef import Refusal
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 ROUNDS = 12
@@ -169,12 +168,7 @@ def _records(
 
 def _internal(what: str, model: Model) -> ConversionError:
     return ConversionError(
-        Problem(
-            what,
-            str(model.path),
-            "rules that terminate",
-            "report it with the model: this is a bug in trtsmith",
-        )
+        what, str(model.path), "rules that terminate", "report it with the model: this is a bug in trtsmith"
     )
 
 

@@ -11,7 +11,6 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.tensors import is_external
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 BF16_OPSET = 13
@@ -66,12 +65,10 @@ def at_least(model: Model, opset: int) -> Model:
 
 def _refused(model: Model, old: int, opset: int, why: str) -> ConversionError:
     return ConversionError(
-        Problem(
-            f"the model is of opset {old}, which has not all that the precision needs, and cannot be converted: {why}",
-            str(model.path),
-            f"opset {opset} or later",
-            f"export the model with opset {opset} or later, or use --precision fp16, which needs no other",
-        )
+        f"the model is of opset {old}, which has not all that the precision needs, and cannot be converted: {why}",
+        str(model.path),
+        f"opset {opset} or later",
+        f"export the model with opset {opset} or later, or use --precision fp16, which needs no other",
     )
 
 
