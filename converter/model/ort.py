@@ -99,8 +99,7 @@ def open_session(
     if calls_functions(model.proto.graph):
         told = {"optimise": optimise, "in_order": in_order}
         return SplitSession(model, lambda part, feeds: run(part, feeds, **told))
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
     _widen_ends(proto.graph)
     options = ort.SessionOptions()

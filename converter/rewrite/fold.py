@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import onnx
@@ -301,8 +302,7 @@ def _without_twins(
             twins.update(zip(proto.output, twin.proto.output, strict=True))
             continue
         if not twins.keys().isdisjoint(proto.input):
-            renamed = onnx.NodeProto()
-            renamed.CopyFrom(proto)
+            renamed = deepcopy(proto)
             renamed.input[:] = [twins.get(name, name) for name in proto.input]
             work = replace(work, proto=renamed)
         left.append(work)
@@ -320,8 +320,7 @@ def _held(scope: Scope, name: str) -> onnx.TensorProto | None:
 
 
 def _content(tensor: onnx.TensorProto) -> bytes:
-    nameless = onnx.TensorProto()
-    nameless.CopyFrom(tensor)
+    nameless = deepcopy(tensor)
     nameless.name = ""
     content: bytes = nameless.SerializeToString()
     return content

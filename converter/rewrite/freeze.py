@@ -109,8 +109,7 @@ def freeze_inputs(model: Model, values: Mapping[str, np.ndarray]) -> tuple[Model
     problems = [p for name, value in values.items() for p in value_problems(inputs, name, value)]
     if problems:
         raise UsageError(problems)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     graph = proto.graph
     kept = [value for value in inputs.values() if value.name not in values]
     defaults = [tensor for tensor in model.proto.graph.initializer if tensor.name not in values]

@@ -17,8 +17,7 @@ def without_crashes(model: Model) -> Model:
     """
     if not any(map(_bare, _nodes(model.proto))):
         return model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     types = value_types(proto)
     for node in _nodes(proto):
         weights = types.get(node.input[1]) if _bare(node) else None

@@ -209,8 +209,7 @@ def as_type(value: Any, type_: onnx.TypeProto) -> Any:
 
 def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Types that onnxruntime's Python lacks go in as initializers and come out through a Cast to float32."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     odd = {
         name: array
         for name, array in feeds.items()

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
-import onnx
-
 from trtsmith.converter.batch.zoo.model_sources import SUFFIXES
 from trtsmith.converter.batch.zoo.zoo_file import toml_comment, toml_key, toml_string
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
@@ -102,8 +100,7 @@ def _tries(kinds: Collection[str]) -> Iterator[dict[str, tuple[int, int, int]]]:
 def _takes(model: Model, ranges: Mapping[str, ShapeRange]) -> bool:
     """Whether shape inference finds no contradiction with inputs of these shapes."""
     for point in ("min", "opt", "max"):
-        proto = onnx.ModelProto()
-        proto.CopyFrom(model.proto)
+        proto = model.copied()
         for value in proto.graph.input:
             sizes = getattr(ranges[value.name], point) if value.name in ranges else ()
             for dim, size in zip(value.type.tensor_type.shape.dim, sizes, strict=False):

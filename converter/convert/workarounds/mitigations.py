@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import onnx
 from onnx import helper
 
@@ -70,13 +72,11 @@ def _inlined(
     for branch in (then, other):
         names = {n: fresh.value(n) for n in _own_names(branch)}
         for inner in branch.node:
-            copied = onnx.NodeProto()
-            copied.CopyFrom(inner)
+            copied = deepcopy(inner)
             rename_values(copied, names, fresh.value)
             made.append(copied)
         for tensor in branch.initializer:
-            held = onnx.TensorProto()
-            held.CopyFrom(tensor)
+            held = deepcopy(tensor)
             held.name = names[tensor.name]
             graph.initializer.append(held)
         results.append([names.get(value.name, value.name) for value in branch.output])

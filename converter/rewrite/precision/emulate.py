@@ -37,8 +37,7 @@ def emulated(model: Model, unrounded: Collection[str] = (), kinds: Collection[in
     unrounded: values that only look like float16: sums whose error is still to be added (sum_noise.py).
     """
     model = infer_shapes(model)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     names = FreshNames.of(proto)
     work = _Emulator(model, names, unrounded, kinds)
     work.graph(proto.graph, {})

@@ -50,8 +50,7 @@ def at_least(model: Model, opset: int) -> Model:
         return model
     # No standard operator, any opset fits.
     if all(normalise_domain(entry.domain) for entry in model.proto.opset_import):
-        later = onnx.ModelProto()
-        later.CopyFrom(model.proto)
+        later = model.copied()
         later.opset_import.append(helper.make_opsetid("", opset))
         return model.with_proto(later)
     nested = next((node for node in model.proto.graph.node if any(True for _ in subgraphs(node))), None)
@@ -73,8 +72,7 @@ def _refused(model: Model, old: int, opset: int, why: str) -> ConversionError:
 
 
 def _converted(model: Model, opset: int) -> Model:
-    light = onnx.ModelProto()
-    light.CopyFrom(model.proto)
+    light = model.copied()
     graph = light.graph
     weights = [tensor for tensor in model.proto.graph.initializer if is_external(tensor)]
     constants = [node for node in model.proto.graph.node if _is_weight(node)]

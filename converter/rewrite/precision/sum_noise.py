@@ -87,8 +87,7 @@ def with_float16_sums(
     }
     if not scales:
         return Summed(model, frozenset())
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     names = FreshNames.of(proto)
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     ranks = _ranks(sized.proto)

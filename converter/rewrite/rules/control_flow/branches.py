@@ -22,6 +22,7 @@ equal, their shapes possible. A Squeeze of an axis that is not 1 in the branch t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 
 import numpy as np
 import onnx
@@ -75,8 +76,7 @@ def _wanted_rank(one: Shape | None, other: Shape | None) -> int | None:
 
 def _with_ranks(node: NodeView, graph: onnx.GraphProto, ranks: Sequence[int | None]) -> onnx.GraphProto:
     """The branch with outputs of one element reshaped to these ranks."""
-    changed = onnx.GraphProto()
-    changed.CopyFrom(graph)
+    changed = deepcopy(graph)
     for output, rank in zip(changed.output, ranks, strict=True):
         if rank is None:
             continue
@@ -106,8 +106,7 @@ def typed_branch(
     """The branch with the values that it reads as inputs and the types that ONNX's inference finds, whatever the branch says
     of them; None where inference fails. shape_of: the sizes to infer with of what it reads, None where they are not known.
     """
-    branch = onnx.GraphProto()
-    branch.CopyFrom(graph)
+    branch = deepcopy(graph)
     del branch.value_info[:]
     for output in branch.output:
         output.type.tensor_type.ClearField("shape")
@@ -249,8 +248,7 @@ def _outputs(
     node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]]
 ) -> list[tuple[int, Shape]] | None:
     """Element types and shapes of a branch's outputs; None if one is not known, or a node may fail."""
-    branch = onnx.GraphProto()
-    branch.CopyFrom(graph)
+    branch = deepcopy(graph)
     while True:
         inferred = typed_branch(node, branch, shape_of)
         if inferred is None:

@@ -6,6 +6,8 @@ of runs says, whenever the condition ends it; without such a number the parser r
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -221,8 +223,7 @@ def _shaped(w: Writer, body: onnx.GraphProto, index: int, scalar: Value) -> Valu
 
 def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
     """The body with a condition that it passes on."""
-    changed = onnx.GraphProto()
-    changed.CopyFrom(body)
+    changed = deepcopy(body)
     passed = node.fresh("condition")
     changed.node.append(helper.make_node("Identity", [body.input[1].name], [passed]))
     changed.output[0].name = passed
@@ -233,8 +234,7 @@ def _cut_off(w: Writer, body: onnx.GraphProto, runs: Value) -> list[Value | None
     """The Loop with one more state, the number of runs until its condition ended it, and Slices of what it collects."""
     node, states = w.node, len(w.x) - 2
     before, after, one = (node.fresh(hint) for hint in ("runs_before", "runs", "one"))
-    changed = onnx.GraphProto()
-    changed.CopyFrom(pruned(body))
+    changed = deepcopy(pruned(body))
     columns = list(changed.output[1 + states :])
     del changed.output[1 + states :]
     changed.input.append(helper.make_tensor_value_info(before, TensorProto.INT64, [1]))
@@ -316,7 +316,6 @@ def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
 
 def _with_condition(node: NodeView) -> Replacement:
     name = node.fresh("condition")
-    loop = onnx.NodeProto()
-    loop.CopyFrom(node.proto)
+    loop = deepcopy(node.proto)
     loop.input[1] = name
     return Replacement([constant_node(name, np.array(True)), loop], "the Loop with a condition that is true")
