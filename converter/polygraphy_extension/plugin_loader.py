@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from polygraphy import config as polygraphy_config
@@ -20,28 +21,27 @@ from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 _RTX = "libtensorrt_rtx.so"
 
 
+@dataclass(eq=False, repr=False)
 class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
     """Gives back a model as it is, and first loads into TensorRT's registry the plugin libraries that its nodes need.
 
     They are ours, and those beside the definitions of operators from outside.
+
+    model: an onnx.ModelProto, or a callable that gives one.
+    ops, packages: definitions of operators from outside, and whether those of installed packages count.
     """
 
-    def __init__(self, model: object, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
-        """
-        model: an onnx.ModelProto, or a callable that gives one.
-        ops, packages: definitions of operators from outside, and whether those of installed packages count.
-        """
-        self._model = model
-        self._ops = ops
-        self._packages = packages
+    model: object
+    ops: Sequence[str] | None = None
+    packages: bool | None = None
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> Any:
         """The model."""
         from trtsmith.importers.expansion import plugin_nodes
 
-        model, _ = util.invoke_if_callable(self._model)
-        with problems_logged(), known(self._ops, self._packages):
+        model, _ = util.invoke_if_callable(self.model)
+        with problems_logged(), known(self.ops, self.packages):
             names = {node.op_type for node in plugin_nodes(model.graph)}
             if names:
                 _load(names)
