@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class RefusedError(Exception):
-    """Ends the rewriting of a node."""
+    """Ends the rewriting of a node: by a Refusal, or its three parts."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.reason)
-        self.refusal = refusal
+    def __init__(self, first: Refusal | str, *parts: str) -> None:
+        self.refusal = Refusal(first, *parts) if isinstance(first, str) else first
+        super().__init__(self.refusal.reason)
 
 
 def unrefused(found: T | Refusal) -> T:

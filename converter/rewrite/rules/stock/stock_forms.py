@@ -132,18 +132,16 @@ def settings(node: NodeView, **defaults: Any) -> dict[str, Any]:
 
 def _attribute(node: NodeView, reason: str, expected: str) -> RefusedError:
     fix = f"correct the attributes of the {node.op_type} where the model is exported"
-    return RefusedError(Refusal(reason, expected, fix))
+    return RefusedError(reason, expected, fix)
 
 
 def require_opset(node: NodeView, opset: int, operator: str) -> None:
     """RefusedError: the model could not be brought to an opset that has the operator which the rule writes."""
     if node.opset < opset:
         raise RefusedError(
-            Refusal(
-                f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
-                f"opset {opset} or later",
-                f"export the model with opset {opset} or later",
-            )
+            f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
+            f"opset {opset} or later",
+            f"export the model with opset {opset} or later",
         )
 
 
@@ -154,11 +152,9 @@ def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
         raise RefusedError(unknown(node, index, "the rank"))
     if len(dims) != rank:
         raise RefusedError(
-            Refusal(
-                f"its operand {node.input(index)!r} has {len(dims)} dimensions",
-                f"{rank} dimensions",
-                "correct the operand where the model is exported",
-            )
+            f"its operand {node.input(index)!r} has {len(dims)} dimensions",
+            f"{rank} dimensions",
+            "correct the operand where the model is exported",
         )
     found = [dims[axis] for axis in axes]
     if None in found:
