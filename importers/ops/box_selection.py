@@ -26,6 +26,7 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Refusal,
+    attrs,
 )
 from trtsmith.importers.ops.selection._selected_boxes import (
     HUGE,
@@ -129,7 +130,7 @@ BOX_SELECTION_ALIASES = (
         op_type="NonMaxSuppression",
         domains=("mmcv",),
         inputs=("rows", "row_scores"),
-        attributes=(Attr("iou_threshold", Kind.FLOAT), Attr("offset", Kind.INT)),
+        attributes=attrs(iou_threshold=float, offset=int),
         outputs=("kept",),
         guard=_mmcv_guard,
         fields=_fields,
