@@ -114,30 +114,21 @@ def _channels_guard(node: AliasedNode) -> Refusal | None:
     return None
 
 
-def _apart_fields(node: AliasedNode) -> Fields:
+def _fields(node: AliasedNode, *pairs: str) -> Fields:
+    """pairs: what the names of both sizes of kernel, stride, padding and dilation begin with."""
     a = node.attrs
-    return {
-        "kernel_shape": (a["kernel_h"], a["kernel_w"]),
-        "stride": (a["stride_h"], a["stride_w"]),
-        "padding": (a["pad_h"], a["pad_w"]),
-        "dilation": (a["dilation_h"], a["dilation_w"]),
-        "groups": a["group"],
-        "offset_scale": a["offset_scale"],
-        "remove_center": a["remove_center"],
-    }
+    names = ("kernel_shape", "stride", "padding", "dilation")
+    sizes = {name: (a[f"{pair}h"], a[f"{pair}w"]) for name, pair in zip(names, pairs, strict=True)}
+    scale = a["offset_scale"] if "offset_scale" in a else a["offscale"]
+    return {**sizes, "groups": a["group"], "offset_scale": scale, "remove_center": a["remove_center"]}
+
+
+def _apart_fields(node: AliasedNode) -> Fields:
+    return _fields(node, "kernel_", "stride_", "pad_", "dilation_")
 
 
 def _together_fields(node: AliasedNode) -> Fields:
-    a = node.attrs
-    return {
-        "kernel_shape": (a["kh"], a["kw"]),
-        "stride": (a["sh"], a["sw"]),
-        "padding": (a["ph"], a["pw"]),
-        "dilation": (a["dh"], a["dw"]),
-        "groups": a["group"],
-        "offset_scale": a["offscale"],
-        "remove_center": a["remove_center"],
-    }
+    return _fields(node, "k", "s", "p", "d")
 
 
 def _rows_guard(node: AliasedNode) -> Refusal | None:
