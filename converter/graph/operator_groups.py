@@ -1,9 +1,12 @@
 """Groups of ONNX's operators that several stages ask for."""
 
-MOVING = frozenset(
-    {"Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose"}
-    | {"Unsqueeze"}
-)
+
+def op_types(names: str) -> tuple[str, ...]:
+    """The operators that a text names."""
+    return tuple(names.split())
+
+
+MOVING = frozenset(op_types("Expand Flatten Gather Identity Reshape Slice Split Squeeze Transpose Unsqueeze"))
 """Operators whose results have no other elements than their first input."""
 
 REDUCTIONS = tuple(

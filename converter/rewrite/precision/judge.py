@@ -15,6 +15,7 @@ import onnx
 from onnx import TensorProto as T
 
 from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import Format
@@ -123,21 +124,7 @@ _PRODUCTS = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm"})
 
 _STAY_WHOLE = frozenset(
     {
-        *(
-            "Add",
-            "Cast",
-            "Clip",
-            "Concat",
-            "Expand",
-            "Flatten",
-            "Gather",
-            "Identity",
-            "Max",
-            "Min",
-            "Mul",
-            "Neg",
-            "Pad",
-        ),
+        *op_types("Add Cast Clip Concat Expand Flatten Gather Identity Max Min Mul Neg Pad"),
         *("Reshape", "ReverseSequence", "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
     }
 )

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, node_rule
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import ADVICE
 from trtsmith.importers.contrib_types import BLOCKED
 
-_CHANNELS_LAST = (
-    "AveragePool",
-    "Conv",
-    "ConvTranspose",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "MaxPool",
-    "Resize",
-)
+_CHANNELS_LAST = op_types("AveragePool Conv ConvTranspose GlobalAveragePool GlobalMaxPool MaxPool Resize")
 
 
 @node_rule(
