@@ -31,7 +31,7 @@ from onnx import helper
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import inferred_proto
-from trtsmith.converter.graph.walk import values_read
+from trtsmith.converter.graph.walk import refill, values_read
 from trtsmith.converter.rewrite.engine.node_rule import (
     NodeView,
     Refusal,
@@ -260,8 +260,7 @@ def _outputs(
         ]
         if nodes == [*branch.node]:
             break
-        del branch.node[:]
-        branch.node.extend(nodes)
+        refill(branch.node, nodes)
     if not all(_never_fails(inner, shapes) for inner in nodes):
         return None
     if any(value.name not in shapes for value in inferred.output):
