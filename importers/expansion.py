@@ -100,9 +100,8 @@ def expand_model(model: onnx.ModelProto, dtypes: Mapping[str, str]) -> onnx.Mode
     if not functions:
         return expanded
     kept = [o for o in expanded.opset_import if o.domain not in (PLUGIN_NAMESPACE, EXPANDED_DOMAIN)]
-    del expanded.functions[
-        : len(model.functions)
-    ]  # of any opset: the inliner takes functions of the model's alone
+    # Of any opset: the inliner takes functions of the model's alone.
+    del expanded.functions[: len(model.functions)]
     inlined = inliner.inline_selected_functions(expanded, [(EXPANDED_DOMAIN, name) for name in functions])
     inlined.functions.extend(model.functions)
     del inlined.opset_import[:]

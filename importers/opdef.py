@@ -139,6 +139,15 @@ class Attr:
     ignored: bool = False
 
 
+def attrs(**given: int | float | str | type) -> tuple[Attr, ...]:
+    """Attributes by name: with a default, of its type; or required, where a type stands for one (int, float, str)."""
+    kinds: Mapping[type, Kind] = {int: Kind.INT, float: Kind.FLOAT, str: Kind.STRING}
+    return tuple(
+        Attr(name, kinds[value]) if isinstance(value, type) else Attr(name, kinds[type(value)], value)
+        for name, value in given.items()
+    )
+
+
 @dataclass(frozen=True)
 class AliasedNode:
     """A node that matches an alias, after the check of its inputs and attributes.

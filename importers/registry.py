@@ -201,6 +201,12 @@ def normalise_domain(domain: str | None) -> str:
     return "" if domain in (None, "ai.onnx") else str(domain)
 
 
+def op_name(node: onnx.NodeProto) -> str:
+    """The op_type, with its domain where that is not ONNX's: domain::op_type."""
+    domain = normalise_domain(node.domain)
+    return f"{domain}::{node.op_type}" if domain else node.op_type
+
+
 @cache
 def _is_standard(op_type: str) -> bool:
     return onnx.defs.has(op_type)

@@ -51,39 +51,32 @@ FIRST = Step("references", 240, "references:check")  # right answers, computed o
 # nothing down that takes long itself.
 STEPS = (
     FIRST,
-    Step(
-        "sanitizer", 400, "sanitizer:check"
-    ),  # compute-sanitizer on all small cases and the benchmarks' sizes
+    # compute-sanitizer on all small cases and the benchmarks' sizes.
+    Step("sanitizer", 400, "sanitizer:check"),
     Step("accuracy", 560, "accuracy:check"),  # our error and the framework's, tolerances, determinism
     Step("huge", 120, "huge:check"),  # tensors of more than 2^31 elements
-    Step(
-        "plugins", 560, "plugins:check_v3"
-    ),  # contract and kernels of the IPluginV3 library, all cases and dtypes
+    # Contract and kernels of the IPluginV3 library, all cases and dtypes.
+    Step("plugins", 560, "plugins:check_v3"),
     Step("pytest", 300, "commands:check_pytest"),  # tests/gpu, without those of engines
-    Step(
-        "plugins-v2", 560, "plugins:check_v2"
-    ),  # contract and kernels of the IPluginV2 library, all cases and dtypes
+    # Contract and kernels of the IPluginV2 library, all cases and dtypes.
+    Step("plugins-v2", 560, "plugins:check_v2"),
 )
 ENGINE_STEPS = (
     Step("stress", 560, "stress:check"),  # many sessions of several engines at once, in processes and threads
     Step("planted", 560, "commands:check_planted"),  # planted errors, each of which has to be found
-    Step(
-        "networks", 560, "networks:check"
-    ),  # networks at all ends of their shapes, judged by references of the bundle
+    # Networks at all ends of their shapes, judged by references of the bundle.
+    Step("networks", 560, "networks:check"),
     Step("operators", 560, "plugin_engines:check"),  # every operator's cases inside engines, by every route
-    Step(
-        "engine-sanitizer", 560, "sanitizer:check_engines"
-    ),  # compute-sanitizer's memcheck on all small cases inside engines
-    Step(
-        "layers", 300, "fused_layers:check"
-    ),  # layers that TensorRT fuses: a product with what stands behind it
+    # compute-sanitizer's memcheck on all small cases inside engines.
+    Step("engine-sanitizer", 560, "sanitizer:check_engines"),
+    # Layers that TensorRT fuses: a product with what stands behind it.
+    Step("layers", 300, "fused_layers:check"),
     Step("sums", 120, "product_sums:check"),  # in what type products are summed, layer by layer
     Step("engine-pytest", 360, "commands:check_engine_pytest"),  # tests/gpu/engines
     Step("onnx-tests", 420, "node_tests:check"),  # ONNX's backend node tests against ONNX's outputs
     Step("graphs", 240, "drawn.random_graphs:check"),  # random graphs against onnxruntime
-    Step(
-        "rules", 120, "rule_examples:check"
-    ),  # the examples of every rewrite rule against the original's outputs
+    # The examples of every rewrite rule against the original's outputs.
+    Step("rules", 120, "rule_examples:check"),
 )
 ALL = {step.name: step for step in (*STEPS, *ENGINE_STEPS)}
 

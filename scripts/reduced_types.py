@@ -13,6 +13,7 @@ import json
 import tempfile
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,9 +157,8 @@ def work(job: str, folder: Path) -> dict[str, Any]:
     path = folder / f"{number}.{elem}.onnx"
     onnx.save(model, path)
     reason = build_reason(path, feeds, plugins=False)
-    if (
-        reason and len(model.graph.input) > 1
-    ):  # weights that are inputs in ONNX's tests, constants in networks
+    # Weights that are inputs in ONNX's tests, constants in networks.
+    if reason and len(model.graph.input) > 1:
         names = [value.name for value in model.graph.input][1:]
         onnx.save(_frozen(model, names, feeds), path)
         reason = build_reason(path, feeds, plugins=False) and reason
@@ -167,8 +167,7 @@ def work(job: str, folder: Path) -> dict[str, Any]:
 
 def retyped(case: CoverageCase, elem: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """The case with its reducible values in another type, and inputs that TensorRT wants constant as constants."""
-    model = onnx.ModelProto()
-    model.CopyFrom(case.model)
+    model = deepcopy(case.model)
     names = set(reducible(model))
     dtype = numpy_dtype(elem)
     feeds = {n: np.asarray(v).astype(dtype) if n in names else np.asarray(v) for n, v in case.inputs.items()}
@@ -179,8 +178,7 @@ def retyped(case: CoverageCase, elem: int) -> tuple[onnx.ModelProto, dict[str, n
 
 
 def _frozen(model: onnx.ModelProto, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     left = [value for value in result.graph.input if value.name not in names]
     result.graph.initializer.extend(numpy_helper.from_array(feeds[n], n) for n in names if n in feeds)
     del result.graph.input[:]

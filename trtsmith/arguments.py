@@ -247,10 +247,8 @@ def shapes_of(given: Any) -> dict[str, ShapeRange]:
     """The shapes that are asked for, by input, where there is one optimization profile."""
     first, *others = profiles_of(given)
     if others:
-        what, expected = (
-            "several optimization profiles are given",
-            "one: convert, check and rewrite take several",
-        )
+        what = "several optimization profiles are given"
+        expected = "one: convert, check and rewrite take several"
         raise UsageError(what, "--shapes", expected, "give the shapes of one profile")
     return first
 

@@ -216,9 +216,8 @@ class TaskRunner:
         for path in (self._temporary, self._reports, self._results):
             path.mkdir()
         self._gpu, self._setup = gpu, setup
-        operators = (
-            {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
-        )  # a child's has it not always
+        # A child's has it not always.
+        operators = {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
         self._pool = Pool(
             setup.worker,
             environment=operators | {"CUDA_VISIBLE_DEVICES": visible, "TMPDIR": str(self._temporary)},
@@ -349,12 +348,10 @@ def _ended(task: BatchTask, answer: Outcome, watch: ProcessWatch) -> tuple[TaskS
         return TaskStatus.CANCELLED, cancelled(task)
     if watch.reached is None and isinstance(error, TrtsmithError):
         return TaskStatus.CRASHED, error.problems[0]
-    status, what, expected, fix = (
-        TaskStatus.CRASHED,
-        f"the process that converts {error}",
-        "a result, or a message that says what is wrong with the model",
-        "run the task's command by hand with -v; if it dies again, report what it prints",
-    )
+    status = TaskStatus.CRASHED
+    what = f"the process that converts {error}"
+    expected = "a result, or a message that says what is wrong with the model"
+    fix = "run the task's command by hand with -v; if it dies again, report what it prints"
     phase = f", while {error.phase}" if isinstance(error, ChildDied) else ""
     if watch.reached is LimitReached.TIME:
         status = TaskStatus.TIMEOUT

@@ -75,31 +75,25 @@ class BatchRequest:
         check_values(("--jobs", self.jobs, is_count))
         if self.on not in (None, LOCAL) and self.jobs is not None:
             raise UsageError(
-                Problem(
-                    "--jobs does not apply to a cluster, which runs as many tasks as it has cores for",
-                    f"--jobs {self.jobs}",
-                    f"--jobs without --on, or with --on {LOCAL}",
-                    "remove it; set the cores of a task with cpus in the zoo's [needs]",
-                )
+                "--jobs does not apply to a cluster, which runs as many tasks as it has cores for",
+                f"--jobs {self.jobs}",
+                f"--jobs without --on, or with --on {LOCAL}",
+                "remove it; set the cores of a task with cpus in the zoo's [needs]",
             )
         if self.cache is not None and os.path.lexists(self.cache) and not self.cache.is_dir():
             raise UsageError(
-                Problem(
-                    "the cache is not a folder",
-                    f"--cache {self.cache}",
-                    "a folder; trtsmith creates it if necessary",
-                    "choose another folder, or use no cache (--no-cache)",
-                )
+                "the cache is not a folder",
+                f"--cache {self.cache}",
+                "a folder; trtsmith creates it if necessary",
+                "choose another folder, or use no cache (--no-cache)",
             )
         for pattern in self.only:
             if not any(_matches(task, pattern) for task in self.tasks):
                 raise UsageError(
-                    Problem(
-                        "no task has this name",
-                        f"--only {pattern}",
-                        "the name of a task or a model, or a pattern as 'resnet*' or '*/sm86'",
-                        "trtsmith batch ZOO --list shows all names",
-                    )
+                    "no task has this name",
+                    f"--only {pattern}",
+                    "the name of a task or a model, or a pattern as 'resnet*' or '*/sm86'",
+                    "trtsmith batch ZOO --list shows all names",
                 )
 
     def chosen(self) -> list[BatchTask]:
@@ -176,9 +170,8 @@ def run_batch(request: BatchRequest, listener: BatchListener, warn: Callable[[st
             batch.write()
         except BaseException as error:
             batch.write_quietly()
-            if isinstance(error, OSError) and not isinstance(
-                error, BrokenPipeError
-            ):  # of whoever reads our lines
+            # Of whoever reads our lines.
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 raise cannot_write(output.folder, error) from error
             raise
         return batch.result()

@@ -166,7 +166,7 @@ def cannot_write(folder: Path, error: OSError) -> UsageError:
     names = " -> ".join(str(name) for name in (error.filename, error.filename2) if name)  # a rename has both
     where = f"-o {folder}" + (f": {names}" if names else "")
     fix = "free space, see to its permissions, or name another; the same command continues the batch"
-    return UsageError(Problem(what, where, "a writable folder with free space", fix))
+    return UsageError(what, where, "a writable folder with free space", fix)
 
 
 def _has_variants_only(path: Path) -> bool:
@@ -190,12 +190,10 @@ def _locked(folder: Path) -> int:
         who = said if said and said.isprintable() else "a process that has just begun"
         os.close(descriptor)
         raise UsageError(
-            Problem(
-                f"another batch is writing into this folder: {who}",
-                str(folder),
-                "one batch at a time in a folder",
-                "wait until the other batch has ended, or choose another folder with -o",
-            )
+            f"another batch is writing into this folder: {who}",
+            str(folder),
+            "one batch at a time in a folder",
+            "wait until the other batch has ended, or choose another folder with -o",
         ) from None
     except OSError:
         os.close(descriptor)

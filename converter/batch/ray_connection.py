@@ -20,7 +20,6 @@ from typing import Any
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.process.package_folders import PACKAGE_ROOT
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.importers.problem import Problem
 
 LOCAL, AUTO = "local", "auto"
 
@@ -289,7 +288,7 @@ def _open_to_others(what: str) -> UsageError:
 
 
 def _problem(on: str, what: str, expected: str, fix: str) -> UsageError:
-    return UsageError(Problem(what, f"--on {on}", expected, fix))
+    return UsageError(what, f"--on {on}", expected, fix)
 
 
 def _first_line(text: str) -> str:

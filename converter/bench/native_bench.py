@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import helper
 
 from trtsmith.converter.bench.against import ExpectedOutputs
@@ -102,8 +101,7 @@ def _captured(
 ) -> dict[str, np.ndarray]:
     """What these values are when the model is run. Each leaves it through an Identity: some are inputs or constants."""
     kinds = value_dtypes(model.proto)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     del proto.graph.output[:]
     for number, value in enumerate(values):
         proto.graph.node.append(helper.make_node("Identity", [value], [f"captured {number}"]))

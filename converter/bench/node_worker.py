@@ -19,7 +19,6 @@ from trtsmith.converter.operators.compiled import library_of
 from trtsmith.converter.operators.loading import with_operators_of_parent
 from trtsmith.converter.plugin.bench.kernel_bench import digits, measured_json, requirements, rotation_sets
 from trtsmith.importers.opdef import Arrays, Case, OpDef
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
 
 if TYPE_CHECKING:
@@ -84,12 +83,10 @@ def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]
     request: dict[str, Any] = json.loads(request_json)
     if importlib.util.find_spec("torch") is None:
         raise UsageError(
-            Problem(
-                "PyTorch is not installed",
-                "a plugin node alone, --plugin-vs-native",
-                "PyTorch with CUDA, whose memory and events both sides are timed with",
-                "pip install torch, a build with CUDA",
-            )
+            "PyTorch is not installed",
+            "a plugin node alone, --plugin-vs-native",
+            "PyTorch with CUDA, whose memory and events both sides are timed with",
+            "pip install torch, a build with CUDA",
         )
     from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from trtsmith.converter.bench.points import Point
-from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
+from trtsmith.converter.engine.child.process import Progress
 from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
-from trtsmith.converter.engine.runtime.run_in_child import checked, death_problem
+from trtsmith.converter.engine.runtime.run_in_child import answer_of, checked
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values
 from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
@@ -103,16 +102,7 @@ def time_engine(
             write_arrays(place, point.feeds)
         batches = tuple(point.batch() for point in points)
         request = BenchRequest(run, timing, inputs, batches, folder / "outputs", layers)
-        try:
-            found = run_child(
-                "trtsmith.converter.bench.bench_worker",
-                request.to_text(),
-                run.flavour,
-                timeout_s=run.timeout_s,
-                on_progress=progress,
-            )
-        except ChildDied as death:
-            raise UsageError(death_problem(death, run)) from death
+        found = answer_of("trtsmith.converter.bench.bench_worker", request, run, progress)
         outputs = read_arrays(request.outputs)
     runs = []
     for done in found["runs"]:

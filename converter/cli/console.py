@@ -40,9 +40,8 @@ class Console:
 
     def result(self, text: str, states: Sequence[str] = ()) -> None:
         """A result, on stdout. states: words with which lines begin that say how something is."""
-        encoding = (
-            sys.stdout.encoding or "utf-8"
-        )  # may be ASCII, and refuse what names hold; stderr never does
+        # May be ASCII, and refuse what names hold; stderr never does.
+        encoding = sys.stdout.encoding or "utf-8"
         text = printable(text).encode(encoding, "backslashreplace").decode(encoding)
         self._over()
         print(colors.result(text, states) if colors.is_colored(sys.stdout, self.color) else text)

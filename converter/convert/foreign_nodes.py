@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from trtsmith.converter.convert.node_problems import kind_of, new_command
+from trtsmith.converter.convert.node_problems import new_command
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.model.errors import UsageError
@@ -18,7 +18,7 @@ from trtsmith.importers.declared.declared_creators import PARSER_VERSION, Declar
 from trtsmith.importers.declared.declared_fields import attribute_faults, attribute_notes, passed_fields
 from trtsmith.importers.declared.stock import StockPlugin, stock_op_types, stock_plugins, stock_table
 from trtsmith.importers.problem import Problem
-from trtsmith.importers.registry import normalise_domain
+from trtsmith.importers.registry import normalise_domain, op_name
 
 _MOST_NAMED = 12
 
@@ -72,9 +72,9 @@ class ForeignPlugins:
 
     def missing(self, node: onnx.NodeProto, model: Path) -> Problem | None:
         """Why no plugin takes the node, where that has to do with these plugins. model: its file."""
-        where = f"node {node.name!r} ({kind_of(node)})"
+        where = f"node {node.name!r} ({op_name(node)})"
         elsewhere = [plugin for plugin in stock_table() if plugin.creator.name == node.op_type]
-        what = f"no importer for operator {kind_of(node)}"
+        what = f"no importer for operator {op_name(node)}"
         if elsewhere and self.target is not None:
             releases = " and ".join(dict.fromkeys(plugin.releases for plugin in elsewhere))
             if self.target.is_rtx:
@@ -105,7 +105,7 @@ class ForeignPlugins:
         )
 
     def _held(self, node: onnx.NodeProto, creators: Sequence[DeclaredCreator], *, stock: bool) -> ForeignPlan:
-        where = f"node {node.name!r} ({kind_of(node)})"
+        where = f"node {node.name!r} ({op_name(node)})"
         named = {attribute.name: attribute for attribute in node.attribute}
         home = self.target.title if stock and self.target is not None else ""
         words = []
@@ -199,7 +199,7 @@ def _no_such(
     listed = ", ".join(f"{c.namespace or '(no namespace)'}::{c.name} version {c.version}" for c in held)
     return Problem(
         f"{owner} has no plugin {asked}",
-        f"node {node.name!r} ({kind_of(node)})",
+        f"node {node.name!r} ({op_name(node)})",
         f"one that it has: {listed}",
         f"{fix}, or load the library that has it",
     )

@@ -132,9 +132,8 @@ def _value(given: Any, value: onnx.ValueInfoProto) -> np.ndarray:
 
 
 def _whole(digits: str) -> int:
-    return (
-        int(digits) if len(digits) < 40 else int(digits[:40])
-    )  # far beyond any type; int() refuses 5,000 digits
+    # Far beyond any type; int() refuses 5,000 digits.
+    return int(digits) if len(digits) < 40 else int(digits[:40])
 
 
 def _in_type(read: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray | None:

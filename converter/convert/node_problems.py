@@ -27,6 +27,7 @@ from trtsmith.importers.registry import (
     find_aliases,
     known_domains,
     normalise_domain,
+    op_name,
 )
 
 
@@ -134,12 +135,6 @@ def elsewhere(domain: str, op_type: str) -> Elsewhere | None:
     return _OPERATORS.get((domain, op_type)) or _DOMAINS.get(domain)
 
 
-def kind_of(node: onnx.NodeProto) -> str:
-    """domain::op_type, or op_type alone in the default domain."""
-    domain = normalise_domain(node.domain)
-    return f"{domain}::{node.op_type}" if domain else node.op_type
-
-
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """Attribute values by name; strings as the bytes that ONNX keeps."""
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -153,7 +148,7 @@ def plugin_faults(
     record: Rewrite | None,
 ) -> Iterator[Problem]:
     """What makes the plugin impossible to create or to run, as far as types and shapes are known."""
-    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({kind_of(node)})"
+    where = f"node {record.node!r} ({record.op_type})" if record else f"node {node.name!r} ({op_name(node)})"
     try:
         fields = fields_of_node(op, attributes_of(node))
     except (KeyError, TypeError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
-from trtsmith.converter.convert.node_problems import attributes_of, kind_of, plugin_faults, unknown_operator
+from trtsmith.converter.convert.node_problems import attributes_of, plugin_faults, unknown_operator
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.engine.build.build_request import PluginUse
 from trtsmith.converter.graph.constant_nodes import branch_of
@@ -30,6 +30,7 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import (
     by_name,
     normalise_domain,
+    op_name,
     package_of,
 )
 
@@ -209,7 +210,7 @@ def _constants(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]
 def _plugin_route(node: onnx.NodeProto, op: OpDef, record: Rewrite | None) -> PlannedNode:
     plugin = f"plugin {PLUGIN_NAMESPACE}::{op.name} version {op.version}"
     if record is None:
-        return PlannedNode(node.name, kind_of(node), Route.PLUGIN, plugin)
+        return PlannedNode(node.name, op_name(node), Route.PLUGIN, plugin)
     return PlannedNode(record.node, record.op_type, Route.PLUGIN, plugin)
 
 

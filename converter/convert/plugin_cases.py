@@ -11,7 +11,6 @@ import onnx
 from onnx import helper, numpy_helper
 
 from trtsmith.converter.convert.foreign_nodes import ForeignPlan, ForeignPlugins
-from trtsmith.converter.convert.node_problems import kind_of
 from trtsmith.converter.graph.infer import dtypes_of, infer_shapes, shapes_of, value_types
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
@@ -29,6 +28,7 @@ from trtsmith.converter.verify.references import NO_REFERENCES, References, chec
 from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.declared.declared_fields import OF_PARSER, SHAPE_INPUTS
 from trtsmith.importers.dtypes import NUMBERS
+from trtsmith.importers.registry import op_name
 
 A = onnx.AttributeProto
 
@@ -73,14 +73,14 @@ def cases_from_model(
     for node, found in nodes:
         case = _case(node, found, known)
         if isinstance(case, str):
-            notes.append(f"node {node.name!r} ({kind_of(node)}): {case}")
+            notes.append(f"node {node.name!r} ({op_name(node)}): {case}")
             continue
         declared = _descs(node.output, known)
         try:
             said = own_outputs(library, case)
         except ConversionError as error:  # some plugins cannot be created without a GPU
             if None in declared:
-                notes.append(f"node {node.name!r} ({kind_of(node)}): {error.problems[0].what}")
+                notes.append(f"node {node.name!r} ({op_name(node)}): {error.problems[0].what}")
                 continue
             said = tuple(desc for desc in declared if desc is not None)
         outputs = tuple(mine or theirs for mine, theirs in zip(declared, said, strict=False))

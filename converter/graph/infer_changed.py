@@ -19,8 +19,7 @@ def infer_changed(model: Model, before: Model) -> Model:
     follow from it.
     """
     known = set(_nodes(before.proto))
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     new = {node for node in _nodes(proto) if node not in known or len(node[2]) > 1}
     graph = proto.graph
     kept = {name for node in _nodes(proto) if node not in new for name in node[2]}

@@ -50,8 +50,7 @@ def infer_checked(model: Model) -> Model:
 
 def _as_nodes_make_it(model: Model) -> Model:
     """The model without the shapes that it states of values between nodes, and of what graphs inside of nodes give."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     for graph in all_graphs(proto.graph):
         del graph.value_info[:]
         if graph is not proto.graph:

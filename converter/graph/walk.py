@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 import onnx
 
@@ -20,6 +21,12 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
                 yield attribute.g
             elif attribute.type == onnx.AttributeProto.GRAPHS:
                 yield from attribute.graphs
+
+
+def refill(field: Any, values: Iterable[Any]) -> None:
+    """Put the values in the place of all that a repeated field has."""
+    del field[:]
+    field.extend(values)
 
 
 def values_read(node: onnx.NodeProto) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 from onnx import helper
 
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import refill, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
@@ -43,8 +43,7 @@ def write_scope(scope: Scope, graph: onnx.GraphProto) -> None:
         if field.name not in _WRITTEN:
             _assign(graph, field, value)
     if any(scope.types.get(value.name, value) is not value for value in graph.input):
-        del graph.input[:]
-        graph.input.extend(scope.types[name] for name in scope.inputs)
+        refill(graph.input, (scope.types[name] for name in scope.inputs))
     graph.node.extend([up_to_date(node) for node in scope.nodes])
     graph.initializer.extend(scope.defaults.values())
     graph.initializer.extend(scope.tensors.values())

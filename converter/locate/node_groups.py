@@ -10,7 +10,7 @@ import numpy as np
 from onnx import helper
 
 from trtsmith.converter.engine.reduction.minimise import Nodes, around, narrowed
-from trtsmith.converter.engine.reduction.node_table import SIZES_ONLY, op_name
+from trtsmith.converter.engine.reduction.node_table import SIZES_ONLY
 from trtsmith.converter.locate.describe import node_report, ranges, together_advice
 from trtsmith.converter.locate.found import FUSION, Located, SharedTensor
 from trtsmith.converter.locate.node_judge import OutputJudge, node_errors
@@ -18,6 +18,7 @@ from trtsmith.converter.locate.save_repro import Reproducer, save_reproducer
 from trtsmith.converter.locate.search import DISTURBED, NodeFault, Search
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions, part_of
 from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.importers.registry import op_name
 
 MINOR = 0.1
 """Errors below this share of the largest do not count: an output apart from a kernel may be rounded another way."""

@@ -12,7 +12,6 @@ from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.engine.reduction.minimise import narrowed
-from trtsmith.converter.engine.reduction.node_table import op_name
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
@@ -20,6 +19,7 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.rounding import engine_precision
+from trtsmith.importers.registry import op_name
 
 
 def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from trtsmith.converter.engine.reduction.node_table import NodeTable, op_name
+from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.locate.describe import ranges
 from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime, Value, plain_edges
 from trtsmith.converter.locate.search import NodeFault
@@ -29,6 +29,7 @@ from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.expansion import plugin_nodes
+from trtsmith.importers.registry import op_name
 
 MODEL, INPUTS, EXPECTED, ACTUAL, REWRITTEN, README = (
     "node.onnx", "inputs.npz", "expected.npz", "actual.npz", "rewritten.onnx", "README.txt",

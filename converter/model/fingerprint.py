@@ -26,10 +26,8 @@ def fingerprint(model: Model) -> str:
         if file.size <= _WHOLE:
             places, length = range(0, file.size, 1 << 20), 1 << 20
         else:
-            places, length = (
-                range(0, file.size - _SAMPLE + 1, (file.size - _SAMPLE) // (_SAMPLES - 1)),
-                _SAMPLE,
-            )
+            places = range(0, file.size - _SAMPLE + 1, (file.size - _SAMPLE) // (_SAMPLES - 1))
+            length = _SAMPLE
         for place in places:
             digest.update(os.pread(file.descriptor, length, place))
     return "sha256:" + digest.hexdigest()

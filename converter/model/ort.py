@@ -99,8 +99,7 @@ def open_session(
     if calls_functions(model.proto.graph):
         told = {"optimise": optimise, "in_order": in_order}
         return SplitSession(model, lambda part, feeds: run(part, feeds, **told))
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
     _widen_ends(proto.graph)
     options = ort.SessionOptions()
@@ -296,10 +295,8 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
         return ConversionError(f"{what}: {message[:1000]}", where, expected, "feed such inputs")
     if running and node is not None and _OUT_OF_RANGE.search(message):
         inputs = ", ".join(map(repr, _inputs_before(node.groupdict().get("op"), node["name"], model)))
-        expected, fix = (
-            "indices inside of what they point into",
-            f"give values for which they are: --inputs FILE.npz with {inputs}",
-        )
+        expected = "indices inside of what they point into"
+        fix = f"give values for which they are: --inputs FILE.npz with {inputs}"
         return ConversionError(
             f"{what}: {message[:1000]}", f"{where}, computed from input {inputs}", expected, fix
         )

@@ -110,9 +110,8 @@ class ProgressReporter(Steps):
                     self._due = now + self._period_s
                     try:
                         self._progress(f"{self._step}: {now - self._begun:.0f} s so far")
-                    except (
-                        Exception
-                    ):  # of whoever listens: it comes again where a step begins, and is raised there
+                    except Exception:
+                        # Of whoever listens: it comes again where a step begins, and is raised there.
                         return
 
 

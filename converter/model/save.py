@@ -78,9 +78,8 @@ def _check_target(path: Path, model: Model) -> Path:
 
     another = "choose another output file"
     try:
-        target = (
-            path.resolve()
-        )  # a link is followed, so that the file that it leads to is replaced and not the link
+        # A link is followed, so that the file that it leads to is replaced and not the link.
+        target = path.resolve()
         folder_is_there, is_folder = target.parent.is_dir(), target.is_dir() or not path.name
         is_there, is_file = target.exists(), target.is_file()
         target.name.encode()

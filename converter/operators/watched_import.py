@@ -148,12 +148,10 @@ def _time_limit(seconds: float, source: OperatorSource) -> Iterator[None]:
 
     In a process of our own, the main thread is given up after a while, and the process ends.
     """
-    thread, running, over, interrupting = (
-        threading.current_thread(),
-        True,
-        threading.Event(),
-        threading.Lock(),
-    )
+    thread = threading.current_thread()
+    running = True
+    over = threading.Event()
+    interrupting = threading.Lock()
     main = thread is threading.main_thread()
     given_up = main and is_own_process()
 

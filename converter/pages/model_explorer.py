@@ -19,7 +19,6 @@ from trtsmith.converter.model.output_file import write_text
 from trtsmith.converter.pages.conversion_document import PageContent
 from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
 from trtsmith.converter.pages.network.node_values import PicturedNetwork
-from trtsmith.importers.problem import Problem
 
 _ROUTES = {
     "native": "#e4e8ee",
@@ -44,7 +43,7 @@ def check_overlays(folder: Path | None) -> None:
     """UsageError for a folder that cannot be one. It is made when it is written."""
     if folder is not None and folder.exists() and not folder.is_dir():
         what = "the overlays need a folder, and this is a file"
-        raise UsageError(Problem(what, f"--model-explorer {folder}", "a folder", "name another"))
+        raise UsageError(what, f"--model-explorer {folder}", "a folder", "name another")
 
 
 def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
@@ -78,7 +77,7 @@ def write_overlays(folder: Path, content: PageContent) -> None:
     except OSError as error:
         what = f"the folder cannot be made: {error.strerror}"
         raise UsageError(
-            Problem(what, f"--model-explorer {folder}", "a folder that can be written to", "name another")
+            what, f"--model-explorer {folder}", "a folder that can be written to", "name another"
         ) from error
     for name, overlay in overlays(content).items():
         write_text(

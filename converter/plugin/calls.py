@@ -101,7 +101,7 @@ class KernelsByPlugin:
 def no_gpu(purpose: str) -> UsageError:
     """The problem that there is no GPU to `purpose`."""
     what, expected = f"there is no GPU to {purpose}", "an NVIDIA GPU with its driver"
-    return UsageError(Problem(what, "this machine", expected, "run this on a machine with a GPU"))
+    return UsageError(what, "this machine", expected, "run this on a machine with a GPU")
 
 
 def _read(path: Path, output: Mapping[str, Any]) -> np.ndarray:
@@ -125,7 +125,7 @@ def own_outputs(library: Path, case: ContractCase, *, host: Path | None = None) 
             problem = Problem(f"the plugin {death}", where, "types and shapes of its outputs", fix)
             raise ConversionError(problem) from death
     if "problem" in answer:
-        raise ConversionError(Problem(answer["problem"], where, "types and shapes of its outputs", fix))
+        raise ConversionError(answer["problem"], where, "types and shapes of its outputs", fix)
     return tuple(TensorDesc(one["dtype"], tuple(one["shape"])) for one in answer["outputs"])
 
 

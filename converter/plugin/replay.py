@@ -27,7 +27,6 @@ from trtsmith.converter.verify.tolerances import TOLERANCE
 from trtsmith.importers.dtypes import numpy_dtype
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.opdef import PLUGIN_ATTRIBUTES, PLUGIN_NAMESPACE, TYPE_VARIABLES
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
 
 
@@ -67,7 +66,7 @@ def case_of(
     if len(nodes) != 1:
         what = f"the model has {len(nodes)} plugin nodes"
         fix = "cut the model down to the node, or let `trtsmith locate` do it"
-        raise UsageError(Problem(what, where, "one plugin node, with Casts around it at most", fix))
+        raise UsageError(what, where, "one plugin node, with Casts around it at most", fix)
     (node,) = nodes
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     definition = by_name().get(node.op_type) if node.domain == PLUGIN_NAMESPACE else None
@@ -82,7 +81,7 @@ def case_of(
     except LookupError as error:
         what = f"a tensor or field of the node is missing: {error.args[0] if error.args else error}"
         raise UsageError(
-            Problem(what, where, "every input, output and field of the node", "save the node again")
+            what, where, "every input, output and field of the node", "save the node again"
         ) from error
     # Judged as an engine is, since that is what it is to explain: the definitions' tolerances hold for their own cases.
     dtype = next((str(a.dtype) for a in arrays if str(a.dtype) in TYPE_VARIABLES["T"]), "float32")

@@ -62,12 +62,10 @@ def test_library(
         device = described["gpu"]
         if gpu and device is None:
             raise UsageError(
-                Problem(
-                    "there is no GPU to run kernels on",
-                    "this machine",
-                    "a GPU with its driver, because kernels are to be run",
-                    "run this on a machine with a GPU, or leave the flag out",
-                )
+                "there is no GPU to run kernels on",
+                "this machine",
+                "a GPU with its driver, because kernels are to be run",
+                "run this on a machine with a GPU, or leave the flag out",
             )
         if gpu is False:
             device = None

@@ -39,63 +39,52 @@ class EngineFile:
             self.folder.cleanup()
 
 
+@dataclass(eq=False, repr=False)
 class BuildTrtsmithEngine(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
-    """Builds an engine of an ONNX model by our pipeline (`trtsmith convert`): load, rewrite, plan, build, bundle."""
+    """Builds an engine of an ONNX model by our pipeline (`trtsmith convert`): load, rewrite, plan, build, bundle.
 
-    def __init__(
-        self,
-        model: Any,
-        shapes: Shapes | None = None,
-        precision: PrecisionName | None = None,
-        flavour: FlavourName | None = None,
-        plugins: Sequence[str] | None = None,
-        freeze: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        packages: bool | None = None,
-        save: str | None = None,
-    ) -> None:
-        """
-        model:     a path, an onnx.ModelProto, or a callable that gives one of these.
-        shapes:    of dynamic inputs, by name: (smallest, usual, largest). Of an integer input of a fixed shape, values.
-        precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
-        flavour:   "tensorrt", "tensorrt_rtx", or None: as `trtsmith convert` chooses.
-        plugins:   paths of plugin libraries of the user's. They run code of their own.
-        freeze:    inputs that become constants, as NAME=VALUE.
-        ops, packages: definitions of operators from outside, and whether those of installed packages count.
-        save:      the engine's file; None: one in a temporary folder.
-        """
-        self._model = model
-        self._shapes = shapes
-        self._precision = precision
-        self._flavour = flavour
-        self._plugins = plugins
-        self._freeze = freeze
-        self._ops = ops
-        self._packages = packages
-        self._save = save
+    model:     a path, an onnx.ModelProto, or a callable that gives one of these.
+    shapes:    of dynamic inputs, by name: (smallest, usual, largest). Of an integer input of a fixed shape, values.
+    precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
+    flavour:   "tensorrt", "tensorrt_rtx", or None: as `trtsmith convert` chooses.
+    plugins:   paths of plugin libraries of the user's. They run code of their own.
+    freeze:    inputs that become constants, as NAME=VALUE.
+    ops, packages: definitions of operators from outside, and whether those of installed packages count.
+    save:      the engine's file; None: one in a temporary folder.
+    """
+
+    model: Any
+    shapes: Shapes | None = None
+    precision: PrecisionName | None = None
+    flavour: FlavourName | None = None
+    plugins: Sequence[str] | None = None
+    freeze: Sequence[str] | None = None
+    ops: Sequence[str] | None = None
+    packages: bool | None = None
+    save: str | None = None
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> EngineFile:
         """The engine. Nothing is compared: the runners of a `polygraphy run` do that."""
         import trtsmith
 
-        folder = ScratchFolder("engine") if self._save is None else None
-        engine = EngineFile(Path(folder.name) / "model.plan" if folder else Path(str(self._save)), folder)
+        folder = ScratchFolder("engine") if self.save is None else None
+        engine = EngineFile(Path(folder.name) / "model.plan" if folder else Path(str(self.save)), folder)
         try:
-            with problems_logged(), model_file(self._model) as path:
+            with problems_logged(), model_file(self.model) as path:
                 G_LOGGER.start("Building engine with trtsmith")
-                shapes, values = _shapes_and_values(path, self._shapes or {})
+                shapes, values = _shapes_and_values(path, self.shapes or {})
                 done = trtsmith.convert(
                     path,
                     engine.path,
                     shapes=shapes,
                     values=values,
-                    freeze=tuple(self._freeze or ()),
-                    precision=self._precision or "",
-                    flavour=self._flavour or "auto",
-                    plugins=tuple(self._plugins or ()),
-                    ops=tuple(self._ops or ()),
-                    plugins_from_packages=self._packages is not False,
+                    freeze=tuple(self.freeze or ()),
+                    precision=self.precision or "",
+                    flavour=self.flavour or "auto",
+                    plugins=tuple(self.plugins or ()),
+                    ops=tuple(self.ops or ()),
+                    plugins_from_packages=self.packages is not False,
                     verify=None,
                     progress=progress,
                 )

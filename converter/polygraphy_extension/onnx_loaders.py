@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from polygraphy import util
@@ -23,64 +24,57 @@ if TYPE_CHECKING:
     from trtsmith.options import FlavourName, PrecisionName
 
 
+@dataclass(eq=False, repr=False)
 class RewriteForTensorrt(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
-    """Rewrites an ONNX model into the graph that TensorRT imports (`trtsmith rewrite`)."""
+    """Rewrites an ONNX model into the graph that TensorRT imports (`trtsmith rewrite`).
 
-    def __init__(
-        self,
-        model: Any,
-        flavour: FlavourName | None = None,
-        precision: PrecisionName | None = None,
-        plugins: Sequence[str] | None = None,
-        freeze: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        packages: bool | None = None,
-    ) -> None:
-        """
-        model:     a path, an onnx.ModelProto, or a callable that gives one of these.
-        flavour:   "tensorrt", "tensorrt_rtx", or None: that of which `trtsmith rewrite` would take.
-        precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
-        plugins:   paths of plugin libraries that will be there: a node of an operator that we do not know may be theirs.
-        freeze:    inputs that become constants, as NAME=VALUE.
-        ops, packages: definitions of operators from outside, and whether those of installed packages count.
-        """
-        self._model = model
-        self._flavour = flavour
-        self._precision = precision
-        self._plugins = plugins
-        self._freeze = freeze
-        self._ops = ops
-        self._packages = packages
+    model:     a path, an onnx.ModelProto, or a callable that gives one of these.
+    flavour:   "tensorrt", "tensorrt_rtx", or None: that of which `trtsmith rewrite` would take.
+    precision: "fp16", "bf16", "int8" or "fp8"; None: the types of the model.
+    plugins:   paths of plugin libraries that will be there: a node of an operator that we do not know may be theirs.
+    freeze:    inputs that become constants, as NAME=VALUE.
+    ops, packages: definitions of operators from outside, and whether those of installed packages count.
+    """
+
+    model: Any
+    flavour: FlavourName | None = None
+    precision: PrecisionName | None = None
+    plugins: Sequence[str] | None = None
+    freeze: Sequence[str] | None = None
+    ops: Sequence[str] | None = None
+    packages: bool | None = None
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
         """The rewritten model. What keeps TensorRT from importing it is warned of, node by node."""
         import trtsmith
 
-        with problems_logged(), model_file(self._model) as path:
+        with problems_logged(), model_file(self.model) as path:
             analysis = trtsmith.rewrite(
                 path,
-                flavour=self._flavour or "auto",
-                precision=self._precision or "",
-                freeze=tuple(self._freeze or ()),
-                ops=tuple(self._ops or ()),
-                plugins_from_packages=self._packages is not False,
+                flavour=self.flavour or "auto",
+                precision=self.precision or "",
+                freeze=tuple(self.freeze or ()),
+                ops=tuple(self.ops or ()),
+                plugins_from_packages=self.packages is not False,
             )
             for sentence in analysis.rewritten.warnings():
                 warn(sentence)
-            for problem in () if self._plugins else analysis.problems:
+            for problem in () if self.plugins else analysis.problems:
                 warn(with_polygraphys_flags(f"TensorRT will not import this: {problem}"))
             return whole_proto(analysis.graph, str(path))
 
 
+@dataclass(eq=False, repr=False)
 class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
-    """Writes plugin nodes in standard operators, from the fields that TensorRT gets, so that onnxruntime runs the graph."""
+    """Writes plugin nodes in standard operators, from the fields that TensorRT gets, so that onnxruntime runs the graph.
 
-    def __init__(self, model: Any, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
-        """As RewriteForTensorrt takes them."""
-        self._model = model
-        self._ops = ops
-        self._packages = packages
+    As RewriteForTensorrt takes them.
+    """
+
+    model: Any
+    ops: Sequence[str] | None = None
+    packages: bool | None = None
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> onnx.ModelProto:
@@ -88,7 +82,7 @@ class ExpandPluginNodes(BaseLoader):  # type: ignore[misc]
         from trtsmith.converter.model.load import load_model
         from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes
 
-        with problems_logged(), known(self._ops, self._packages), model_file(self._model) as path:
+        with problems_logged(), known(self.ops, self.packages), model_file(self.model) as path:
             model = load_model(path)
             expanded = expand(model) if has_plugin_nodes(model) else model
             _check_known(expanded)

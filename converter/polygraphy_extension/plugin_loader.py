@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from polygraphy import config as polygraphy_config
@@ -16,33 +17,31 @@ from polygraphy.backend.base import BaseLoader
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.polygraphy_extension.polygraphy_log import known, problems_logged, progress
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
-from trtsmith.importers.problem import Problem
 
 _RTX = "libtensorrt_rtx.so"
 
 
+@dataclass(eq=False, repr=False)
 class LoadTrtsmithPlugins(BaseLoader):  # type: ignore[misc]  # Polygraphy has no types
     """Gives back a model as it is, and first loads into TensorRT's registry the plugin libraries that its nodes need.
 
     They are ours, and those beside the definitions of operators from outside.
+
+    model: an onnx.ModelProto, or a callable that gives one.
+    ops, packages: definitions of operators from outside, and whether those of installed packages count.
     """
 
-    def __init__(self, model: object, ops: Sequence[str] | None = None, packages: bool | None = None) -> None:
-        """
-        model: an onnx.ModelProto, or a callable that gives one.
-        ops, packages: definitions of operators from outside, and whether those of installed packages count.
-        """
-        self._model = model
-        self._ops = ops
-        self._packages = packages
+    model: object
+    ops: Sequence[str] | None = None
+    packages: bool | None = None
 
     @util.check_called_by("__call__")  # type: ignore[untyped-decorator]
     def call_impl(self) -> Any:
         """The model."""
         from trtsmith.importers.expansion import plugin_nodes
 
-        model, _ = util.invoke_if_callable(self._model)
-        with problems_logged(), known(self._ops, self._packages):
+        model, _ = util.invoke_if_callable(self.model)
+        with problems_logged(), known(self.ops, self.packages):
             names = {node.op_type for node in plugin_nodes(model.graph)}
             if names:
                 _load(names)
@@ -65,9 +64,8 @@ def _load(names: set[str]) -> None:
         _check_rtx_name()
     flavour = load_flavour("tensorrt_rtx" if polygraphy_config.USE_TENSORRT_RTX else "tensorrt")
     trt: Any = flavour.module
-    trt.Builder(
-        get_trt_logger()
-    )  # TensorRT logs by the first logger that it is given: let it be Polygraphy's
+    # TensorRT logs by the first logger that it is given: let it be Polygraphy's.
+    trt.Builder(get_trt_logger())
     there = registered(trt.get_plugin_registry())
     missing = names - {one.name for one in there if one.namespace == PLUGIN_NAMESPACE}
     compiled, problems = compiled_operators(missing)
@@ -87,10 +85,8 @@ def _check_rtx_name() -> None:
         ctypes.CDLL(_RTX)
     except OSError as error:
         raise UsageError(
-            Problem(
-                f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
-                "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
-                f"a link named {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
-                f"use --trtsmith, which does this for you; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
-            )
+            f"TensorRT-RTX's parser would end this process at the first plugin node: it opens {_RTX}. {error}",
+            "polygraphy run --trt with POLYGRAPHY_USE_TENSORRT_RTX=1",
+            f"a link named {_RTX} in a folder on LD_LIBRARY_PATH before the process starts",
+            f"use --trtsmith, which does this for you; or link {_RTX} to tensorrt_rtx_libs/{_RTX}.1 of site-packages",
         ) from error

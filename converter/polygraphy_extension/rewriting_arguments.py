@@ -25,7 +25,6 @@ from polygraphy.tools.script import make_invocable
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged, warn
-from trtsmith.importers.problem import Problem
 
 LOADERS = "trtsmith.converter.polygraphy_extension.onnx_loaders"
 PLUGINS = "trtsmith.converter.polygraphy_extension.plugin_loader"
@@ -193,17 +192,14 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         given = self.arg_groups[ModelArgs]
         if given.model_type is not None and given.model_type.is_trt():
             raise UsageError(
-                Problem(
-                    f"{given.path} is not an ONNX model, but {given.model_type}",
-                    user,
-                    "the model that an engine is built from: a .onnx file",
-                    "give the ONNX model; --trtsmith-engine names an engine that is there already",
-                )
+                f"{given.path} is not an ONNX model, but {given.model_type}",
+                user,
+                "the model that an engine is built from: a .onnx file",
+                "give the ONNX model; --trtsmith-engine names an engine that is there already",
             )
         loading, saving = self.arg_groups[OnnxLoadArgs], self.arg_groups[OnnxSaveArgs]
-        rewriting = (
-            self.arg_groups[TrtsmithRewriteArgs].first is not None
-        )  # then --save-onnx is for its graph
+        # Then --save-onnx is for its graph.
+        rewriting = self.arg_groups[TrtsmithRewriteArgs].first is not None
         with nothing_saved(saving) if rewriting else nullcontext():
             return loading.add_to_script(script) if loading.must_use_onnx_loader() else given.path
 
@@ -212,9 +208,7 @@ class TrtsmithArgs(BaseArgs):  # type: ignore[misc]  # Polygraphy has no types
         asked = [name for name in _PRECISIONS if getattr(configured, name)]
         if len(asked) > 1:
             flags = " ".join(f"--{name}" for name in asked)
-            raise UsageError(
-                Problem("several precisions are given", flags, "one of them", f"keep --{asked[0]}")
-            )
+            raise UsageError("several precisions are given", flags, "one of them", f"keep --{asked[0]}")
         return asked[0] if asked else None
 
 

@@ -12,7 +12,6 @@ from polygraphy.tools.script import make_invocable
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.polygraphy_extension.polygraphy_log import problems_logged
 from trtsmith.converter.polygraphy_extension.rewriting_arguments import TrtsmithArgs
-from trtsmith.importers.problem import Problem
 
 _RUNNERS = "trtsmith.converter.polygraphy_extension"
 
@@ -99,12 +98,10 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
         given = self.arg_groups[ModelArgs]
         ready: str | None = self.engine or (given.path if given.model_type == "engine" else None)
         if ready and self.save:
-            what, expected = (
-                "--trtsmith-save-engine is given together with an existing engine",
-                "one of the two",
-            )
+            what = "--trtsmith-save-engine is given together with an existing engine"
+            expected = "one of the two"
             where = f"{ready}, --trtsmith-save-engine {self.save}"
-            raise UsageError(Problem(what, where, expected, "remove --trtsmith-save-engine"))
+            raise UsageError(what, where, expected, "remove --trtsmith-save-engine")
         return ready
 
     def _built_engine(self, script: Any) -> Any:
@@ -121,12 +118,10 @@ class TrtsmithEngineArgs(BaseRunnerArgs):  # type: ignore[misc]
         profiles = self.arg_groups[TrtConfigArgs].profile_dicts
         if len(profiles) > 1:
             raise UsageError(
-                Problem(
-                    f"{len(profiles)} optimization profiles are asked for",
-                    "--trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
-                    "one profile: the runner has one",
-                    "give each option once, with ranges that cover all shapes",
-                )
+                f"{len(profiles)} optimization profiles are asked for",
+                "--trt-min-shapes, --trt-opt-shapes, --trt-max-shapes",
+                "one profile: the runner has one",
+                "give each option once, with ranges that cover all shapes",
             )
         if not profiles:
             return None

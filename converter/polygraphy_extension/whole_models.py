@@ -13,7 +13,6 @@ from polygraphy.datatype import DataType
 
 from trtsmith.converter.model.errors import UsageError, problems_named
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.importers.problem import Problem
 
 if TYPE_CHECKING:
     import onnx
@@ -105,11 +104,9 @@ def whole_proto(model: Model, name: str) -> onnx.ModelProto:
         save_model(model, path)
         if path.with_name(path.name + ".data").exists():
             raise UsageError(
-                Problem(
-                    "the rewritten model is larger than what Polygraphy can pass from one loader to the next",
-                    name,
-                    "a model of less than 2 GiB",
-                    "trtsmith rewrite MODEL -o rewritten.onnx, and give that file to polygraphy",
-                )
+                "the rewritten model is larger than what Polygraphy can pass from one loader to the next",
+                name,
+                "a model of less than 2 GiB",
+                "trtsmith rewrite MODEL -o rewritten.onnx, and give that file to polygraphy",
             )
         return onnx.load_model(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import onnx
@@ -20,7 +21,6 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.model.errors import ConversionError
-from trtsmith.converter.model.model import Model
 
 LIMIT = 4096
 """Elements of the largest constant that is read or made."""
@@ -44,16 +44,6 @@ _NOT_FOLDED = frozenset(
 )
 
 
-def fold_constants(model: Model) -> Model:
-    """The model with small constant nodes computed, and removed. Itself if there are none.
-
-    Shape and Size of a value whose shape is fixed count as constant. What onnxruntime refuses stays as it is.
-    """
-    graph = Graph(model)
-    fold(graph)
-    return graph.model()
-
-
 def fold_and_infer(graph: Graph) -> None:
     """Folds and infers until that finds no more: a Range is known once its ends are."""
     for _ in range(ROUNDS):
@@ -63,7 +53,11 @@ def fold_and_infer(graph: Graph) -> None:
 
 
 def fold(graph: Graph) -> bool:
-    """One pass over what came to the graph since the last one, and over what waits for its type. Whether it found any."""
+    """One pass over what came to the graph since the last one, and over what waits for its type. Whether it found any.
+
+    Small constant nodes are computed, and removed. Shape and Size of a value whose shape is fixed count as constant. What
+    onnxruntime refuses stays as it is.
+    """
     plan = _FoldingPlan(graph)
     plan.find()
     for scope in sorted(plan.nodes, key=lambda scope: scope.depth):  # inner graphs read what outer ones fold
@@ -301,8 +295,7 @@ def _without_twins(
             twins.update(zip(proto.output, twin.proto.output, strict=True))
             continue
         if not twins.keys().isdisjoint(proto.input):
-            renamed = onnx.NodeProto()
-            renamed.CopyFrom(proto)
+            renamed = deepcopy(proto)
             renamed.input[:] = [twins.get(name, name) for name in proto.input]
             work = replace(work, proto=renamed)
         left.append(work)
@@ -320,8 +313,7 @@ def _held(scope: Scope, name: str) -> onnx.TensorProto | None:
 
 
 def _content(tensor: onnx.TensorProto) -> bytes:
-    nameless = onnx.TensorProto()
-    nameless.CopyFrom(tensor)
+    nameless = deepcopy(tensor)
     nameless.name = ""
     content: bytes = nameless.SerializeToString()
     return content

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 import onnx
 
+from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.errors import UsageError
@@ -24,11 +25,6 @@ from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 _WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
-_REDUCTIONS = tuple(
-    f"Reduce{kind}"
-    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)
-
 SHAPE_OPERANDS: Mapping[str, frozenset[int]] = {
     "ConstantOfShape": frozenset({0}),
     "CumSum": frozenset({1}),  # one axis only: smallest, usual and largest value have to be equal
@@ -65,7 +61,7 @@ CONSTANT_OPERANDS: Mapping[str, frozenset[int]] = {
     "Squeeze": frozenset({1}),
     "Unsqueeze": frozenset({1}),
     "Upsample": frozenset({1}),
-    **{reduction: frozenset({1}) for reduction in _REDUCTIONS},
+    **{reduction: frozenset({1}) for reduction in REDUCTIONS},
 }
 """By operator, the inputs that have to be constants: they decide what is computed, not how large it is."""
 
@@ -113,8 +109,7 @@ def freeze_inputs(model: Model, values: Mapping[str, np.ndarray]) -> tuple[Model
     problems = [p for name, value in values.items() for p in value_problems(inputs, name, value)]
     if problems:
         raise UsageError(problems)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     graph = proto.graph
     kept = [value for value in inputs.values() if value.name not in values]
     defaults = [tensor for tensor in model.proto.graph.initializer if tensor.name not in values]

@@ -15,7 +15,6 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.rewrite.native_operators import native_operators
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, normalise_domain
 
 Kind = tuple[str, str]
@@ -72,12 +71,10 @@ def inline(model: Model, functions: frozenset[Kind]) -> Model:
             proto = inliner.inline_selected_functions(model.proto, ids)
     except RuntimeError as error:  # several versions of ONNX's operators that nobody converts
         raise ConversionError(
-            Problem(
-                f"The model's functions cannot be inlined: {error}",
-                str(model.path),
-                "functions of the opset that the model imports",
-                "export the model without functions, or inline them with onnx.inliner before the model is saved",
-            )
+            f"The model's functions cannot be inlined: {error}",
+            str(model.path),
+            "functions of the opset that the model imports",
+            "export the model without functions, or inline them with onnx.inliner before the model is saved",
         ) from error
     for function in model.proto.functions:  # a domain may be imported by the function alone
         for entry in function.opset_import:

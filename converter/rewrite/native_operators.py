@@ -11,16 +11,17 @@ from typing import Any
 @cache
 def native_operators() -> frozenset[str]:
     """Operators that TensorRT's parser imports, whatever their domain: it looks at the op_type only."""
-    return frozenset(_table()["operators"])
+    return frozenset(asked_table("native_operators.json")["operators"])
 
 
 def asked_parser() -> str:
     """The TensorRT whose parser was asked for this list, as "tensorrt_rtx 1.7.1.116"."""
-    return str(_table()["asked"])
+    return str(asked_table("native_operators.json")["asked"])
 
 
 @cache
-def _table() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("native_operators.json").read_text(encoding="utf-8")
+def asked_table(name: str) -> dict[str, Any]:
+    """A file of this folder that a script wrote by asking TensorRT: "operators", and of which one it "asked"."""
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
     table: dict[str, Any] = json.loads(text)
     return table

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_types
 from trtsmith.converter.graph.type_check import operator_schema
-from trtsmith.converter.graph.walk import all_graphs, elem_types, subgraphs
+from trtsmith.converter.graph.walk import all_graphs, elem_types, refill, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.new_weights import NewWeights
 from trtsmith.converter.rewrite.engine.records import Rewrite
@@ -125,8 +125,7 @@ class _Casts:
                     self._types |= {node.output[index]: own, name: wanted}
         if len(made) > len(graph.node):
             held = onnx.GraphProto(node=made)
-            del graph.node[:]
-            graph.node.extend(held.node)
+            refill(graph.node, held.node)
 
     def _unite(
         self, node: onnx.NodeProto, made: list[onnx.NodeProto], known: dict[tuple[str, int], str]

@@ -6,7 +6,7 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.infer import value_types
-from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.graph.walk import all_graphs, refill
 from trtsmith.converter.model.model import Model
 
 
@@ -17,8 +17,7 @@ def without_crashes(model: Model) -> Model:
     """
     if not any(map(_bare, _nodes(model.proto))):
         return model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     types = value_types(proto)
     for node in _nodes(proto):
         weights = types.get(node.input[1]) if _bare(node) else None
@@ -28,8 +27,7 @@ def without_crashes(model: Model) -> Model:
         size = weights.shape.dim[-1].dim_value
         proto.graph.initializer.append(helper.make_tensor(name, weights.elem_type, [size], [0.0] * size))
         inputs = [*node.input[:2], name, *node.input[3:]]
-        del node.input[:]
-        node.input.extend(inputs)
+        refill(node.input, inputs)
     return model.with_proto(proto)
 
 

@@ -32,7 +32,7 @@ from trtsmith.converter.rewrite.precision.sums import FLOAT16_SUMS
 from trtsmith.converter.rewrite.profile.decisions import decide_by_profile
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.rewrite.rules.sequences.static_sequences import SEQUENCES
+from trtsmith.converter.rewrite.rules.sequences.static_sequences import sequences_rule
 from trtsmith.converter.rewrite.separate_outputs import LOST, UNWRITTEN, separate_outputs
 from trtsmith.converter.rewrite.separate_outputs import NAME as SEPARATE_OUTPUTS
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
@@ -153,8 +153,8 @@ def _fold(work: Rewriting) -> Rewriting:
     """
     if not _concerned(work):
         return work
-    sequences = [rule for rule in work.options.legal_rules() if rule.name == SEQUENCES.name]
-    if any(kind in SEQUENCES.kinds for _, kind in work.graph.kinds()):
+    sequences = [rule for rule in work.options.legal_rules() if rule.name == sequences_rule.name]
+    if any(kind in sequences_rule.kinds for _, kind in work.graph.kinds()):
         done = apply_rules(work.graph, sequences, work.options.target)
         work = replace(work, rewrites=(*work.rewrites, *done.rewrites))
     unfolded = work.model

@@ -45,7 +45,6 @@ from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.importers.declared.stock import stock_op_types
 from trtsmith.importers.expansion import ExpansionError, expand_model, plugin_nodes
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, normalise_domain
 
 _NOTHING: Mapping[str, np.ndarray] = {}
@@ -207,7 +206,7 @@ def for_onnxruntime(model: Model) -> Model:
 def cannot_expand(model: Model, error: ExpansionError) -> ConversionError:
     """What to say of a model in which an expansion cannot be written."""
     what = f"the model cannot be expanded into standard operators: {error}"
-    return ConversionError(Problem(what, str(model.path), error.expected, error.fix))
+    return ConversionError(what, str(model.path), error.expected, error.fix)
 
 
 def runnable(rewritten: Model) -> Model:

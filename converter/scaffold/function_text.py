@@ -9,7 +9,7 @@ import onnx
 from onnx import inliner
 
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import refill, subgraphs
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.scaffold.quoting import identifier
 
@@ -113,8 +113,7 @@ def _flattened(model: onnx.ModelProto, function: onnx.FunctionProto) -> onnx.Fun
         whole = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=model.functions)
         whole.opset_import.extend(model.opset_import)
         inlined = inliner.inline_local_functions(whole)
-        del flat.node[:]
-        flat.node.extend(inlined.graph.node)
+        refill(flat.node, inlined.graph.node)
     return flat
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 
 import numpy as np
@@ -162,7 +162,7 @@ def random_outputs(model: Model) -> dict[str, str]:
         """The random node that this one is, holds in a subgraph, or depends on."""
         if not normalise_domain(node.domain) and (node.op_type in RANDOM or trains(node)):
             return f"{node.op_type} {(node.name or node.output[0])!r}"
-        reached = (sources[name] for name in _read(node) if name in sources)
+        reached = (sources[name] for name in values_read(node) if name in sources)
         inside = (found for inner in subgraphs(node) for n in inner.node if (found := drawn(n)) is not None)
         return next(reached, None) or next(inside, None)
 
@@ -183,12 +183,3 @@ def random_outputs(model: Model) -> dict[str, str]:
         for value in graph.output
         if value.name in sources
     }
-
-
-def _read(node: onnx.NodeProto) -> Iterator[str]:
-    """The values that a node reads, in its subgraphs too."""
-    yield from node.input
-    for inner in subgraphs(node):
-        yield from (value.name for value in inner.output)
-        for n in inner.node:
-            yield from _read(n)

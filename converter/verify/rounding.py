@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
@@ -50,19 +51,7 @@ OWN_GRID = 0.91
 
 _NARROW = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
-_ROUND_NOTHING = MOVES | {
-    "Cast",
-    "Constant",
-    "Floor",
-    "If",
-    "Loop",
-    "Max",
-    "Min",
-    "Relu",
-    "Round",
-    "Scan",
-    "Where",
-}
+_ROUND_NOTHING = MOVES.union(op_types("Cast Constant Floor If Loop Max Min Relu Round Scan Where"))
 """Operators whose results are inputs of theirs, whole numbers, or those of graphs inside."""
 
 _FINE_SPLIT, _HUGE = float(2**4 + 1), 1e37

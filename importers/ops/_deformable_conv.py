@@ -380,9 +380,8 @@ def work(fields: Fields, shapes: Shapes) -> Work:
     batch, channels = shapes["x"][:2]
     out_channels, depth, kernel_h, kernel_w = shapes["weight"]
     places = batch * kernel_h * kernel_w * shapes["output"][2] * shapes["output"][3]
-    shares = 12 + 4 * (
-        "mask" in shapes
-    )  # positions 2, fractions 2, their complements 2, products 4, rounding 2
+    # Positions 2, fractions 2, their complements 2, products 4, rounding 2.
+    shares = 12 + 4 * ("mask" in shapes)
     return Work(
         flops=places * (channels * 8 + fields["offset_groups"] * shares),
         matrix_flops=2 * places * out_channels * depth,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
 
 
 def pair(value: Sequence[int]) -> tuple[int, int]:
@@ -34,8 +34,7 @@ MMCV_ATTRIBUTES = (
     spans("stride", 1),
     spans("padding", 0),
     spans("dilation", 1),
-    Attr("groups", Kind.INT, 1),
-    Attr("deform_groups", Kind.INT, 1),
+    *attrs(groups=1, deform_groups=1),
 )
 
 
@@ -84,8 +83,7 @@ def onnx_alias(masked: bool) -> Alias:
             Attr("strides", Kind.INTS, (1, 1), lengths=(2,)),
             Attr("pads", Kind.INTS, (0, 0, 0, 0), lengths=(4,)),
             Attr("dilations", Kind.INTS, (1, 1), lengths=(2,)),
-            Attr("group", Kind.INT, 1),
-            Attr("offset_group", Kind.INT, 1),
+            *attrs(group=1, offset_group=1),
             Attr("kernel_shape", Kind.INTS, (), lengths=(2,)),
         ),
         opsets=(19, None),

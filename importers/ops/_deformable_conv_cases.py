@@ -20,7 +20,7 @@ _DEFAULTS: dict[str, Any] = {
 Make = Callable[[np.random.Generator], dict[str, np.ndarray]]
 
 
-def _offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def drawn_offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that positions are
     exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type."""
     if kind == "lattice":
@@ -59,7 +59,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
             depth = channels // fields["groups"]
             inputs = {
                 "x": rng.normal(size=x),
-                "offset": _offsets(offsets, rng, (batch, 2 * taps, out_h, out_w)),
+                "offset": drawn_offsets(offsets, rng, (batch, 2 * taps, out_h, out_w)),
                 "weight": rng.normal(size=(out, depth, *kernel)) / np.sqrt(depth * kernel[0] * kernel[1]),
             }
             if masked:

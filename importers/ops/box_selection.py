@@ -26,6 +26,7 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Refusal,
+    attrs,
 )
 from trtsmith.importers.ops.selection._selected_boxes import (
     HUGE,
@@ -129,7 +130,7 @@ BOX_SELECTION_ALIASES = (
         op_type="NonMaxSuppression",
         domains=("mmcv",),
         inputs=("rows", "row_scores"),
-        attributes=(Attr("iou_threshold", Kind.FLOAT), Attr("offset", Kind.INT)),
+        attributes=attrs(iou_threshold=float, offset=int),
         outputs=("kept",),
         guard=_mmcv_guard,
         fields=_fields,
@@ -216,22 +217,6 @@ def _inputs(
         return made if floor is None else made | {"score_threshold": np.array([floor])}
 
     return make
-
-
-def _strange(_rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Boxes without an area, twice the same, infinitely large, not a number; scores of zero, infinite, not a number."""
-    same, point, line = [0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5], [0, 0, 1, 0]
-    nan, inf = float("nan"), float("inf")
-    boxes = np.array(
-        [[same, same, point, line, [nan, 0, 1, 1], [-inf, -inf, inf, inf], same, [0, 0, 1, 0.4]]]
-    )
-    scores = np.array([[[0.0, -0.0, 0.9, 0.8, 0.7, inf, nan, -inf], [1, 1, 1, 1, 1, -1, nan, 0.5]]])
-    return {
-        "boxes": boxes,
-        "scores": scores,
-        "max_output_boxes_per_class": np.array([8]),
-        "iou_threshold": np.array([0.4]),
-    }
 
 
 def _with(centers: int = 0, most: int = NO_LIMIT) -> dict[str, int]:

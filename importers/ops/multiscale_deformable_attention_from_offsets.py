@@ -301,9 +301,8 @@ def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     points = offsets.shape[4]
     # Point p of a level has the reference point p mod G; all heads have the same.
     centres = np.tile(centres, (1, 1, 1, points // centres.shape[3], 1))[:, :, None]
-    with np.errstate(
-        invalid="ignore", divide="ignore", over="ignore"
-    ):  # locations that are not finite; empty levels
+    # Locations that are not finite; empty levels.
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if centres.shape[-1] == 2:
             sizes = inputs["spatial_shapes"][:, None, ::-1]  # (width, height)
             locations = centres + offsets / sizes

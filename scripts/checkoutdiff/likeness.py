@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +39,7 @@ class Likeness:
         return LEVELS.index(self.level) <= LEVELS.index(WORST_GOOD)
 
 
-def compare(
-    before: Found, after: Found, words: Mapping[str, str] | None = None, added: Sequence[str] = ()
-) -> Likeness:
-    """words, added: what the later checkout's records say otherwise on purpose, and keys that only they have."""
+def compare(before: Found, after: Found) -> Likeness:
     if "died" in before or "died" in after:
         ends = [found.get("died", "") or "ends well" for found in (before, after)]
         return (
@@ -64,8 +61,7 @@ def compare(
         names = {} if level == IDENTICAL else _renamed(*graphs)
         types = level != IDENTICAL or graphs[0]["types"] == graphs[1]["types"]
     said = [{key: found[key] for key in ("check", "rewrite", "records")} for found in (before, after)]
-    earlier = _reworded(_reworded(said[0], words or {}, None), names, _QUOTED)
-    later = _without(said[1], added)
+    earlier, later = _renamed_in(said[0], names), said[1]
     if earlier == later:
         return Likeness(level, line, types)
     if _sorted(earlier) == _sorted(later):
@@ -118,27 +114,15 @@ _QUOTED = re.compile(r"(?<=')[^']+(?=')|^[^']+$")
 """Where a text may have the name of a node: all of it, or between quotes."""
 
 
-def _reworded(value: Any, words: Mapping[str, str], only: re.Pattern[str] | None) -> Any:
-    """The value with the words replaced in all texts, keys included; `only` where the pattern matches one whole."""
-    if not words:
-        return value
+def _renamed_in(value: Any, names: Mapping[str, str]) -> Any:
+    """The value with nodes and values called as later, keys included."""
     if isinstance(value, dict):
-        return {_reworded(k, words, only): _reworded(v, words, only) for k, v in value.items()}
+        return {_renamed_in(k, names): _renamed_in(v, names) for k, v in value.items()}
     if isinstance(value, list):
-        return [_reworded(item, words, only) for item in value]
-    if not isinstance(value, str):
-        return value
-    if only is not None:
-        return only.sub(lambda found: words.get(found[0], found[0]), value)
-    for one, other in words.items():
-        value = value.replace(one, other)
+        return [_renamed_in(item, names) for item in value]
+    if isinstance(value, str):
+        return _QUOTED.sub(lambda found: names.get(found[0], found[0]), value)
     return value
-
-
-def _without(value: Any, keys: Sequence[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _without(item, keys) for key, item in value.items() if key not in keys}
-    return [_without(item, keys) for item in value] if isinstance(value, list) else value
 
 
 def _sorted(value: Any) -> Any:

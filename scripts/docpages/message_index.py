@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 MESSAGES = (
     *("Problem", "Refusal", "UsageError", "ConversionError", "InvalidModelError", "SetupError"),
-    *("BuildRefused", "UserFunctionError"),
+    *("BuildRefused", "RefusedError", "UserFunctionError"),
 )
 ANY = "…"
 _MOST = 6

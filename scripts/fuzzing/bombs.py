@@ -151,10 +151,8 @@ def long_constants(draw: random.Random) -> ModelProto:
 
 def nested_control(draw: random.Random) -> ModelProto:
     """Loops, branches and scans in each other, as deep as protobuf reads."""
-    depth, kinds = (
-        draw.choice((3, 8, 16, 24)),
-        draw.choice((("Loop",), ("If",), ("Scan",), ("Loop", "If", "Scan"))),
-    )
+    depth = draw.choice((3, 8, 16, 24))
+    kinds = draw.choice((("Loop",), ("If",), ("Scan",), ("Loop", "If", "Scan")))
     wide = draw.choice((1, 1, 2))
     budget = [3_000]
 

@@ -43,9 +43,8 @@ def without_squeeze(model: ModelProto) -> ModelProto:
 
 def _shapes(model: ModelProto) -> dict[str, list[int | None]]:
     """The shapes of values by name, as far as ONNX's inference knows them; None for a dimension that it does not."""
-    with suppress(
-        Exception
-    ):  # it refuses some models that TensorRT takes: then only what the file says is known
+    # It refuses some models that TensorRT takes: then only what the file says is known.
+    with suppress(Exception):
         model = onnx.shape_inference.infer_shapes(model)
     found: dict[str, list[int | None]] = {}
 

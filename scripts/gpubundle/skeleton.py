@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,7 @@ def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False
 
 def strip(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
     """A copy of the model in which initializers that are these arrays, by name, shape and value, have no data."""
-    result = onnx.ModelProto()
-    result.CopyFrom(proto)
+    result = deepcopy(proto)
     for tensor in result.graph.initializer:
         array = numpy_helper.to_array(tensor)
         weight = weights.get(tensor.name)
@@ -57,8 +57,7 @@ def strip(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto
 
 def fill(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
     """A copy of a stripped model with the weights of a module. ValueError if they do not fit it."""
-    result = onnx.ModelProto()
-    result.CopyFrom(proto)
+    result = deepcopy(proto)
     for tensor in result.graph.initializer:
         if tensor.doc_string != WEIGHT:
             continue

@@ -57,9 +57,8 @@ def trials_of(op: OpDef, types: Mapping[str, str]) -> Iterator[Trial]:
     for case in op.cases:
         if not case.large:
             made = in_dtypes(op, case, types)
-            generated = case.inputs(
-                np.random.default_rng(0)
-            )  # for the names: an optional port may be left out
+            # For the names: an optional port may be left out.
+            generated = case.inputs(np.random.default_rng(0))
             present = tuple(port.name for port in op.inputs if port.name in generated)
             given = dict(zip(present, made.inputs, strict=True))
             yield Trial(op, types, case, made, present, feeds_of(op, types, given))

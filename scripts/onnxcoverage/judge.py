@@ -209,8 +209,7 @@ def as_type(value: Any, type_: onnx.TypeProto) -> Any:
 
 def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Types that onnxruntime's Python lacks go in as initializers and come out through a Cast to float32."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     odd = {
         name: array
         for name, array in feeds.items()
@@ -237,7 +236,7 @@ def run_onnxruntime(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
         values = session.run(names, {n: a for n, a in feeds.items() if n not in odd})
     except Exception as error:  # onnxruntime's errors have no base of their own
         what = f"onnxruntime cannot run the model: {error}"
-        raise ConversionError(Problem(" ".join(what.split())[:250], "", "", "")) from error
+        raise ConversionError(" ".join(what.split())[:250], "", "", "") from error
     return {back.get(name, name): value for name, value in zip(names, values, strict=True)}
 
 

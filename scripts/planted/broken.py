@@ -28,10 +28,8 @@ def break_sources(folder: Path) -> None:
     sources = {path: path.read_text() for path in (folder / "kernels").glob("*.cu*")}
     kernel = next((path for path, source in sources.items() if RIGHT in source), None)
     if sum(source.count(RIGHT) for source in sources.values()) != 1 or kernel is None:
-        what, fix = (
-            "The line that is to be broken is not there once.",
-            "name another line in scripts/planted/broken.py",
-        )
+        what = "The line that is to be broken is not there once."
+        fix = "name another line in scripts/planted/broken.py"
         raise setup_error(what, str(folder / "kernels"), RIGHT, fix)
     operator = next(op for op in OPS if kernel.stem.startswith(op.snake_name))
     operators = folder / "ops" / "list.cmake"

@@ -93,8 +93,7 @@ def is_called(name: str, node: str, op_type: str) -> bool:
 
 def _at(node: str, change: Callable[[onnx.ModelProto, onnx.NodeProto, Model], None]) -> Change:
     def apply(model: Model) -> Model:
-        proto = onnx.ModelProto()
-        proto.CopyFrom(model.proto)
+        proto = model.copied()
         found = next((n for n in proto.graph.node if is_called(n.name, node, n.op_type)), None)
         if found is None:
             return model

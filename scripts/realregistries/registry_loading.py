@@ -38,9 +38,8 @@ def load_as_a_build_does(
                     tuple(FieldValue(field, type_, tuple(values)) for field, type_, values in item["fields"]),
                 )
                 for item in operator[kind]
-                if all(
-                    type_ != "int64" for _, type_, _ in item["fields"]
-                )  # no attribute of a node becomes one
+                # No attribute of a node becomes one.
+                if all(type_ != "int64" for _, type_, _ in item["fields"])
             ]
     faults += map(str, plugins.create_all(wrapped, registry, uses, errors, announce))
     for use in wrong:

@@ -44,8 +44,8 @@ RULE: Mapping[str, str] = {
 }
 RULE_LINES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "converter/rewrite/rules/pointwise/__init__.py": (
-        ("import", "from trtsmith.converter.rewrite.rules.pointwise.absolute import ABSOLUTE\n"),
-        ("RULES", "    ABSOLUTE,\n"),
+        ("import", "from trtsmith.converter.rewrite.rules.pointwise.absolute import absolute_rule\n"),
+        ("RULES", "    absolute_rule,\n"),
     ),
 }
 

@@ -304,10 +304,8 @@ def load_results(path: Path) -> BatchResults:
     except (OSError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
         said = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
         raise UsageError(
-            Problem(
-                f"the results of a batch cannot be read: {said if len(said) <= 300 else said[:297] + '...'}",
-                str(file),
-                f"the {RESULTS} that `trtsmith batch` wrote, or the folder with it",
-                "correct the path, or run the batch again with this version of trtsmith",
-            )
+            f"the results of a batch cannot be read: {said if len(said) <= 300 else said[:297] + '...'}",
+            str(file),
+            f"the {RESULTS} that `trtsmith batch` wrote, or the folder with it",
+            "correct the path, or run the batch again with this version of trtsmith",
         ) from error

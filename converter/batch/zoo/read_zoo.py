@@ -136,7 +136,7 @@ class ModelLook:
             if path.suffix == PROGRAM_SUFFIX:
                 if not zipfile.is_zipfile(path):
                     expected, fix = "a file that torch.export.save wrote", "copy or save the program again"
-                    raise UsageError(Problem("the file is not a program of torch.export", "", expected, fix))
+                    raise UsageError("the file is not a program of torch.export", "", expected, fix)
                 return None
             model = load_model(path)
         except TrtsmithError as error:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 
-import onnx
-
 from trtsmith.converter.batch.zoo.model_sources import SUFFIXES
 from trtsmith.converter.batch.zoo.zoo_file import toml_comment, toml_key, toml_string
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX
@@ -22,7 +20,6 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.output_file import check_report, write_text
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, Sizes, graph_inputs
-from trtsmith.importers.problem import Problem
 
 MOST_S = 10.0
 """Seconds for one model: inference through 10,000 nodes takes a quarter of one, and there are up to 120."""
@@ -103,8 +100,7 @@ def _tries(kinds: Collection[str]) -> Iterator[dict[str, tuple[int, int, int]]]:
 def _takes(model: Model, ranges: Mapping[str, ShapeRange]) -> bool:
     """Whether shape inference finds no contradiction with inputs of these shapes."""
     for point in ("min", "opt", "max"):
-        proto = onnx.ModelProto()
-        proto.CopyFrom(model.proto)
+        proto = model.copied()
         for value in proto.graph.input:
             sizes = getattr(ranges[value.name], point) if value.name in ranges else ()
             for dim, size in zip(value.type.tensor_type.shape.dim, sizes, strict=False):
@@ -161,7 +157,7 @@ def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWrit
     check_report(output, (), FLAG, _WHAT)
     if output.exists() and not overwrite:
         what, expected = f"{_WHAT} already exists", "a new file"
-        raise UsageError(Problem(what, f"{FLAG} {output}", expected, "name another file, or add --force"))
+        raise UsageError(what, f"{FLAG} {output}", expected, "name another file, or add --force")
     paths = _models_in(folder)
     entries = [_entry(path, Path(os.path.abspath(output.parent))) for path in paths]
     head = toml_comment(f"Written by: trtsmith batch --init {folder}") + "\n" + _HEAD
@@ -177,14 +173,14 @@ def _models_in(folder: Path) -> list[Path]:
     where, fix = str(folder), "name the folder that has the models"
     if not folder.is_dir():
         what = "it is not a folder" if folder.exists() else "there is no such folder"
-        raise UsageError(Problem(what, where, "a folder with models", fix))
+        raise UsageError(what, where, "a folder with models", fix)
     found = []
     for root, below, names in os.walk(os.path.abspath(folder)):
         below[:] = [name for name in below if not name.startswith(".")]
         paths = (Path(root, name) for name in names if not name.startswith("."))
         found += [path for path in paths if path.suffix in SUFFIXES and path.is_file()]
     if not found:
-        raise UsageError(Problem("it has no model", where, f"files with {' or '.join(SUFFIXES)}", fix))
+        raise UsageError("it has no model", where, f"files with {' or '.join(SUFFIXES)}", fix)
     return sorted(found)
 
 

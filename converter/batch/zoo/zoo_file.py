@@ -92,10 +92,8 @@ class Given:
         """Whether it is one; a problem if not."""
         if not isinstance(self.value, dict):
             name = self.name or "it"
-            what, fix = (
-                f"{name} is {shown(self.value)}, not a table",
-                f"write [{name}], or {name} = {{ ... }}",
-            )
+            what = f"{name} is {shown(self.value)}, not a table"
+            fix = f"write [{name}], or {name} = {{ ... }}"
             self.wrong(what, "a table", fix)
         return isinstance(self.value, dict)
 
@@ -169,17 +167,17 @@ def _text(path: Path) -> str:
     try:
         if path.is_dir():
             fix = f"write a zoo of its models with: trtsmith batch --init {path} -o zoo.toml"
-            raise UsageError(Problem("it is a folder", where, expected, fix))
+            raise UsageError("it is a folder", where, expected, fix)
         if path.exists() and not path.is_file():
-            raise UsageError(Problem("it is a device or a pipe", where, expected, "name a file"))
+            raise UsageError("it is a device or a pipe", where, expected, "name a file")
         with open(path, "rb") as stream:
             data = stream.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         said = getattr(error, "strerror", None) or str(error)
-        raise UsageError(Problem(f"it cannot be read: {said}", where, expected, "correct the path")) from None
+        raise UsageError(f"it cannot be read: {said}", where, expected, "correct the path") from None
     if len(data) > MOST_BYTES:
         what, fix = f"it has more than {MOST_BYTES >> 20} MiB", "name models by globs, or make several zoos"
-        raise UsageError(Problem(what, where, expected, fix))
+        raise UsageError(what, where, expected, fix)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -197,7 +195,7 @@ def _said(message: str, text: str) -> tuple[str, int]:
 
 
 def _no_zoo(path: Path, line: int, what: str, expected: str) -> UsageError:
-    return UsageError(Problem(what, f"{path}, line {line}", expected, "correct that line"))
+    return UsageError(what, f"{path}, line {line}", expected, "correct that line")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -186,10 +186,8 @@ def _read_axis(given: Given, reader: OptionReader, of_model: bool) -> MatrixAxis
             label = str(inner.keys[-1]) if isinstance(given.value, dict) else _label(name, inner.value)
             unnamed = isinstance(given.value, dict) and name in NAMED and isinstance(inner.value, str)
             if label == "" or unnamed:
-                what, form = (
-                    f"the value of the axis {name} is {shown(inner.value)}",
-                    "a table { NAME = value }",
-                )
+                what = f"the value of the axis {name} is {shown(inner.value)}"
+                form = "a table { NAME = value }"
                 expected = f"{form}, as {name} = {{ small = ..., large = ... }}: its values need names"
                 inner.wrong(what, expected, "give it a name")
                 continue
@@ -324,10 +322,8 @@ class VariantMaker:
             for axis, labels in exclusion.labels.items():
                 known = self._labels.get(axis)
                 if known is None:
-                    what, expected = (
-                        f"exclude names {axis!r}, and there is no such axis",
-                        _listed(self._labels),
-                    )
+                    what = f"exclude names {axis!r}, and there is no such axis"
+                    expected = _listed(self._labels)
                 elif unknown := [label for label in labels if label not in known]:
                     what, expected = f"the axis {axis} has no value {unknown[0]!r}", _listed(known)
             if complete or what != _UNUSED:

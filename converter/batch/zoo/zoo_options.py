@@ -366,20 +366,16 @@ def _named(name: str, key: str, value: Any) -> str:
     if name in _EXAMPLES:
         return _points(name, key, value)
     if name != "freeze" and not _is_plain(value):
-        what, example = (
-            f"{name} of {key!r} is a string or a number, not {shown(value)}",
-            f'{{ {key} = "..." }}',
-        )
+        what = f"{name} of {key!r} is a string or a number, not {shown(value)}"
+        example = f'{{ {key} = "..." }}'
         raise OptionError(what, "a string or a number", f"{name} = {example}", key)
     if name != "freeze" or isinstance(value, str):
         return str(value)
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
-        what, expected = (
-            f"{name} of {key!r} is {shown(value)}",
-            'a number, true, false, an array of them, or "@FILE.npy"',
-        )
+        what = f"{name} of {key!r} is {shown(value)}"
+        expected = 'a number, true, false, an array of them, or "@FILE.npy"'
         raise OptionError(what, expected, "give such a value", key) from None
 
 

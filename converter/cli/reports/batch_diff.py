@@ -17,7 +17,7 @@ _MOST_CHARACTERS = 120
 
 def render(diff: ResultsDiff) -> str:
     """The difference for people: versions once, then every task that changed, worse ones first."""
-    parts = [_head(diff)]
+    parts = [table([_side("old:", diff.old), _side("new:", diff.new)])]
     if diff.versions:
         packages = [(one.package, one.old or "none", "->", one.new or "none") for one in diff.versions]
         parts.append(_block("versions that changed", packages))
@@ -47,10 +47,6 @@ def _rows(task: TaskDiff) -> list[tuple[str, ...]]:
         (name, change.mark if change.mark != task.mark else "", *_cells(change))
         for name, change in zip(names, task.changes, strict=True)
     ]
-
-
-def _head(diff: ResultsDiff) -> str:
-    return table([_side("old:", diff.old), _side("new:", diff.new)])
 
 
 def _side(label: str, results: BatchResults) -> tuple[str, ...]:

@@ -35,9 +35,8 @@ def architectures(asked: str) -> tuple[int, ...]:
     here = ",".join(f"{major}{minor}" for major, minor in gpus if (major, minor) >= (7, 5))
     chosen = release if asked == "release" else asked or here or lists["CUDA_ARCHITECTURE_WITHOUT_GPU"]
     numbers = (re.sub(r"\D", "", part) for part in re.split(r"[,; ]+", chosen))
-    return tuple(
-        dict.fromkeys(int(number) for number in numbers if number)
-    )  # CMake says what is no architecture
+    # CMake says what is no architecture.
+    return tuple(dict.fromkeys(int(number) for number in numbers if number))
 
 
 def build_triton_kernels(

@@ -251,15 +251,7 @@ _RULES: Mapping[str, Callable[[Any], Any]] = {
 """By the entry in which a text is, what it may be."""
 
 _WHOLE = frozenset(
-    {
-        "metadata",
-        "guards_code",
-        "custom_obj_values",
-        "custom_obj",
-        "as_custom_obj",
-        "as_string_to_argument",
-        "treespec_namedtuple_fields",
-    }
+    name for name, rule in _RULES.items() if rule in (_notes, _left_out, _nothing, _refused, _empty_named)
 )
 """Entries that are judged as a whole."""
 

@@ -9,27 +9,14 @@ from onnx import helper, numpy_helper
 from trtsmith.converter.convert.workarounds.refusals import RefusedGraph
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
+from trtsmith.converter.graph.operator_groups import MOVING
 from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.registry import normalise_domain
 
 _NARROW = frozenset({onnx.TensorProto.INT8, onnx.TensorProto.UINT8})
 
-_MOVES = frozenset(
-    {
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
+_MOVES = MOVING - {"Split"} | {"GatherElements", "GatherND"}
 """Operators that give elements of their first input, whatever its type."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import onnx
 from onnx import helper
 
@@ -11,7 +13,7 @@ from trtsmith.converter.convert.workarounds.static_axes import with_static_axes
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes, value_shapes
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import all_graphs, subgraphs
+from trtsmith.converter.graph.walk import all_graphs, refill, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
 from trtsmith.converter.rewrite.engine.writer import Writer
@@ -41,8 +43,7 @@ def with_inlined_ifs(graph: RefusedGraph) -> Model | None:
         nodes.append(node)
     if not done:
         return None
-    del proto.graph.node[:]
-    proto.graph.node.extend(nodes)
+    refill(proto.graph.node, nodes)
     return infer_shapes(graph.model.with_proto(proto))
 
 
@@ -70,13 +71,11 @@ def _inlined(
     for branch in (then, other):
         names = {n: fresh.value(n) for n in _own_names(branch)}
         for inner in branch.node:
-            copied = onnx.NodeProto()
-            copied.CopyFrom(inner)
+            copied = deepcopy(inner)
             rename_values(copied, names, fresh.value)
             made.append(copied)
         for tensor in branch.initializer:
-            held = onnx.TensorProto()
-            held.CopyFrom(tensor)
+            held = deepcopy(tensor)
             held.name = names[tensor.name]
             graph.initializer.append(held)
         results.append([names.get(value.name, value.name) for value in branch.output])
@@ -112,8 +111,7 @@ def with_identities(graph: RefusedGraph) -> Model | None:
         nodes.append(node)
     if not done:
         return None
-    del proto.graph.node[:]
-    proto.graph.node.extend(nodes)
+    refill(proto.graph.node, nodes)
     return infer_shapes(graph.model.with_proto(proto))
 
 

@@ -13,7 +13,7 @@ from trtsmith.converter.engine.reduction.node_table import NodeTable
 from trtsmith.converter.engine.reduction.value_sizes import value_sizes
 from trtsmith.converter.graph.infer import infer_shapes, value_shapes
 from trtsmith.converter.graph.outer_values import read_by
-from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.graph.walk import all_graphs, refill
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.phases import Options, run_rules
 from trtsmith.importers.registry import normalise_domain
@@ -75,8 +75,7 @@ def _write_constants(model: Model, profiles: Profiles) -> None:
             made.update(same)
         else:
             kept.append(node)
-    del graph.node[:]
-    graph.node.extend(kept)
+    refill(graph.node, kept)
     graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in made.items())
 
 
@@ -111,8 +110,6 @@ def _drop_unread(graph: onnx.GraphProto) -> None:
         if not wanted.isdisjoint(node.output):
             kept.append(node)
             wanted.update(read_by(node))
-    del graph.node[:]
-    graph.node.extend(reversed(kept))
+    refill(graph.node, reversed(kept))
     held = [tensor for tensor in graph.initializer if tensor.name in wanted]
-    del graph.initializer[:]
-    graph.initializer.extend(held)
+    refill(graph.initializer, held)

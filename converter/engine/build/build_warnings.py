@@ -27,9 +27,8 @@ class WarningRow:
 # The first row that matches wins.
 WARNINGS: tuple[WarningRow, ...] = (
     WarningRow(r"Make sure (input|output) .* has Int64 binding"),  # trtsmith binds by the engine's own types
-    WarningRow(
-        r"\[RemoveDeadLayers\] Input Tensor .* is not being removed"
-    ),  # of sizes, "Unused Input" says the rest
+    # Of sizes, "Unused Input" says the rest.
+    WarningRow(r"\[RemoveDeadLayers\] Input Tensor .* is not being removed"),
     WarningRow(
         r"Unused Input: (?P<at>.+)", "no node reads it; the engine still asks for an array", "input {at!r}"
     ),
@@ -118,9 +117,8 @@ WARNINGS: tuple[WarningRow, ...] = (
         "Failed to deserialize timing cache|[Tt]iming cache header mismatch",
         "the timing cache comes from another TensorRT or GPU; TensorRT starts a new one",
     ),
-    WarningRow(
-        "The timing cache will not be used"
-    ),  # comes with the row above; TensorRT-RTX times no tactics
+    # Comes with the row above; TensorRT-RTX times no tactics.
+    WarningRow("The timing cache will not be used"),
 )
 
 

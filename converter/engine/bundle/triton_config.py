@@ -135,10 +135,6 @@ def _first_range(facts: Facts, tensor: EngineTensor) -> tuple[int, int]:
     return profile.min[0], profile.max[0]
 
 
-def _usual_batch(facts: Facts) -> int:
-    return facts.profiles[0][facts.inputs[0].name].opt[0]
-
-
 def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
     """config.pbtxt of an engine. batch: 0 for full shapes; else the first dimension of every tensor is left out of
     `dims`, as Triton asks, and requests are joined along it."""
@@ -153,7 +149,7 @@ def config_text(facts: Facts, options: TritonOptions, batch: int) -> str:
             lines += _tensor(kind, tensor, batch, facts)
     lines += ["instance_group {", f"  count: {options.instances}", "  kind: KIND_GPU", "}"]
     if batch:
-        usual = _usual_batch(facts)
+        usual = facts.profiles[0][facts.inputs[0].name].opt[0]
         lines += [
             "dynamic_batching {",
             f"  preferred_batch_size: {usual}",

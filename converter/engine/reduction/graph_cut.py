@@ -17,7 +17,7 @@ from trtsmith.converter.graph.constant_nodes import constant_value
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import subgraphs
+from trtsmith.converter.graph.walk import refill, subgraphs
 
 _NO_PROFILES: tuple[Mapping[str, Profile], ...] = ()
 
@@ -40,9 +40,8 @@ class WholeGraph:
             return name in self.given
         if name in self.table.repeated or name not in self.sizes.shapes:
             return False
-        if (
-            name in self.sizes.fixed
-        ):  # a vector whose length the sizes decide is none of TensorRT's shape inputs
+        # A vector whose length the sizes decide is none of TensorRT's shape inputs.
+        if name in self.sizes.fixed:
             return len({array.shape for array in self.sizes.fixed[name]}) == 1
         kind = self.sizes.types.get(name)
         if kind is None or not kind.elem_type:
@@ -212,8 +211,7 @@ class _Cutting:
                 value.name = name
         read = {*free_names_of(nodes), *(value.name for value in new.output)}
         held = [tensor for tensor in old.initializer if tensor.name in read]
-        del new.initializer[:]
-        new.initializer.extend(held)
+        refill(new.initializer, held)
 
     def _add_constants(self, graph: onnx.GraphProto, names: Collection[str]) -> None:
         """Initializers that are read, Constant nodes as initializers, and values that are the same at all corners."""

@@ -200,12 +200,6 @@ def _collect(graph: onnx.GraphProto, parent: int | None, found: list[NumberedNod
             _collect(inner, entry.number, found)
 
 
-def op_name(node: onnx.NodeProto) -> str:
-    """The op_type, with its domain where that is not ONNX's."""
-    domain = normalise_domain(node.domain)
-    return f"{domain}::{node.op_type}" if domain else node.op_type
-
-
 def is_constant(node: onnx.NodeProto) -> bool:
     return node.op_type == "Constant" and not normalise_domain(node.domain)
 

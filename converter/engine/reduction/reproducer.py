@@ -12,7 +12,6 @@ import onnx
 
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.engine.reduction.node_table import op_name
 from trtsmith.converter.engine.reduction.reduce import Reduced
 from trtsmith.converter.graph.infer import value_types
 from trtsmith.converter.model.errors import BuildRefused
@@ -20,6 +19,7 @@ from trtsmith.converter.model.output_file import check_report
 from trtsmith.converter.model.save import save_model
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import op_name
 
 MOST_SHOWN = 10
 """Nodes that a message describes; of more, the first ones."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays, write_arrays
 from trtsmith.converter.engine.runtime.run_request import ChildRequest, RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.process.plain_data import PlainData
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.importers.problem import Problem
 
@@ -47,16 +49,8 @@ def run_engine(
         for path, arrays in zip(inputs, feeds, strict=True):
             _write(path, arrays)
         order = ChildRequest(request, inputs, outputs)
-        try:
-            payload = run_child(
-                "trtsmith.converter.engine.runtime.run_worker",
-                order.to_text(),
-                request.flavour,
-                timeout_s=request.timeout_s,
-                on_progress=on_progress,
-            )
-        except ChildDied as death:
-            raise UsageError(death_problem(death, request)) from death
+        worker = "trtsmith.converter.engine.runtime.run_worker"
+        payload = answer_of(worker, order, request, on_progress)
         return RunResult(
             info=EngineInfo.from_json(payload["info"]),
             outputs=tuple(read_arrays(path) for path in outputs),
@@ -68,6 +62,18 @@ def run_engine(
 def describe_engine(request: RunRequest, on_progress: Progress | None = None) -> EngineInfo:
     """What the engine says of itself once it is loaded. Raises UsageError as `run_engine` does."""
     return run_engine(request, (), on_progress).info
+
+
+def answer_of(
+    worker: str, order: PlainData, request: RunRequest, on_progress: Progress | None
+) -> dict[str, Any]:
+    """What a worker answers that loads the engine of the request. UsageError where its process dies or times out."""
+    try:
+        return run_child(
+            worker, order.to_text(), request.flavour, timeout_s=request.timeout_s, on_progress=on_progress
+        )
+    except ChildDied as death:
+        raise UsageError(death_problem(death, request)) from death
 
 
 def death_problem(death: ChildDied, request: RunRequest) -> Problem:

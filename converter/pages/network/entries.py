@@ -15,7 +15,7 @@ from trtsmith.converter.graph.outer_values import read_by
 from trtsmith.converter.graph.walk import all_graphs, graph_attributes, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.importers.dtypes import dtype_name
-from trtsmith.importers.registry import normalise_domain
+from trtsmith.importers.registry import op_name
 
 LONGEST = 240
 """Characters of an attribute's value that are shown."""
@@ -127,12 +127,6 @@ def _collect(graph: onnx.GraphProto, found: list[NetworkEntry], inside: int | No
 def types_of(proto: onnx.ModelProto) -> dict[str, str]:
     """Type and shape by value, in words, where they are known."""
     return {name: _typed(type_) for name, type_ in value_types(proto).items()}
-
-
-def op_name(node: onnx.NodeProto) -> str:
-    """The op_type, with its domain where that is not ONNX's."""
-    domain = normalise_domain(node.domain)
-    return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _held(node: onnx.NodeProto) -> Iterator[str]:

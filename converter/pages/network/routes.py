@@ -15,9 +15,10 @@ import onnx
 from trtsmith.converter.convert.plan import Plan, PlannedNode, Route
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
-from trtsmith.converter.pages.network.entries import NODE, NetworkEntry, op_name
+from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
 from trtsmith.converter.rewrite.engine.records import Rewrite
 from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.importers.registry import op_name
 
 GONE = "gone"
 """The route of a node that has none: constants decide it, another covers it, or nothing reads it."""

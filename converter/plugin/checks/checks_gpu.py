@@ -24,21 +24,15 @@ from trtsmith.converter.verify.tolerances import Tolerances
 
 DIRECT = "kernel against its reference"
 RESTORED = "kernel after a serialisation round trip"
-IN_GRAPH = "kernel in a CUDA graph"
-INTERLEAVED = "kernels of two contexts in turns"
-IN_THREADS = "kernels of two contexts in two threads"
-RESHAPED = "kernel after other shapes"
-OTHER_FILL = "kernel with other memory contents"
-IN_SLICES = "kernel on slices of allocations"
-AT_NULL = "kernel with null for tensors without elements"
-AT_ONE_ADDRESS = "kernel with one address for tensors without elements"
-ALIASED = "kernel with one address for equal inputs"
 
 FILL = 0x47
 """Ordinary numbers in every type: not zero, no NaN, not -1. A kernel that asks for any of these in memory that it has not
 written finds it in 0xFF bytes only, if there."""
 LARGEST = 1 << 22
 """Bytes of inputs and outputs above which a case is run in the first two checks only: the others would take minutes."""
+
+
+KernelRun = Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -50,9 +44,35 @@ class GpuCheck:
 
     name: str
     about: str
-    run: Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]
+    run: KernelRun
     applies: Callable[[GpuCase], bool] | None = None
     advice: str = ""
+
+
+def gpu_check(
+    name: str, applies: Callable[[GpuCase], bool], advice: str = ""
+) -> Callable[[KernelRun], GpuCheck]:
+    """Makes a GpuCheck of the function below it, whose docstring says what must hold."""
+
+    def made(run: KernelRun) -> GpuCheck:
+        return GpuCheck(name, str(run.__doc__), run, applies, advice)
+
+    return made
+
+
+def _small(case: GpuCase) -> bool:
+    return sum(array.nbytes for array in (*case.inputs, *case.expected)) <= LARGEST
+
+
+def _has_empty(case: GpuCase) -> bool:
+    return case.kind == "no elements"
+
+
+def _twins(case: GpuCase) -> tuple[int, int] | None:
+    """Two inputs that could lie at one address."""
+    kinds = [(array.shape, array.dtype) for array in case.inputs]
+    pairs = ((kinds.index(kind), i) for i, kind in enumerate(kinds) if case.inputs[i].size)
+    return next(((first, i) for first, i in pairs if first != i), None)
 
 
 def _direct(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
@@ -64,7 +84,7 @@ def _restored(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[
         return run_plugin(plugin, case.inputs, executor=restored, shape_values=case.shape_values)
 
 
-def _laid_out(layout: MemoryLayout) -> Callable[[CreatorUnderTest, GpuCase, Plugin], list[np.ndarray]]:
+def _laid_out(layout: MemoryLayout) -> KernelRun:
     def run(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
         return run_plugin(plugin, case.inputs, shape_values=case.shape_values, layout=layout)
 
@@ -97,7 +117,9 @@ def doubled(inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     return tuple(np.concatenate([a, a]) if batch and a.shape[:1] == batch else a for a in inputs)
 
 
-def _in_graph(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+@gpu_check("kernel in a CUDA graph", _small, "an application need not capture its engines")
+def in_graph(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    """Captured into a CUDA graph and replayed twice, with changed inputs: it neither allocates nor waits."""
     other = _alone(case, plugin, halved(case.inputs), "with inputs halved")
     found, changed = run_in_graph(plugin, [case.inputs, other.inputs], case.shape_values)
     _require(changed, other, "replayed with changed inputs")
@@ -112,14 +134,18 @@ def _second(case: GpuCase, plugin: Plugin) -> GpuCase:
         return _alone(case, plugin, halved(case.inputs), "with inputs halved")
 
 
-def _in_turns(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+@gpu_check("kernels of two contexts in turns", _small)
+def in_turns(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    """Two contexts with other shapes, on two streams, enqueued in turns."""
     other = _second(case, plugin)
     others, found = run_in_contexts(plugin, [other.inputs, case.inputs], case.shape_values)
     _require(others, other, "in the other context")
     return found
 
 
-def _in_threads(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+@gpu_check("kernels of two contexts in two threads", _small)
+def in_threads(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    """Two contexts with other shapes, on two streams, in two threads."""
     other = _second(case, plugin)
     others, mine = run_in_threads(plugin, [other.inputs, case.inputs], case.shape_values)
     for found in others:
@@ -129,7 +155,9 @@ def _in_threads(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> lis
     return mine[-1]
 
 
-def _reshaped(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+@gpu_check("kernel after other shapes", _small)
+def reshaped(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    """One context with a larger shape, this one and the larger again, in the workspace of the larger."""
     other = _second(case, plugin)
     first, found, again = run_with_shapes(
         plugin, [other.inputs, case.inputs, other.inputs], case.shape_values
@@ -139,14 +167,9 @@ def _reshaped(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[
     return found
 
 
-def _twins(case: GpuCase) -> tuple[int, int] | None:
-    """Two inputs that could lie at one address."""
-    kinds = [(array.shape, array.dtype) for array in case.inputs]
-    pairs = ((kinds.index(kind), i) for i, kind in enumerate(kinds) if case.inputs[i].size)
-    return next(((first, i) for first, i in pairs if first != i), None)
-
-
-def _aliased(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+@gpu_check("kernel with one address for equal inputs", lambda case: _small(case) and _twins(case) is not None)
+def aliased(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[np.ndarray]:
+    """Two inputs that are equal lie at one address."""
     twins = _twins(case)
     assert twins is not None
     inputs = list(case.inputs)
@@ -159,76 +182,42 @@ def _aliased(session: CreatorUnderTest, case: GpuCase, plugin: Plugin) -> list[n
     return _direct(session, case, plugin)
 
 
-def _small(case: GpuCase) -> bool:
-    return sum(array.nbytes for array in (*case.inputs, *case.expected)) <= LARGEST
-
-
-def _has_empty(case: GpuCase) -> bool:
-    return case.kind == "no elements"
-
-
 _EMPTY = "NVIDIA does not say where such tensors lie; those of an engine's own inputs have an address"
 
 KERNEL_CHECKS = (
     GpuCheck(DIRECT, "Its outputs are those of the reference, and it writes nothing else.", _direct),
     GpuCheck(RESTORED, "So they are from a plugin that was restored from its serialisation.", _restored),
     GpuCheck(
-        AT_NULL,
+        "kernel with null for tensors without elements",
         "Tensors without elements may lie at null.",
         _laid_out(MemoryLayout(empty="null")),
         _has_empty,
         _EMPTY,
     ),
     GpuCheck(
-        AT_ONE_ADDRESS,
+        "kernel with one address for tensors without elements",
         "Tensors without elements may lie at one address.",
         _laid_out(MemoryLayout(empty="same")),
         _has_empty,
         _EMPTY,
     ),
+    in_graph,
+    in_turns,
+    in_threads,
+    reshaped,
     GpuCheck(
-        IN_GRAPH,
-        "Captured into a CUDA graph and replayed twice, with changed inputs: it neither allocates nor waits.",
-        _in_graph,
-        _small,
-        "an application need not capture its engines",
-    ),
-    GpuCheck(
-        INTERLEAVED,
-        "Two contexts with other shapes, on two streams, enqueued in turns.",
-        _in_turns,
-        _small,
-    ),
-    GpuCheck(
-        IN_THREADS,
-        "Two contexts with other shapes, on two streams, in two threads.",
-        _in_threads,
-        _small,
-    ),
-    GpuCheck(
-        RESHAPED,
-        "One context with a larger shape, this one and the larger again, in the workspace of the larger.",
-        _reshaped,
-        _small,
-    ),
-    GpuCheck(
-        OTHER_FILL,
+        "kernel with other memory contents",
         "Outputs and workspace hold other bytes before: neither NaN nor zero nor -1.",
         _laid_out(MemoryLayout(fill=FILL)),
         _small,
     ),
     GpuCheck(
-        IN_SLICES,
+        "kernel on slices of allocations",
         "Tensors and workspace start 256 bytes into larger allocations, the alignment that TensorRT asks for.",
         _laid_out(MemoryLayout(offset=256)),
         _small,
     ),
-    GpuCheck(
-        ALIASED,
-        "Two inputs that are equal lie at one address.",
-        _aliased,
-        lambda case: _small(case) and _twins(case) is not None,
-    ),
+    aliased,
 )
 GPU_CHECKS = tuple(check.name for check in KERNEL_CHECKS)
 

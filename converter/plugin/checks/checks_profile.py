@@ -146,10 +146,8 @@ def workspace_for_profile(session: CreatorUnderTest, case: ContractCase | None) 
         for what, low, high in _one_dimension_varied(plugin, case):
             if not (_takes(plugin, low) and _takes(plugin, high)):
                 continue
-            inputs, outputs = (
-                profile(low.inputs, low.inputs, high.inputs),
-                profile(low.outputs, low.outputs, high.outputs),
-            )
+            inputs = profile(low.inputs, low.inputs, high.inputs)
+            outputs = profile(low.outputs, low.outputs, high.outputs)
             if _configure(plugin, inputs, outputs, what, may_refuse=True):
                 size = _workspace(plugin, inputs, outputs, high)
                 _needs_no_more(plugin, low, size, f"a profile of {what}", "the smallest")

@@ -94,9 +94,8 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         done = [pool.submit(work, item) for item in items]
     raised = [error for one in done if (error := one.exception()) is not None]
     for error in raised:
-        if not isinstance(
-            error, threading.BrokenBarrierError
-        ):  # then another thread has failed, and says why
+        # Then another thread has failed, and says why.
+        if not isinstance(error, threading.BrokenBarrierError):
             raise error
     return [one.result() for one in done]
 

@@ -56,10 +56,8 @@ class Native:
         self.path = path if path is not None else libraries.library("trtsmith_host")
         again = "build it again (make, or pip install .)"
         if not self.path.is_file():
-            expected, fix = (
-                f"{HOST_NAME}, which is built with the package",
-                "build it: make setup, or pip install .",
-            )
+            expected = f"{HOST_NAME}, which is built with the package"
+            fix = "build it: make setup, or pip install ."
             raise self._unusable("the plugin host library is missing", expected, fix)
         try:
             self._library = ctypes.CDLL(str(self.path.resolve()))
@@ -75,7 +73,7 @@ class Native:
             )
 
     def _unusable(self, what: str, expected: str, fix: str) -> UsageError:
-        return UsageError(Problem(what, str(self.path), expected, fix))
+        return UsageError(what, str(self.path), expected, fix)
 
     def call(self, name: str, *arguments: object, where: str) -> None:
         """Call tsh_<name>. Raises PluginError with the host's message and `where` unless it returns OK."""

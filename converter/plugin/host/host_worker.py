@@ -14,7 +14,6 @@ from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.importers.problem import Problem
 
 _MALLOC = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0"
 """Freed memory is overwritten at once, so that its use after that shows."""
@@ -65,12 +64,10 @@ class LibraryWorker:
             described = self._pool.start()
         except ChildDied as death:
             raise UsageError(
-                Problem(
-                    f"loading the library {_ending(death, 'return')}",
-                    str(self._library),
-                    "a library that can be loaded",
-                    "load it in a debugger, and check the libraries that it needs with ldd",
-                )
+                f"loading the library {_ending(death, 'return')}",
+                str(self._library),
+                "a library that can be loaded",
+                "load it in a debugger, and check the libraries that it needs with ldd",
             ) from death
         return {**described, "path": str(self._library)}
 
@@ -108,7 +105,7 @@ def creator_index(described: Mapping[str, Any], plugin: str, library: Path, fix:
     names = [str(creator["name"]) for creator in described["creators"]]
     if plugin not in names:
         what = f"the library has no plugin {plugin}"
-        raise UsageError(Problem(what, str(library), f"one of {', '.join(names)}", fix))
+        raise UsageError(what, str(library), f"one of {', '.join(names)}", fix)
     return names.index(plugin)
 
 

@@ -6,22 +6,25 @@ larger, so that nothing is lost by folding weights of any size.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
-import onnx
 from onnx import helper, numpy_helper
 
+from trtsmith.converter.graph.constant_nodes import evaluated
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
-from trtsmith.converter.rewrite.constants.moves import MOVES
 from trtsmith.converter.rewrite.constants.quantized_types import QUANTIZED
 from trtsmith.converter.rewrite.engine.records import Rewrite
 
 NAME = "quantized-moves"
 
+_RESHAPES = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+MOVES = (*_RESHAPES, "Concat", "Gather", "Slice", "Split", "Transpose")
+_BOUNDS = ("starts", "ends", "axes", "steps")
 _MOST = 2**29
 """Bytes of all results: they are in the model's own message, which holds no more than 2 GiB."""
 
@@ -80,13 +83,16 @@ class _Folding:
             return None  # no engine returns a constant
         shapes = [_fixed(scope.dims(name)) for name in node.outputs]
         fixed = [shape for shape in shapes if shape is not None]
-        inputs = [scope.constant(name) if name else None for name in node.inputs]
-        size, given = sum(map(prod, fixed)), sum(array.size for array in inputs if array is not None)
+        feeds = {name: array for name in node.inputs if (array := scope.constant(name)) is not None}
+        size, given = sum(map(prod, fixed)), sum(feeds[name].size for name in node.inputs if name)
         if len(fixed) < len(shapes) or size > min(given, self._left):
             return None
         self._left -= size
-        attributes = {a.name: helper.get_attribute_value(a) for a in _attributes(node.proto)}
-        return MOVES[node.op_type](attributes, inputs, fixed)
+        if node.op_type in _RESHAPES:
+            return [feeds[node.inputs[0]].reshape(fixed[0])]
+        if node.op_type == "Slice":
+            return [_sliced(node, feeds)]
+        return evaluated(node.proto, self._graph.opset(""), feeds)
 
 
 def _fixed(dims: tuple[Dim, ...] | None) -> tuple[int, ...] | None:
@@ -94,5 +100,22 @@ def _fixed(dims: tuple[Dim, ...] | None) -> tuple[int, ...] | None:
     return None if dims is None or len(sizes) < len(dims) else sizes
 
 
-def _attributes(proto: onnx.NodeProto) -> list[onnx.AttributeProto]:
-    return [a for a in proto.attribute if a.type in (a.INT, a.INTS)]
+def _sliced(node: Node, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    """As onnxruntime does it: ONNX's reference implementation has nothing where a start before the first runs back."""
+    data = feeds[node.inputs[0]]
+    given = {a.name: helper.get_attribute_value(a) for a in node.proto.attribute}  # as in early opsets
+    given |= {
+        name: feeds[value] for name, value in zip(_BOUNDS, node.inputs[1:], strict=False) if value in feeds
+    }
+    index: list[slice] = [slice(None)] * data.ndim
+    for i, (start, end) in enumerate(zip(given["starts"], given["ends"], strict=True)):
+        axis = given.get("axes", range(data.ndim))[i]
+        step = int(given["steps"][i]) if "steps" in given else 1
+        size = data.shape[axis]
+        first, last = (int(value) + size if value < 0 else int(value) for value in (start, end))
+        if step > 0:
+            index[axis] = slice(min(max(first, 0), size), min(max(last, 0), size), step)
+        else:
+            last = min(max(last, -1), size - 1)
+            index[axis] = slice(min(max(first, 0), size - 1), None if last < 0 else last, step)
+    return data[tuple(index)]

@@ -21,7 +21,6 @@ from trtsmith.converter.rewrite.custom_ops.surgery import (
 from trtsmith.converter.rewrite.engine.records import Declined, Record, Rewrite
 from trtsmith.importers.lowering import Lowered, lower
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, Refusal
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import find_aliases, package_of
 
 NAME = "aliases"
@@ -70,11 +69,9 @@ def _lowered(node: gs.Node, opset: int, wanted: Container[str]) -> Lowered | Ref
             package = package_of(op.name)
             if package is not None:
                 raise UsageError(
-                    Problem(
-                        f"{package.name}: {op.name}: the alias {alias.op_type!r} is wrong: {error.args[0]}",
-                        f"node {node.name!r} ({qualified(domain_of(node), node.op)})",
-                        "prologue and epilogue that read inputs, ports, and what they make themselves",
-                        "correct the definition, or remove its package",
-                    )
+                    f"{package.name}: {op.name}: the alias {alias.op_type!r} is wrong: {error.args[0]}",
+                    f"node {node.name!r} ({qualified(domain_of(node), node.op)})",
+                    "prologue and epilogue that read inputs, ports, and what they make themselves",
+                    "correct the definition, or remove its package",
                 ) from error
         raise

@@ -75,8 +75,7 @@ def to_gs(model: Model) -> gs.Graph:
     hold are in `node.attrs` as RawAttribute. `graph.ir_version` is a working one; `from_gs` restores the
     model's.
     """
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     set_aside = list(set_aside_all(proto))
     for graph in iter_graphs(proto.graph):
         clear_special_types(graph)
@@ -117,8 +116,7 @@ def from_gs(graph: gs.Graph, model: Model) -> Model:
         attributes_before, _written_nodes(graph, exported), strict=True
     ):
         complete_node(node_proto, node, attributes)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     restore_graph_fields(exported.graph, model.proto.graph)
     restore_function_fields(exported.functions, model.proto.functions)
     _drop_repeated_initializers(exported.graph)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from trtsmith.converter.graph.operator_groups import MOVING
 from trtsmith.converter.rewrite.custom_ops.graphsurgeon import dtype_of
 from trtsmith.converter.rewrite.custom_ops.layout import (
     ONE,
@@ -25,21 +26,7 @@ from trtsmith.converter.rewrite.custom_ops.layout import (
 from trtsmith.converter.rewrite.custom_ops.shape_values import Dim, dims_of, shape_values
 from trtsmith.converter.rewrite.custom_ops.surgery import constant_of, domain_of
 
-MOVES = frozenset(
-    {
-        "Cast",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
+MOVES = MOVING | {"Cast"}
 """Operators that `follow` knows. Those among them that compute (a Cast to another type) it refuses."""
 
 

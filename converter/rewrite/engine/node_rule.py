@@ -1,16 +1,16 @@
 """Defines rules: one standard node in, other standard nodes out. Rules depend on this module; it depends on no rule.
 
-How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView and a NodeRule of it:
+How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a function over a NodeView:
 
-    def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+    @node_rule("double-relu", "DoubleRelu")
+    def double_relu_rule(node: NodeView) -> Replacement | Refusal | None:
+        "DoubleRelu becomes Add and Relu."
         if not node.used(1):
             return None                       # TensorRT takes the node as it is: leave it alone
         if node.constant(2) is None:
             return Refusal("input 'k' is computed at run time", "a constant", f"freeze it: --freeze {node.input(2)}=3")
         w = Writer(node)
         return Replacement(w.finish(w.Relu(w.Add(w.x[0], w.x[0]))), "made of Add and Relu")
-
-    DOUBLE_RELU = NodeRule("double-relu", "...", ("DoubleRelu",), _rewrite)
 
 and put it into the tuple of its family, converter/rewrite/rules/FAMILY/__init__.py. Writer of writer.py writes nodes by
 nested calls: `w.x` are the node's inputs, and `w.finish` makes its results the node's outputs. Python numbers and numpy's
@@ -23,9 +23,10 @@ the model's own opset (`node.opset`).
 - Replacement: the engine checks that it defines every used output and reads only what is there, names its nodes, infers
   shapes, folds constants, and offers the new nodes to all rules again in the next round. So a rule may write operators
   that another rule takes; it must not write the node that it takes itself, or the engine stops with its name.
-- Refusal: TensorRT does not take the node, and neither does this rule; the user is told why, unless another rule takes
-  the node. `reason` has the culprit value, `fix` the flag or edit. The engine makes `--freeze OPERAND=...` in a fix into
-  flags for the inputs of the model that the operand is computed from, ready to be pasted.
+- Refusal, or RefusedError of refusing.py: TensorRT does not take the node, and neither does this rule; the user is told
+  why, unless another rule takes the node. `reason` has the culprit value, `fix` the flag or edit. The engine makes
+  `--freeze OPERAND=...` in a fix into flags for the inputs of the model that the operand is computed from, ready to be
+  pasted.
 
 `Replacement.numerics` is a sentence when results may differ from ONNX's, such as float64 computed in float32. It is
 printed and written into report and manifest. Leave it empty only where the replacement is exact (rounding of the same
@@ -50,13 +51,16 @@ from onnx import helper
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.graph.tensor_types import Dim
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.target import TENSORRT, Fault, Target
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE, OpDef, Refusal
 from trtsmith.importers.registry import normalise_domain, operators
 
-__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement"]
+__all__ = ["NodeRule", "NodeView", "Refusal", "Replacement", "Rewriter", "node_rule"]
 
 T = TypeVar("T")
+
+Rewriter = Callable[["NodeView"], "Replacement | Refusal | None"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class NodeRule:
     name: str
     doc: str
     op_types: tuple[str, ...]
-    rewrite: Callable[[NodeView], Replacement | Refusal | None]
+    rewrite: Rewriter
     flavour: str = ""
     faults: tuple[Fault, ...] = ()
     partly: tuple[Fault, ...] = ()
@@ -110,6 +114,13 @@ class NodeRule:
         if self.faults:
             return any(fault.concerns(target) for fault in self.faults)
         return self.flavour in ("", target.flavour)
+
+    def result(self, node: NodeView) -> Replacement | Refusal | None:
+        """What the rule makes of a node. RefusedError of what it calls is its Refusal."""
+        try:
+            return self.rewrite(node)
+        except RefusedError as error:
+            return error.refusal
 
     def opset_for(self, node: NodeView) -> int:
         return self.opset if isinstance(self.opset, int) else self.opset(node)
@@ -295,6 +306,19 @@ class NodeView:
         """A value name that nothing in the model has, made of this node's first output and `hint`."""
         base = next((name for name in self.outputs if name), self.name)
         return self._scope.whole.names.value(f"{base}/{hint}")
+
+
+def node_rule(name: str, *op_types: str, **more: Any) -> Callable[[Rewriter], NodeRule]:
+    """Makes a NodeRule of the function below it, the first paragraph of whose docstring is the rule's `doc`.
+
+    more: the other fields of NodeRule.
+    """
+
+    def made(rewrite: Rewriter) -> NodeRule:
+        said = (rewrite.__doc__ or "").partition("\n\n")[0]
+        return NodeRule(name, " ".join(said.split()).removesuffix("."), op_types, rewrite, **more)
+
+    return made
 
 
 def constant_node(name: str, value: np.ndarray) -> onnx.NodeProto:

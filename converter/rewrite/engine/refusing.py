@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import TypeVar
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
+from trtsmith.importers.opdef import Refusal
 
 T = TypeVar("T")
 
-Rewriter = Callable[[NodeView], Replacement | Refusal | None]
-
 
 class RefusedError(Exception):
-    """Ends the rewriting of a node."""
+    """Ends the rewriting of a node: by a Refusal, or its three parts."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.reason)
-        self.refusal = refusal
-
-
-def refusing(rewrite: Rewriter) -> Rewriter:
-    """The same function of a rule, which may raise RefusedError instead of giving back a Refusal."""
-
-    @wraps(rewrite)
-    def rewrite_or_refuse(node: NodeView) -> Replacement | Refusal | None:
-        try:
-            return rewrite(node)
-        except RefusedError as error:
-            return error.refusal
-
-    return rewrite_or_refuse
+    def __init__(self, first: Refusal | str, *parts: str) -> None:
+        self.refusal = Refusal(first, *parts) if isinstance(first, str) else first
+        super().__init__(self.refusal.reason)
 
 
 def unrefused(found: T | Refusal) -> T:

@@ -27,7 +27,6 @@ from trtsmith.converter.rewrite.fold import fold_and_infer
 from trtsmith.converter.rewrite.freeze import ready_made_flags
 from trtsmith.converter.rewrite.target import TENSORRT, Target
 from trtsmith.importers.opdef import Refusal
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 ROUNDS = 12
@@ -149,7 +148,7 @@ def _folded_away(
     if not gone:
         return False
     return any(
-        rule.rewrite(NodeView(node.proto, node.name, node.scope, target=target)) is not None
+        rule.result(NodeView(node.proto, node.name, node.scope, target=target)) is not None
         for node in Graph(model).root.nodes
         if gone.intersection(node.outputs)
         for rule in table.get(node.kind, ())
@@ -169,12 +168,7 @@ def _records(
 
 def _internal(what: str, model: Model) -> ConversionError:
     return ConversionError(
-        Problem(
-            what,
-            str(model.path),
-            "rules that terminate",
-            "report it with the model: this is a bug in trtsmith",
-        )
+        what, str(model.path), "rules that terminate", "report it with the model: this is a bug in trtsmith"
     )
 
 
@@ -232,7 +226,7 @@ class _Round:
         refusal: tuple[NodeRule, Refusal] | None = None
         for rule in rules:
             try:
-                result = rule.rewrite(view)
+                result = rule.result(view)
             except _UNREADABLE as error:  # one node: the others are still looked at
                 result = _unreadable(rule, error)
             if isinstance(result, Replacement):

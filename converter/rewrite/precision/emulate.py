@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from trtsmith.converter.graph.fresh_names import FreshNames
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.renaming import rename_values
-from trtsmith.converter.graph.walk import subgraphs, values_read
+from trtsmith.converter.graph.walk import refill, subgraphs, values_read
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort_kernels import holds_bfloat16
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
@@ -37,8 +37,7 @@ def emulated(model: Model, unrounded: Collection[str] = (), kinds: Collection[in
     unrounded: values that only look like float16: sums whose error is still to be added (sum_noise.py).
     """
     model = infer_shapes(model)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     names = FreshNames.of(proto)
     work = _Emulator(model, names, unrounded, kinds)
     work.graph(proto.graph, {})
@@ -64,8 +63,7 @@ def without_bfloat16(model: Model) -> Model:
             value.type.tensor_type.elem_type = T.BFLOAT16
     nodes = [helper.make_node("Cast", [name], [ends[name]], to=T.FLOAT) for name in before]
     nodes += [*graph.node, *(helper.make_node("Cast", [ends[n]], [n], to=T.BFLOAT16) for n in after)]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    refill(graph.node, nodes)
     return infer_shapes(wide.with_proto(proto))
 
 
@@ -90,8 +88,7 @@ class _Emulator:
             if value.type.tensor_type.elem_type in self._kinds:
                 value.type.tensor_type.elem_type = T.FLOAT
                 self.changed = True
-        del graph.node[:]
-        graph.node.extend(made)
+        refill(graph.node, made)
 
     def _initializers(self, graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
         """Weights stay in their types; by name, the Casts that widen them."""

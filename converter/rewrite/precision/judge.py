@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
-from importlib import resources
-from typing import Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto as T
 
 from trtsmith.converter.graph.node import Node
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.scope import Scope
+from trtsmith.converter.rewrite.native_operators import asked_table
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import Format
 from trtsmith.converter.rewrite.precision.policy import (
@@ -123,21 +121,7 @@ _PRODUCTS = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm"})
 
 _STAY_WHOLE = frozenset(
     {
-        *(
-            "Add",
-            "Cast",
-            "Clip",
-            "Concat",
-            "Expand",
-            "Flatten",
-            "Gather",
-            "Identity",
-            "Max",
-            "Min",
-            "Mul",
-            "Neg",
-            "Pad",
-        ),
+        *op_types("Add Cast Clip Concat Expand Flatten Gather Identity Max Min Mul Neg Pad"),
         *("Reshape", "ReverseSequence", "Slice", "Split", "Squeeze", "Sub", "Transpose", "Unsqueeze"),
     }
 )
@@ -182,16 +166,9 @@ def _constant_whole(scope: Scope, name: str) -> bool:
     return array is not None and array.dtype.kind == "f" and bool((array == array.round()).all())
 
 
-@cache
-def _table() -> Mapping[str, Any]:
-    text = resources.files(__package__).joinpath("measured_types.json").read_text(encoding="utf-8")
-    table: Mapping[str, Any] = json.loads(text)
-    return table
-
-
 def refusal(op_type: str, fmt: Format) -> str:
     """ "" if TensorRT builds the operator in the type, else why it is left in float32."""
-    entry = _table()["operators"].get(op_type)
+    entry = asked_table("precision/measured_types.json")["operators"].get(op_type)
     if entry is None:
         return f"no {fmt.name} of it was measured in TensorRT"
     return f"TensorRT does not build it in {fmt.name}" if entry[fmt.name] else ""

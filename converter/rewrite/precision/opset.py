@@ -11,7 +11,6 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.tensors import is_external
-from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import normalise_domain
 
 BF16_OPSET = 13
@@ -49,11 +48,9 @@ def at_least(model: Model, opset: int) -> Model:
     old = opset_of(model)
     if old >= opset:
         return model
-    if all(
-        normalise_domain(entry.domain) for entry in model.proto.opset_import
-    ):  # no standard operator, any opset fits
-        later = onnx.ModelProto()
-        later.CopyFrom(model.proto)
+    # No standard operator, any opset fits.
+    if all(normalise_domain(entry.domain) for entry in model.proto.opset_import):
+        later = model.copied()
         later.opset_import.append(helper.make_opsetid("", opset))
         return model.with_proto(later)
     nested = next((node for node in model.proto.graph.node if any(True for _ in subgraphs(node))), None)
@@ -67,18 +64,15 @@ def at_least(model: Model, opset: int) -> Model:
 
 def _refused(model: Model, old: int, opset: int, why: str) -> ConversionError:
     return ConversionError(
-        Problem(
-            f"the model is of opset {old}, which has not all that the precision needs, and cannot be converted: {why}",
-            str(model.path),
-            f"opset {opset} or later",
-            f"export the model with opset {opset} or later, or use --precision fp16, which needs no other",
-        )
+        f"the model is of opset {old}, which has not all that the precision needs, and cannot be converted: {why}",
+        str(model.path),
+        f"opset {opset} or later",
+        f"export the model with opset {opset} or later, or use --precision fp16, which needs no other",
     )
 
 
 def _converted(model: Model, opset: int) -> Model:
-    light = onnx.ModelProto()
-    light.CopyFrom(model.proto)
+    light = model.copied()
     graph = light.graph
     weights = [tensor for tensor in model.proto.graph.initializer if is_external(tensor)]
     constants = [node for node in model.proto.graph.node if _is_weight(node)]

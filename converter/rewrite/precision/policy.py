@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trtsmith.converter.graph.operator_groups import MOVING, op_types
+
 NORM = "a norm: it sums squares over many elements"
 SUM = "a sum over many elements"
 PRODUCT = "a product over many elements"
@@ -19,31 +21,16 @@ ANGLE = "its argument may be many periods: only the digits after them count"
 
 SENSITIVE: Mapping[str, str] = {
     **dict.fromkeys(
-        (
-            "InstanceNormalization",
-            "LayerNormalization",
-            "GroupNormalization",
-            "RMSNormalization",
-            "LpNormalization",
-            "MeanVarianceNormalization",
-            "LRN",
-            "SimplifiedLayerNormalization",
+        op_types(
+            "InstanceNormalization LayerNormalization GroupNormalization RMSNormalization "
+            "LpNormalization MeanVarianceNormalization LRN SimplifiedLayerNormalization"
         ),
         NORM,
     ),
     **dict.fromkeys(
-        (
-            "ReduceSum",
-            "ReduceMean",
-            "ReduceL1",
-            "ReduceL2",
-            "ReduceSumSquare",
-            "ReduceLogSum",
-            "ReduceLogSumExp",
-            "GlobalAveragePool",
-            "GlobalLpPool",
-            "LpPool",
-            "CumSum",
+        op_types(
+            "ReduceSum ReduceMean ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp "
+            "GlobalAveragePool GlobalLpPool LpPool CumSum"
         ),
         SUM,
     ),
@@ -89,52 +76,12 @@ FIXED = frozenset(
 INTERFACES = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators with graphs inside: what goes in and comes out is float32, so that a loop's state does not gather rounding."""
 
-CHAINS_GO_THROUGH = frozenset(
-    {
-        *(
-            "Abs",
-            "Add",
-            "Ceil",
-            "Clip",
-            "Div",
-            "Floor",
-            "Max",
-            "Mean",
-            "Min",
-            "Mod",
-            "Mul",
-            "Neg",
-            "Relu",
-            "Round",
-            "Sub",
-        ),
-        *(
-            "Sum",
-            "Sign",
-            "Sigmoid",
-            "Tanh",
-            "Where",
-            "Concat",
-            "Expand",
-            "Flatten",
-            "Gather",
-            "GatherElements",
-            "GatherND",
-        ),
-        *(
-            "Identity",
-            "Pad",
-            "Reshape",
-            "Slice",
-            "Split",
-            "Squeeze",
-            "Tile",
-            "Transpose",
-            "Unsqueeze",
-            "ReduceMax",
-        ),
-        *("ReduceMin", "ScatterND", "ScatterElements", "TopK", "MatMul", "Gemm"),
-    }
+CHAINS_GO_THROUGH = MOVING.union(
+    op_types(
+        "Abs Add Ceil Clip Div Floor Max Mean Min Mod Mul Neg Relu Round Sub Sum Sign Sigmoid Tanh Where "
+        "Concat GatherElements GatherND Pad Tile ReduceMax ReduceMin ScatterND ScatterElements TopK "
+        "MatMul Gemm"
+    )
 )
 """Operators by which positions, indices and angles are computed, from the layer that predicts them on."""
 

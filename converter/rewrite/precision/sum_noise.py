@@ -25,7 +25,7 @@ from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.scope import all_scopes
-from trtsmith.converter.graph.walk import all_graphs, subgraphs
+from trtsmith.converter.graph.walk import all_graphs, refill, subgraphs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.precision.sums import LONGEST, is_sum, products
@@ -87,8 +87,7 @@ def with_float16_sums(
     }
     if not scales:
         return Summed(model, frozenset())
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     names = FreshNames.of(proto)
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     ranks = _ranks(sized.proto)
@@ -153,8 +152,7 @@ class _Noise:
             nodes.append(node)
             if node.output and node.output[0] in self._scales:
                 nodes.extend(self._noisy(node, graph))
-        del graph.node[:]
-        graph.node.extend(nodes)
+        refill(graph.node, nodes)
 
     def _noisy(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
         """Noise in proportion to the root mean square of a channel, or to that of partial sums where products cancel.

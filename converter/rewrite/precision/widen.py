@@ -41,8 +41,7 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
     model: without plugin nodes (trtsmith.converter.rewrite.rewrite.expand). None if onnxruntime does not run it.
     """
     model = infer_shapes(model)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
     if opset < _MAGNITUDE_OPSET:
         return None

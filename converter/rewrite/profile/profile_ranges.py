@@ -56,8 +56,7 @@ def with_fixed_sizes(model: Model, ranges: ProfileRanges) -> Model:
     ]
     if not places:
         return model
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = model.copied()
     for index, axis, size in places:
         proto.graph.input[index].type.tensor_type.shape.dim[axis].dim_value = size
     return model.with_proto(proto)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.rewrite.profile.known_value import Dims, KnownValue, few, fixed, known, numbers
 from trtsmith.converter.rewrite.profile.operator_view import OperatorView, Propagations, normal_axis
 from trtsmith.converter.rewrite.profile.size_algebra import MOST, SizeExpr, constant
@@ -136,16 +137,11 @@ def _non_max_suppression(v: OperatorView) -> Sequence[KnownValue]:
     return [v.indices((v.size("boxes"), fixed([3])[0]))]
 
 
-_REDUCTIONS = [
-    f"Reduce{kind}"
-    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-]
-
 SELECTING: Propagations = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
-    **dict.fromkeys(_REDUCTIONS, _reduce),
+    **dict.fromkeys(REDUCTIONS, _reduce),
     "ArgMax": _arg,
     "ArgMin": _arg,
     "TopK": _top_k,

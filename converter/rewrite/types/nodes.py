@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import onnx
 from onnx import TensorProto as T
@@ -33,23 +34,17 @@ from trtsmith.importers.dtypes import FLOATS, NUMBERS
 _FLOATS = frozenset(NUMBERS[name] for name in FLOATS)
 
 
+@dataclass(frozen=True)
 class NodeLegaliser:
     """Writes the nodes of a model's graphs on values in legal types.
 
     bytes_out: uint8 outputs of the whole graph. tensor: a tensor in its legal type. graph: does a subgraph.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        bytes_out: frozenset[str],
-        tensor: Callable[[onnx.TensorProto], onnx.TensorProto],
-        graph: Callable[[Scope, Values], None],
-    ) -> None:
-        self._ledger = ledger
-        self._bytes_out = bytes_out
-        self._tensor = tensor
-        self._graph = graph
+    ledger: Ledger
+    bytes_out: frozenset[str]
+    tensor: Callable[[onnx.TensorProto], onnx.TensorProto]
+    graph: Callable[[Scope, Values], None]
 
     def node(self, node: Node, values: Values, edge: set[str]) -> None:
         nodes = values.builder.nodes
@@ -60,8 +55,8 @@ class NodeLegaliser:
         if what is None:  # the node stays; its subgraphs may change
             what = self._stays(node, values)
         if what:
-            self._ledger.changed = True
-            self._ledger.record(node, label, what, nodes[start:], values.elem(first))
+            self.ledger.changed = True
+            self.ledger.record(node, label, what, nodes[start:], values.elem(first))
 
     def _stays(self, node: Node, values: Values) -> str:
         """The node on legal types, without arithmetic of ours; what changed about it."""
@@ -77,7 +72,7 @@ class NodeLegaliser:
         retyped_attributes = not kept and self._attributes_of(node)
         values.builder.nodes.append(node)
         for inner in node.scopes:
-            self._graph(inner, values)
+            self.graph(inner, values)
         legalised = []
         for name in made:
             elem = elems.get(name, 0)
@@ -105,7 +100,7 @@ class NodeLegaliser:
             node.scope.rewire(node, outputs=outputs)
 
     def _uint8_outputs(self, values: Values) -> frozenset[str]:
-        return self._bytes_out if values.outer is None else frozenset()
+        return self.bytes_out if values.outer is None else frozenset()
 
     def _attributes_of(self, node: Node) -> bool:
         """The same of a node of the graph."""
@@ -122,7 +117,7 @@ class NodeLegaliser:
                 attribute.i = legal_type(attribute.i)
                 changed = True
             elif attribute.HasField("t") and attribute.t.data_type in ILLEGAL_TYPES:
-                attribute.t.CopyFrom(self._tensor(attribute.t))
+                attribute.t.CopyFrom(self.tensor(attribute.t))
                 changed = True
         return changed
 

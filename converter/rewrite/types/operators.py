@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 from onnx import TensorProto as T
 
+from trtsmith.converter.graph.operator_groups import MOVING, op_types
 from trtsmith.converter.rewrite.types import unsigned64
 from trtsmith.converter.rewrite.types.integers import wrapped
 from trtsmith.converter.rewrite.types.legal_types import INTEGERS
@@ -79,20 +80,9 @@ def _reduce_sum(node: onnx.NodeProto, inputs: Sequence[Value]) -> list[Value]:
 
 UNSIGNED_64: Mapping[str, Handler] = {
     **dict.fromkeys(
-        (
-            "ArgMax",
-            "ArgMin",
-            "Clip",
-            "Greater",
-            "GreaterOrEqual",
-            "Less",
-            "LessOrEqual",
-            "Max",
-            "Min",
-            "ReduceMax",
-            "ReduceMin",
-            "TopK",
-            "Unique",
+        op_types(
+            "ArgMax ArgMin Clip Greater GreaterOrEqual Less LessOrEqual Max Min ReduceMax ReduceMin "
+            "TopK Unique"
         ),
         _in_order,
     ),
@@ -111,31 +101,11 @@ UNSIGNED_32: Mapping[str, Handler] = {
 
 
 LEAVES_RANGE = frozenset(
-    {
-        "Abs",
-        "Add",
-        "CumProd",
-        "CumSum",
-        "Div",
-        "Mul",
-        "Neg",
-        "Pow",
-        "ReduceL1",
-        "ReduceLogSum",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceSumSquare",
-        "Sub",
-        "Sum",
-        "Gemm",
-        "MatMul",
-        "Einsum",
-        "BitShift",
-        "BitwiseNot",
-        "ScatterElements",
-        "ScatterND",
-        "Range",
-    }
+    op_types(
+        "Abs Add CumProd CumSum Div Mul Neg Pow ReduceL1 ReduceLogSum ReduceProd ReduceSum "
+        "ReduceSumSquare Sub Sum Gemm MatMul Einsum BitShift BitwiseNot ScatterElements ScatterND "
+        "Range"
+    )
 )
 """Operators whose results can leave the range of an integer type; they are brought back into it."""
 
@@ -146,42 +116,14 @@ IN_FLOAT = frozenset({"GlobalMaxPool", "MaxPool", "Resize", "Upsample", "GridSam
 """Operators that TensorRT has for floats only: integers of up to 16 bits are exact in float32."""
 
 NOT_IN_INT8 = frozenset(
-    {
-        "BitShift",
-        "Clip",
-        "CumProd",
-        "CumSum",
-        "Einsum",
-        "Gemm",
-        "MatMul",
-        "Mod",
-        "Pow",
-        "Range",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceMean",
-        "Shrink",
-    }
+    op_types(
+        "BitShift Clip CumProd CumSum Einsum Gemm MatMul Mod Pow Range ReduceL2 ReduceLogSum "
+        "ReduceLogSumExp ReduceMean Shrink"
+    )
 )
 """Operators that TensorRT-RTX 1.7.1 does not take in int8; it takes the others that ONNX defines for it."""
 
-MOVES = frozenset(
-    {
-        "Concat",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Reshape",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
+MOVES = MOVING | {"Concat", "Tile"}
 """Operators that only move values: they leave a quantized type as it is."""
 
 IN_ONNX_TYPES = frozenset(

@@ -10,7 +10,7 @@ import onnx
 
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
-from trtsmith.converter.rewrite.constants.moves import MOVES
+from trtsmith.converter.rewrite.constants.moved import MOVES
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
 from trtsmith.converter.rewrite.types import to_engine, to_model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.verify.input_generation import indices, masks
 from trtsmith.converter.verify.input_generation.flow_view import InputOperand
 from trtsmith.converter.verify.input_generation.meaning import InputValues, ValueKind
@@ -142,15 +143,7 @@ def _port(operand: InputOperand) -> InputValues | None:
     return None
 
 
-_IMAGE_READERS = (
-    "AveragePool",
-    "Conv",
-    "ConvTranspose",
-    "InstanceNormalization",
-    "MaxPool",
-    "Resize",
-    "Upsample",
-)
+_IMAGE_READERS = op_types("AveragePool Conv ConvTranspose InstanceNormalization MaxPool Resize Upsample")
 
 _RULES: dict[tuple[str, str], Mapping[int, Rule]] = {
     **{("", name): rules for name, rules in indices.RULES.items()},

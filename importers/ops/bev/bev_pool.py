@@ -25,6 +25,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops._shared import faults_of_int32
 from trtsmith.importers.ops.bev._bev_pool_cases import BENCHMARKS, CASES, HUGE, pool
@@ -79,13 +80,7 @@ def _bevdet(op_type: str, source: str) -> tuple[Alias, Alias]:
         op_type=op_type,
         domains=("mmdeploy",),
         inputs=INPUTS,
-        attributes=(
-            Attr("out_height", Kind.INT, 0),
-            Attr("out_width", Kind.INT, 0),
-            Attr("output_height", Kind.INT, 0),
-            Attr("output_width", Kind.INT, 0),
-            Attr("output_z", Kind.INT, 1),
-        ),
+        attributes=attrs(out_height=0, out_width=0, output_height=0, output_width=0, output_z=1),
         when=lambda node: node.attrs["output_z"] == 1,
         guard=_guard,
         fields=_fields,
@@ -100,7 +95,7 @@ def _bevformer(op_type: str, source: str) -> Alias:
         op_type=op_type,
         domains=("custom", "custom_op"),
         inputs=INPUTS,
-        attributes=(Attr("out_height", Kind.INT), Attr("out_width", Kind.INT)),
+        attributes=attrs(out_height=int, out_width=int),
         fields=lambda node: {
             "output_planes": 1,
             "output_height": node.attrs["out_height"],

@@ -23,6 +23,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops.bev._voxel_generation_cases import BENCHMARKS, CASES, HUGE
 
@@ -330,8 +331,7 @@ VOXEL_GENERATION = OpDef(
             inputs=("points", "num_points"),
             outputs=("voxels", "coords", "num_voxels"),
             attributes=(
-                Attr("max_num_points_per_voxel", Kind.INT),
-                Attr("max_voxels", Kind.INT),
+                *attrs(max_num_points_per_voxel=int, max_voxels=int),
                 Attr("point_cloud_range", Kind.FLOATS, lengths=(6,)),
                 Attr("voxel_feature_num", Kind.INT),
                 Attr("voxel_size", Kind.FLOATS, lengths=(3,)),

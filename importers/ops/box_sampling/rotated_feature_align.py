@@ -13,7 +13,6 @@ from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
     Arrays,
-    Attr,
     Case,
     Expansion,
     Field,
@@ -26,6 +25,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.box_sampling._bilinear_samples import NONE, PixelTable, sample_numpy, sample_torch
@@ -244,7 +244,7 @@ ROTATED_FEATURE_ALIGN = OpDef(
             op_type="MMCVRotatedFeatureAlign",
             domains=("mmcv", "mmdeploy"),
             inputs=("x", "boxes"),
-            attributes=(Attr("spatial_scale", Kind.FLOAT), Attr("points", Kind.INT)),
+            attributes=attrs(spatial_scale=float, points=int),
             guard=_guard,
             source="mmcv/ops/rotated_feature_align.py, RotatedFeatureAlignFunction.symbolic",
         ),

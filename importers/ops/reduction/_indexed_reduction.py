@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import Alias, AliasedNode, Arrays, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Arrays, Attr, Fields, Kind, Refusal, attrs
 from trtsmith.importers.ops.reduction._rows import (
     MAX,
     MEAN,
@@ -73,7 +73,7 @@ def _torch_scatter(name: str, *, given: bool) -> Alias:
         domains=("torch_scatter", "dpvo"),
         inputs=("source", "index"),
         outputs=("output", "origin") if reduction in ("max", "min") else ("output",),
-        attributes=(Attr("dim", Kind.INT, -1), Attr("dim_size", Kind.INT, -1)),
+        attributes=attrs(dim=-1, dim_size=-1),
         when=lambda node: (node.attrs["dim_size"] > 0) == given,
         guard=_guard(lambda _: reduction),
         fields=_fields(lambda _: reduction, given=given),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MOST_SAMPLES
 
 _LEGACY, _PLAIN, _OUTPUT_HALF, _HALF = range(-1, 3)
@@ -142,15 +142,11 @@ PYRAMID_PLUGIN = Alias(
     domains=("TRT", "trt"),
     inputs=("regions", *_MAPS),
     attributes=(
-        Attr("fpn_scale", Kind.INT, 224),
-        Attr("pooled_size", Kind.INT, 7),
+        *attrs(fpn_scale=224, pooled_size=7),
         Attr("image_size", Kind.INTS, (1024, 1024), lengths=(2,)),
-        Attr("roi_coords_absolute", Kind.INT, 1),
-        Attr("roi_coords_swap", Kind.INT, 0),
-        Attr("roi_coords_plusone", Kind.INT, 0),
+        *attrs(roi_coords_absolute=1, roi_coords_swap=0, roi_coords_plusone=0),
         Attr("roi_coords_transform", Kind.INT, _HALF),
-        Attr("sampling_ratio", Kind.INT, 0),
-        Attr("legacy", Kind.INT, 0),
+        *attrs(sampling_ratio=0, legacy=0),
     ),
     outputs=("pooled",),
     guard=_guard,

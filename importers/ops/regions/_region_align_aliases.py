@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
-from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Fields, Refusal, attrs
 from trtsmith.importers.ops.regions._pyramid_plugin import PYRAMID_PLUGIN
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, MOST_SAMPLES
 
@@ -82,13 +82,13 @@ def _plugin(op_type: str, source: str) -> Alias:
         op_type=op_type,
         domains=("trt", "TRT"),
         inputs=("x", "boxes", "images"),
-        attributes=(
-            Attr("coordinate_transformation_mode", Kind.INT, 1),
-            Attr("mode", Kind.INT, 1),
-            Attr("output_height", Kind.INT, 1),
-            Attr("output_width", Kind.INT, 1),
-            Attr("sampling_ratio", Kind.INT, 0),
-            Attr("spatial_scale", Kind.FLOAT, 1.0),
+        attributes=attrs(
+            coordinate_transformation_mode=1,
+            mode=1,
+            output_height=1,
+            output_width=1,
+            sampling_ratio=0,
+            spatial_scale=1.0,
         ),
         guard=_plugin_guard,
         fields=_plugin_fields,
@@ -113,13 +113,8 @@ def caffe2_guard(node: AliasedNode, numbers: int) -> Refusal | None:
     return sampling_refusal(node)
 
 
-CAFFE2_ATTRIBUTES = (
-    Attr("order", Kind.STRING, "NCHW"),
-    Attr("spatial_scale", Kind.FLOAT, 1.0),
-    Attr("pooled_h", Kind.INT, 1),
-    Attr("pooled_w", Kind.INT, 1),
-    Attr("sampling_ratio", Kind.INT, -1),
-    Attr("aligned", Kind.INT, 0),
+CAFFE2_ATTRIBUTES = attrs(
+    order="NCHW", spatial_scale=1.0, pooled_h=1, pooled_w=1, sampling_ratio=-1, aligned=0
 )
 
 
@@ -133,13 +128,8 @@ ALIASES = (
         op_type="MMCVRoiAlign",
         domains=("mmcv", "mmdeploy"),
         inputs=("x", "rois"),
-        attributes=(
-            Attr("output_height", Kind.INT, 7),
-            Attr("output_width", Kind.INT, 7),
-            Attr("spatial_scale", Kind.FLOAT, 1.0),
-            Attr("sampling_ratio", Kind.INT, 0),
-            Attr("mode", Kind.STRING),
-            Attr("aligned", Kind.INT, 1),
+        attributes=attrs(
+            output_height=7, output_width=7, spatial_scale=1.0, sampling_ratio=0, mode=str, aligned=1
         ),
         guard=_mmcv_guard,
         fields=_mmcv_fields,
@@ -149,12 +139,8 @@ ALIASES = (
         op_type="roi_align",
         domains=("torchvision",),
         inputs=("x", "rois"),
-        constants=(
-            Attr("spatial_scale", Kind.FLOAT),
-            Attr("pooled_height", Kind.INT),
-            Attr("pooled_width", Kind.INT),
-            Attr("sampling_ratio", Kind.INT),
-            Attr("aligned", Kind.INT),
+        constants=attrs(
+            spatial_scale=float, pooled_height=int, pooled_width=int, sampling_ratio=int, aligned=int
         ),
         guard=sampling_refusal,
         fields=lambda node: {**renamed(node, "aligned"), "pooling": AVERAGE},

@@ -60,10 +60,8 @@ def _boxes(regions: Any, geometry: Geometry, scale: Any) -> tuple[Any, Any]:
     if geometry.angle_scale is None:
         if geometry.growth > 0:
             ends = 1 if geometry.growth_counts_ends else 0
-            middle, half = (
-                (first + second) * 0.5,
-                (second - first + ends) * (geometry.growth * 0.5) - 0.5 * ends,
-            )
+            middle = (first + second) * 0.5
+            half = (second - first + ends) * (geometry.growth * 0.5) - 0.5 * ends
             first, second = middle - half, middle + half
         size = (second - first) * scale
     else:

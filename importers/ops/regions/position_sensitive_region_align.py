@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Value
-from trtsmith.importers.opdef import (
-    Alias,
-    AliasedNode,
-    Attr,
-    Case,
-    Fields,
-    Kind,
-    OpDef,
-    Port,
-    Shapes,
-)
+from trtsmith.importers.opdef import Alias, AliasedNode, Case, Fields, OpDef, Port, Shapes, attrs
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import Pooling
 from trtsmith.importers.ops.regions._region_align_aliases import renamed, sampling_refusal
@@ -82,12 +72,7 @@ _ALIASES = (
         domains=("torchvision",),
         inputs=("x", "rois"),
         outputs=("output", "channel_mapping"),
-        constants=(
-            Attr("spatial_scale", Kind.FLOAT),
-            Attr("pooled_height", Kind.INT),
-            Attr("pooled_width", Kind.INT),
-            Attr("sampling_ratio", Kind.INT),
-        ),
+        constants=attrs(spatial_scale=float, pooled_height=int, pooled_width=int, sampling_ratio=int),
         guard=sampling_refusal,
         fields=renamed,
         epilogue=channels_read,

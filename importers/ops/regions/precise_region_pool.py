@@ -12,17 +12,16 @@ from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import (
     Alias,
     Arrays,
-    Attr,
     Case,
     Expansion,
     Fields,
     Huge,
     HugeCase,
-    Kind,
     OpDef,
     Port,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.regions import _region_geometry as common
@@ -284,11 +283,7 @@ PRECISE_REGION_POOL = OpDef(
             op_type="PrRoIPool",
             domains=("mmcv",),
             inputs=("x", "rois"),
-            attributes=(
-                Attr("pooled_height", Kind.INT),
-                Attr("pooled_width", Kind.INT),
-                Attr("spatial_scale", Kind.FLOAT),
-            ),
+            attributes=attrs(pooled_height=int, pooled_width=int, spatial_scale=float),
             fields=lambda node: pool_fields(
                 node.attrs["pooled_height"], node.attrs["pooled_width"], node.attrs["spatial_scale"]
             ),

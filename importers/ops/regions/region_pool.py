@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Port,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._region_cases import corners, proposals
@@ -257,11 +258,7 @@ _CASES = (
     *_BENCHMARKS,
 )
 
-_CONSTANTS = (
-    Attr("spatial_scale", Kind.FLOAT),
-    Attr("pooled_height", Kind.INT),
-    Attr("pooled_width", Kind.INT),
-)
+_CONSTANTS = attrs(spatial_scale=float, pooled_height=int, pooled_width=int)
 
 
 def _fields(by_position: int, height: int, width: int, scale: float) -> Fields:

@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import (
-    Alias,
-    Attr,
-    Case,
-    Field,
-    Fields,
-    Kind,
-    OpDef,
-    Port,
-)
+from trtsmith.importers.opdef import Alias, Case, Field, Fields, Kind, OpDef, Port, attrs
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import Pooling
 from trtsmith.importers.ops.regions._region_align_aliases import (
@@ -126,13 +117,8 @@ _ALIASES = (
         op_type="MMCVRoIAlignRotated",
         domains=("mmcv", "mmdeploy"),
         inputs=("x", "rois"),
-        attributes=(
-            Attr("output_height", Kind.INT),
-            Attr("output_width", Kind.INT),
-            Attr("spatial_scale", Kind.FLOAT),
-            Attr("sampling_ratio", Kind.INT, 0),
-            Attr("aligned", Kind.INT, 1),
-            Attr("clockwise", Kind.INT, 0),
+        attributes=attrs(
+            output_height=int, output_width=int, spatial_scale=float, sampling_ratio=0, aligned=1, clockwise=0
         ),
         guard=sampling_refusal,
         fields=lambda node: {**node.attrs, "degrees": 0},
@@ -142,12 +128,7 @@ _ALIASES = (
         op_type="roi_align_rotated_forward",
         domains=("detectron2",),
         inputs=("x", "rois"),
-        constants=(
-            Attr("spatial_scale", Kind.FLOAT),
-            Attr("pooled_height", Kind.INT),
-            Attr("pooled_width", Kind.INT),
-            Attr("sampling_ratio", Kind.INT),
-        ),
+        constants=attrs(spatial_scale=float, pooled_height=int, pooled_width=int, sampling_ratio=int),
         guard=sampling_refusal,
         fields=lambda node: {**renamed(node), "aligned": 1, "clockwise": 0, "degrees": 1},
         source="detectron2, ROIAlignRotated",

@@ -10,6 +10,7 @@ import numpy as np
 
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.opdef import Arrays, Case, Fields, Huge, HugeCase, Shapes, Work
+from trtsmith.importers.ops._deformable_conv_cases import drawn_offsets
 from trtsmith.importers.ops._shared import numbers
 
 LARGEST = 1 << 29
@@ -125,18 +126,6 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """near: a few pixels, as networks learn them; far: mostly outside; lattice: whole pixels, so that positions are
-    exactly on the border and on the ring around it; strange: not numbers, infinite, beyond every integer type."""
-    if kind == "lattice":
-        return rng.integers(-3, 4, shape).astype(np.float64)
-    offsets = rng.normal(scale=30.0 if kind == "far" else 1.5, size=shape)
-    if kind == "strange":
-        flat = offsets.reshape(-1)
-        flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9], flat[::7].shape)
-    return offsets
-
-
 def _case(
     name: str,
     x: tuple[int, int, int, int],
@@ -154,7 +143,7 @@ def _case(
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
         places = (x[0], extent(fields, 0, x[1]), extent(fields, 1, x[2]))
         values = rng.normal(size=x)
-        moved = _offsets(offsets, rng, (*places, groups, 2 * count))
+        moved = drawn_offsets(offsets, rng, (*places, groups, 2 * count))
         if not together:
             weights = np.exp(rng.normal(size=(*places, groups, count)))
             weights /= weights.sum(axis=-1, keepdims=True)

@@ -13,7 +13,6 @@ from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
     Arrays,
-    Attr,
     Case,
     Expansion,
     Field,
@@ -26,6 +25,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops._shared import MOST, numbers
 
@@ -309,11 +309,7 @@ FEATURE_REASSEMBLY = OpDef(
             op_type=op_type,
             domains=("mmcv", "mmdeploy"),
             inputs=("x", "masks"),
-            attributes=(
-                Attr("kernel_size", Kind.INT),
-                Attr("group_size", Kind.INT),
-                Attr("scale_factor", Kind.FLOAT),
-            ),
+            attributes=attrs(kernel_size=int, group_size=int, scale_factor=float),
             guard=_guard,
             fields=_alias_fields,
             source="mmcv, ops/carafe and csrc/common/cuda/carafe_naive_cuda_kernel",

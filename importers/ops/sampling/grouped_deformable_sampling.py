@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Refusal,
+    attrs,
 )
 from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import (
     BENCHMARKS,
@@ -113,30 +114,21 @@ def _channels_guard(node: AliasedNode) -> Refusal | None:
     return None
 
 
-def _apart_fields(node: AliasedNode) -> Fields:
+def _fields(node: AliasedNode, *pairs: str) -> Fields:
+    """pairs: what the names of both sizes of kernel, stride, padding and dilation begin with."""
     a = node.attrs
-    return {
-        "kernel_shape": (a["kernel_h"], a["kernel_w"]),
-        "stride": (a["stride_h"], a["stride_w"]),
-        "padding": (a["pad_h"], a["pad_w"]),
-        "dilation": (a["dilation_h"], a["dilation_w"]),
-        "groups": a["group"],
-        "offset_scale": a["offset_scale"],
-        "remove_center": a["remove_center"],
-    }
+    names = ("kernel_shape", "stride", "padding", "dilation")
+    sizes = {name: (a[f"{pair}h"], a[f"{pair}w"]) for name, pair in zip(names, pairs, strict=True)}
+    scale = a["offset_scale"] if "offset_scale" in a else a["offscale"]
+    return {**sizes, "groups": a["group"], "offset_scale": scale, "remove_center": a["remove_center"]}
+
+
+def _apart_fields(node: AliasedNode) -> Fields:
+    return _fields(node, "kernel_", "stride_", "pad_", "dilation_")
 
 
 def _together_fields(node: AliasedNode) -> Fields:
-    a = node.attrs
-    return {
-        "kernel_shape": (a["kh"], a["kw"]),
-        "stride": (a["sh"], a["sw"]),
-        "padding": (a["ph"], a["pw"]),
-        "dilation": (a["dh"], a["dw"]),
-        "groups": a["group"],
-        "offset_scale": a["offscale"],
-        "remove_center": a["remove_center"],
-    }
+    return _fields(node, "k", "s", "p", "d")
 
 
 def _rows_guard(node: AliasedNode) -> Refusal | None:
@@ -162,18 +154,8 @@ _DCNV4 = Alias(
     domains=("custom_op",),
     inputs=("x", "offset"),
     attributes=(
-        Attr("kh", Kind.INT),
-        Attr("kw", Kind.INT),
-        Attr("sh", Kind.INT),
-        Attr("sw", Kind.INT),
-        Attr("ph", Kind.INT),
-        Attr("pw", Kind.INT),
-        Attr("dh", Kind.INT),
-        Attr("dw", Kind.INT),
-        Attr("group", Kind.INT),
-        Attr("group_channels", Kind.INT),
-        Attr("offscale", Kind.FLOAT),
-        Attr("remove_center", Kind.INT, 0),
+        *attrs(kh=int, kw=int, sh=int, sw=int, ph=int, pw=int, dh=int, dw=int, group=int, group_channels=int),
+        *attrs(offscale=float, remove_center=0),
         Attr("step", Kind.INT, ignored=True),
     ),
     guard=_channels_guard,
@@ -189,18 +171,8 @@ ALIASES = (
         domains=("mmdeploy", "mmcv"),
         inputs=("x", "offset", "mask"),
         attributes=(
-            Attr("kernel_h", Kind.INT, 3),
-            Attr("kernel_w", Kind.INT, 3),
-            Attr("stride_h", Kind.INT, 1),
-            Attr("stride_w", Kind.INT, 1),
-            Attr("pad_h", Kind.INT, 1),
-            Attr("pad_w", Kind.INT, 1),
-            Attr("dilation_h", Kind.INT, 1),
-            Attr("dilation_w", Kind.INT, 1),
-            Attr("group", Kind.INT, 28),
-            Attr("group_channels", Kind.INT, 16),
-            Attr("offset_scale", Kind.FLOAT, 1.0),
-            Attr("remove_center", Kind.INT, 0),
+            *attrs(kernel_h=3, kernel_w=3, stride_h=1, stride_w=1, pad_h=1, pad_w=1, dilation_h=1),
+            *attrs(dilation_w=1, group=28, group_channels=16, offset_scale=1.0, remove_center=0),
             Attr("im2col_step", Kind.INT, ignored=True),
         ),
         guard=_channels_guard,

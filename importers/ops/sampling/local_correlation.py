@@ -26,6 +26,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops._shared import faults_of_int32, numbers
 
@@ -367,7 +368,7 @@ LOCAL_CORRELATION = OpDef(
             op_type="Correlation",
             domains=("mynamespace",),
             inputs=("first", "second"),
-            attributes=(Attr("patchsize", Kind.INT), Attr("dilation", Kind.INT, 1)),
+            attributes=attrs(patchsize=int, dilation=1),
             guard=_patch_guard,
             fields=_patch_fields,
             epilogue=_flat,

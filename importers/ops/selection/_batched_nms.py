@@ -15,7 +15,7 @@ import numpy as np
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.dtypes import FLOATS
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
 
 
 def flag_refusal(node: AliasedNode, flags: Iterable[str]) -> Refusal | None:
@@ -154,15 +154,8 @@ def _nvidia(op_type: str) -> Alias:
         domains=("TRT", "trt"),
         inputs=("boxes", "scores"),
         attributes=(
-            Attr("shareLocation", Kind.INT),
-            Attr("backgroundLabelId", Kind.INT),
-            Attr("numClasses", Kind.INT),
-            Attr("topK", Kind.INT),
-            Attr("keepTopK", Kind.INT),
-            Attr("scoreThreshold", Kind.FLOAT),
-            Attr("iouThreshold", Kind.FLOAT),
-            Attr("isNormalized", Kind.INT),
-            Attr("clipBoxes", Kind.INT, 1),
+            *attrs(shareLocation=int, backgroundLabelId=int, numClasses=int, topK=int, keepTopK=int),
+            *attrs(scoreThreshold=float, iouThreshold=float, isNormalized=int, clipBoxes=1),
             Attr("scoreBits", Kind.INT, ignored=True),
             Attr("caffeSemantics", Kind.INT, 1),
         ),
@@ -175,15 +168,10 @@ def _nvidia(op_type: str) -> Alias:
 
 
 _MMDEPLOY = (
-    Attr("background_label_id", Kind.INT, -1),
-    Attr("num_classes", Kind.INT),
-    Attr("topk", Kind.INT),
-    Attr("keep_topk", Kind.INT),
-    Attr("score_threshold", Kind.FLOAT),
-    Attr("iou_threshold", Kind.FLOAT),
+    *attrs(background_label_id=-1, num_classes=int, topk=int, keep_topk=int, score_threshold=float),
+    *attrs(iou_threshold=float),
     Attr("is_normalized", Kind.INT, ignored=True),
-    Attr("clip_boxes", Kind.INT, 1),
-    Attr("return_index", Kind.INT, 0),
+    *attrs(clip_boxes=1, return_index=0),
 )
 
 

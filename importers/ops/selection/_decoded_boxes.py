@@ -18,7 +18,7 @@ import numpy as np
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.dtypes import FLOATS
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
 from trtsmith.importers.ops.selection._batched_nms import flag_refusal, plain_fields
 
 _CORNER, _CENTRE, _CORNER_SIZE, _TF_CENTRE = range(4)
@@ -125,17 +125,10 @@ def _nms(op_type: str, *attributes: Attr) -> Alias:
         domains=("TRT", "trt"),
         inputs=("first", "second", "third"),
         attributes=(
-            Attr("shareLocation", Kind.INT),
-            Attr("varianceEncodedInTarget", Kind.INT),
-            Attr("backgroundLabelId", Kind.INT),
-            Attr("numClasses", Kind.INT),
-            Attr("topK", Kind.INT),
-            Attr("keepTopK", Kind.INT),
-            Attr("confidenceThreshold", Kind.FLOAT),
-            Attr("nmsThreshold", Kind.FLOAT),
+            *attrs(shareLocation=int, varianceEncodedInTarget=int, backgroundLabelId=int, numClasses=int),
+            *attrs(topK=int, keepTopK=int, confidenceThreshold=float, nmsThreshold=float),
             Attr("inputOrder", Kind.INTS, (0, 2, 1), lengths=(3,)),
-            Attr("confSigmoid", Kind.INT),
-            Attr("isNormalized", Kind.INT),
+            *attrs(confSigmoid=int, isNormalized=int),
             Attr("codeType", Kind.INT, _TF_CENTRE),
             Attr("scoreBits", Kind.INT, 16, ignored=True),
             *attributes,
@@ -234,8 +227,7 @@ def _proposal(op_type: str) -> Alias:
         inputs=("probabilities", "deltas"),
         attributes=(
             *(Attr(name, Kind.INT) for name in (*_SIZES, "post_nms_top_n")),
-            Attr("roi_min_size", Kind.FLOAT),
-            Attr("nms_iou_threshold", Kind.FLOAT),
+            *attrs(roi_min_size=float, nms_iou_threshold=float),
             Attr("anchor_sizes", Kind.FLOATS),
             Attr("anchor_ratios", Kind.FLOATS),
         ),

@@ -12,19 +12,19 @@ import numpy as np
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Fields, Refusal, attrs
 
 LEAST_LOGIT = -32768.0
 """Where NVIDIA puts the threshold of raw scores when every score is to pass."""
 
-_ATTRIBUTES = (
-    Attr("score_threshold", Kind.FLOAT),
-    Attr("iou_threshold", Kind.FLOAT),
-    Attr("max_output_boxes", Kind.INT),
-    Attr("background_class", Kind.INT, -1),
-    Attr("score_activation", Kind.INT, 0),
-    Attr("class_agnostic", Kind.INT, 0),
-    Attr("box_coding", Kind.INT, 0),
+_ATTRIBUTES = attrs(
+    score_threshold=float,
+    iou_threshold=float,
+    max_output_boxes=int,
+    background_class=-1,
+    score_activation=0,
+    class_agnostic=0,
+    box_coding=0,
 )
 
 

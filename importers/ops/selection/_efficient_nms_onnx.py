@@ -7,7 +7,7 @@ all classes together.
 from __future__ import annotations
 
 from trtsmith.importers.builder import Value
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind
+from trtsmith.importers.opdef import Alias, AliasedNode, Fields, attrs
 
 
 def _fields(node: AliasedNode) -> Fields:
@@ -59,11 +59,8 @@ EFFICIENT_NMS_ONNX = (
         op_type="EfficientNMS_ONNX_TRT",
         domains=("TRT", "trt"),
         inputs=("boxes", "scores"),
-        attributes=(
-            Attr("score_threshold", Kind.FLOAT),
-            Attr("iou_threshold", Kind.FLOAT),
-            Attr("max_output_boxes_per_class", Kind.INT),
-            Attr("center_point_box", Kind.INT, 0),
+        attributes=attrs(
+            score_threshold=float, iou_threshold=float, max_output_boxes_per_class=int, center_point_box=0
         ),
         outputs=("rows",),
         fields=_fields,

@@ -8,7 +8,7 @@ import numpy as np
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dtypes import FLOATS
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
 from trtsmith.importers.ops.selection._selected_boxes import NO_LIMIT, kept, one_image
 
 _LOWEST = float(np.finfo(np.float32).min)
@@ -48,11 +48,7 @@ ROTATED_BOX_SELECTION_ALIASES = (
         op_type="NMSRotated",
         domains=("mmdeploy", "mmcv"),
         inputs=("boxes", "scores"),
-        attributes=(
-            Attr("iou_threshold", Kind.FLOAT),
-            Attr("score_threshold", Kind.FLOAT),
-            Attr("clockwise", Kind.INT, 1),
-        ),
+        attributes=attrs(iou_threshold=float, score_threshold=float, clockwise=1),
         outputs=("selected",),
         guard=_guard,
         fields=_fields,

@@ -11,7 +11,6 @@ from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
     Arrays,
-    Attr,
     Case,
     Expansion,
     Field,
@@ -21,6 +20,7 @@ from trtsmith.importers.opdef import (
     Port,
     Refusal,
     Shapes,
+    attrs,
 )
 
 
@@ -260,13 +260,7 @@ SOFT_BOX_SELECTION = OpDef(
             op_type="SoftNonMaxSuppression",
             domains=("mmcv",),
             inputs=("boxes", "scores"),
-            attributes=(
-                Attr("iou_threshold", Kind.FLOAT),
-                Attr("sigma", Kind.FLOAT),
-                Attr("min_score", Kind.FLOAT),
-                Attr("method", Kind.INT),
-                Attr("offset", Kind.INT),
-            ),
+            attributes=attrs(iou_threshold=float, sigma=float, min_score=float, method=int, offset=int),
             outputs=("dets", "inds"),
             guard=_guard,
             source="mmcv, ops/nms.py; 1.x, soft_nms.cpp for onnxruntime",

@@ -44,10 +44,8 @@ def _around(rng: np.random.Generator, around: int, depth: int) -> np.ndarray:
     made = [ground[rng.random(len(y)) < 0.93], (ground + np.array([1, 0, 0]))[rng.random(len(y)) < 0.2]]
     for _ in range(_WALLS):
         start = rng.integers(-around, around + 1, 2)
-        length, high = (
-            int(rng.integers(around // 8 + 1, around // 2 + 2)),
-            int(rng.integers(3, max(4, depth // 2))),
-        )
+        length = int(rng.integers(around // 8 + 1, around // 2 + 2))
+        high = int(rng.integers(3, max(4, depth // 2)))
         step, up = np.mgrid[:length, :high].reshape(2, -1)
         along = int(rng.integers(0, 2))
         wall = np.stack(

@@ -32,6 +32,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
     Work,
+    attrs,
 )
 from trtsmith.importers.ops._shared import MOST, SAMPLED, faults_of_int32, numbers
 from trtsmith.importers.ops.sparse._grids import MOST_TAPS
@@ -110,11 +111,7 @@ _CONVOLUTION = Alias(
         Attr("is_train", Kind.INT, 0, ignored=True),
         Attr("is_subm", Kind.INT, 0, ignored=True),
         Attr("fp32_accum", Kind.INT, 1, ignored=True),
-        Attr("act_type", Kind.INT, 0),
-        Attr("act_alpha", Kind.FLOAT, 0.0),
-        Attr("act_beta", Kind.FLOAT, 0.0),
-        Attr("output_scale", Kind.FLOAT, 1.0),
-        Attr("output_add_scale", Kind.FLOAT, 0.0),
+        *attrs(act_type=0, act_alpha=0.0, act_beta=0.0, output_scale=1.0, output_add_scale=0.0),
     ),
     guard=_convolution_guard,
     fields=lambda node: {"activation": node.attrs["act_type"], "slope": node.attrs["act_alpha"]},

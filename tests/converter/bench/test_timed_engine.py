@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trtsmith.converter.bench import timed_engine
 from trtsmith.converter.bench.points import Point
 from trtsmith.converter.bench.timed_engine import BenchRequest, Timed, TimingOptions, time_engine
 from trtsmith.converter.engine.build.gpu import Gpu
@@ -60,7 +59,7 @@ def test_points_go_to_the_child_and_its_runs_are_of_them(
         decoded: dict[str, Any] = json.loads(json.dumps(found))
         return decoded
 
-    monkeypatch.setattr(timed_engine, "run_child", child)
+    monkeypatch.setattr(runtime_child, "run_child", child)
     timed = time_engine(RUN, POINTS, TimingOptions(), 4, print)
     assert [(run["point"], run["shapes"]) for run in timed.runs] == [
         ("max", {"x": [5, 2], "k": [9]}),
@@ -81,7 +80,7 @@ def test_a_child_that_dies_is_a_message(monkeypatch: pytest.MonkeyPatch, timed_o
     def child(*arguments: Any, **more: Any) -> dict[str, Any]:
         raise ChildDied("died of SIGSEGV", "timing inputs 1 of 1", "its last words", timed_out=timed_out)
 
-    monkeypatch.setattr(timed_engine, "run_child", child)
+    monkeypatch.setattr(runtime_child, "run_child", child)
     with pytest.raises(UsageError) as caught:
         time_engine(RUN, POINTS, TimingOptions(), 0, print)
     (problem,) = caught.value.problems

@@ -9,14 +9,21 @@ import pytest
 from onnx import numpy_helper
 
 from tests.converter.rewrite.running import loaded
+from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model import ort
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite import fold
-from trtsmith.converter.rewrite.fold import LIMIT, fold_constants
+from trtsmith.converter.rewrite.fold import LIMIT
 from trtsmith.importers.problem import Problem
+
+
+def fold_constants(model: Model) -> Model:
+    graph = Graph(model)
+    fold.fold(graph)
+    return graph.model()
 
 
 def load(tmp_path: Path, text: str) -> Model:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS, LegalInteger
 from trtsmith.importers.dtypes import BITS, NUMBERS
@@ -121,7 +121,9 @@ _NAN = "a NaN loses its sign and its payload, which arithmetic does not see"
 _DOUBLE = "the bits of a float64 come from the float32 value that TensorRT computes"
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("bit-cast", "BitCast")
+def bit_cast_rule(node: NodeView) -> Replacement | Refusal | None:
+    """BitCast by arithmetic."""
     source, number = node.dtype(0) or "", int(node.attributes.get("to", 0))
     target = next((name for name, known in NUMBERS.items() if known == number), "")
     integers = {"bool", *LEGAL_INTEGERS}
@@ -152,11 +154,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         "sign, exponent and fraction by arithmetic",
         numerics=_DOUBLE if "float64" in (source, target) else _NAN,
     )
-
-
-BIT_CAST = NodeRule(
-    "bit-cast",
-    "BitCast by arithmetic",
-    ("BitCast",),
-    _rewrite,
-)

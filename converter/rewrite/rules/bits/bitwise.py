@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.bits.legal_integers import LEGAL_INTEGERS, LegalInteger
 
 
-def _rewrite_bit_shift(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("bit-shift", "BitShift")
+def bit_shift_rule(node: NodeView) -> Replacement | Refusal | None:
+    """BitShift by powers of two."""
     dtype = node.dtype(0)
     direction = node.attributes.get("direction")
     if dtype is None or dtype not in LEGAL_INTEGERS or direction not in ("LEFT", "RIGHT"):
@@ -76,14 +78,6 @@ def _signed(w: Writer, legal: LegalInteger, a: Value, n: Value, left: bool, arit
     return w.Where(w.Equal(n, zero), a, w.Add(moved, sign))
 
 
-BIT_SHIFT = NodeRule(
-    "bit-shift",
-    "BitShift by powers of two",
-    ("BitShift",),
-    _rewrite_bit_shift,
-)
-
-
 _Signed = tuple[Value, Value | None]
 """A magnitude, and whether the number is negative, as LegalInteger.magnitude gives them."""
 
@@ -135,7 +129,9 @@ def _digitwise(w: Writer, legal: LegalInteger, a: _Signed, b: _Signed) -> Value:
     return w.Add(both, w.Where(w.And(a[1], b[1]), legal.lowest, legal.constant(0)))
 
 
-def _rewrite_bitwise(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("bitwise", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor")
+def bitwise_rule(node: NodeView) -> Replacement | Refusal | None:
+    """bitwise And, Or, Xor and Not by integer arithmetic."""
     dtype = node.dtype(0)
     if dtype is None or dtype not in LEGAL_INTEGERS:
         return Refusal(
@@ -168,11 +164,3 @@ def _last_step(w: Writer, op_type: str, a: Value, b: Value, both: Value) -> Valu
     if op_type == "BitwiseAnd":
         return both
     return w.Add(a if op_type == "BitwiseOr" else w.Sub(a, both), w.Sub(b, both))
-
-
-BITWISE = NodeRule(
-    "bitwise",
-    "bitwise And, Or, Xor and Not by integer arithmetic",
-    ("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"),
-    _rewrite_bitwise,
-)

@@ -15,7 +15,7 @@ type). Of the pairs of all other types it drops only what the type in between ro
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES
 from trtsmith.converter.rewrite.target import Fault
@@ -33,7 +33,9 @@ _FAULTS = (
 )
 
 
-def _rewrite_byte_casts(node: NodeView) -> Replacement | None:
+@node_rule("byte-casts", "Cast", faults=_FAULTS)
+def byte_casts_rule(node: NodeView) -> Replacement | None:
+    """Casts of int8 and uint8 to bool, and of uint8 to int8."""
     target = node.attributes.get("to")
     oldest = 7 if target == NUMBERS["bool"] else 9  # Equal that broadcasts, Where
     if (node.dtype(0), target) not in _TARGETS or node.opset < oldest:
@@ -50,19 +52,12 @@ def _rewrite_byte_casts(node: NodeView) -> Replacement | None:
     )
 
 
-BYTE_CASTS = NodeRule(
-    "byte-casts",
-    "Casts of int8 and uint8 to bool, and of uint8 to int8",
-    ("Cast",),
-    _rewrite_byte_casts,
-    faults=_FAULTS,
-)
-
-
 _WIDE = tuple(NUMBERS[name] for name in ("float32", "float16", "bfloat16", "int32", "int64"))
 
 
-def _rewrite_narrow_casts(node: NodeView) -> Replacement | None:
+@node_rule("narrow-casts", "Cast")
+def narrow_casts_rule(node: NodeView) -> Replacement | None:
+    """a cast to a narrow integer and back goes through int32, where the value is clipped to the narrow range."""
     narrow, to = node.dtype(0), node.attributes["to"]
     if narrow is None or narrow not in RANGES or to not in _WIDE:
         return None
@@ -98,11 +93,3 @@ def _bounds(clip: NodeView) -> tuple[float, float] | None:
         else:
             return None
     return found[0], found[1]
-
-
-NARROW_CASTS = NodeRule(
-    "narrow-casts",
-    "a cast to a narrow integer and back goes through int32, where the value is clipped to the narrow range",
-    ("Cast",),
-    _rewrite_narrow_casts,
-)

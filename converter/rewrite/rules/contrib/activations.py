@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import halves
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
@@ -82,22 +83,14 @@ _BODIES: Mapping[str, tuple[Body, str]] = {
 }
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-activations", *(f"com.microsoft::{name}" for name in _BODIES))
+def contrib_activations_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused activations, sums and Softmax become the operators that they were made of."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
     body, what = _BODIES[node.op_type]
     w = Writer(node)
-    made = body(w, dtype)
-    if isinstance(made, Refusal):
-        return made
+    made = unrefused(body(w, dtype))
     results = made if isinstance(made, tuple) else (made,)
     return Replacement(w.finish(*results), f"{node.op_type} as {what}")
-
-
-CONTRIB_ACTIVATIONS = NodeRule(
-    "contrib-activations",
-    "onnxruntime's fused activations, sums and Softmax become the operators that they were made of",
-    tuple(f"com.microsoft::{name}" for name in _BODIES),
-    _rewrite,
-)

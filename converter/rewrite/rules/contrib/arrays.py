@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 from trtsmith.converter.rewrite.rules.signal.dft import LONGEST, transform
 
 
-def _rewrite_crop_and_resize(node: NodeView) -> Replacement | Refusal | None:
-    """Boxes [y1, x1, y2, x2] of images, in fractions of size - 1, sampled corner to corner: TensorFlow's operator.
+@node_rule("contrib-crop", "com.microsoft::CropAndResize")
+def contrib_crop_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's CropAndResize becomes gathers, or GridSample for the nearest element.
+
+    Boxes [y1, x1, y2, x2] of images, in fractions of size - 1, sampled corner to corner: TensorFlow's operator.
 
     onnxruntime's documentation gives the semantics. GridSample with aligned corners reads the same points; those outside
     the image are set to the extrapolation value, and what is nearest is decided here, as halves go up.
@@ -140,16 +143,11 @@ def crop_places(
     return w.Sub(w.Mul(point, float(2 / max(size - 1, 1))), 1.0), outside
 
 
-CONTRIB_CROP = NodeRule(
-    "contrib-crop",
-    "onnxruntime's CropAndResize becomes gathers, or GridSample for the nearest element",
-    ("com.microsoft::CropAndResize",),
-    _rewrite_crop_and_resize,
-)
+@node_rule("contrib-fourier", "com.microsoft::Rfft", "com.microsoft::Irfft")
+def contrib_fourier_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's Rfft and Irfft become matrix products.
 
-
-def _rewrite_fourier(node: NodeView) -> Replacement | Refusal | None:
-    """Rfft: the one-sided transform of the last axis, and a whole one of the axis before it; Irfft: back, in that order."""
+    Rfft: the one-sided transform of the last axis, and a whole one of the axis before it; Irfft: back, in that order."""
     given = {name: node.attributes.get(name) for name in ("signal_ndim", "normalized", "onesided")}
     if given["signal_ndim"] not in (1, 2, None) or given["normalized"] or given["onesided"] not in (1, None):
         shown = ", ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
@@ -172,15 +170,6 @@ def _rewrite_fourier(node: NodeView) -> Replacement | Refusal | None:
         shape = shape if back else [*shape[:last], size // 2 + 1, 2]
     result = w.Squeeze(data, axes=[-1]) if back else data
     return Replacement(w.finish(result), "products with cosines and sines")
-
-
-CONTRIB_FOURIER = NodeRule(
-    "contrib-fourier",
-    "onnxruntime's Rfft and Irfft become matrix products",
-    ("com.microsoft::Rfft", "com.microsoft::Irfft"),
-    _rewrite_fourier,
-)
-"""Its transforms are tested against numpy's: onnxruntime's CPU provider has none."""
 
 
 def _expand_dims(node: NodeView) -> Replacement | Refusal | None:
@@ -209,13 +198,7 @@ _BODIES: Mapping[str, Callable[[NodeView], Replacement | Refusal | None]] = {
 }
 
 
-def _rewrite_arrays(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-arrays", *(f"com.microsoft::{name}" for name in _BODIES))
+def contrib_arrays_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's ExpandDims and Range become ONNX's."""
     return _BODIES[node.op_type](node)
-
-
-CONTRIB_ARRAYS = NodeRule(
-    "contrib-arrays",
-    "onnxruntime's ExpandDims and Range become ONNX's",
-    tuple(f"com.microsoft::{name}" for name in _BODIES),
-    _rewrite_arrays,
-)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.graph.tensor_types import Dim
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
 
@@ -159,8 +159,9 @@ def attend(
     return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, -1]), scores
 
 
-@refusing
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-attention", "com.microsoft::Attention")
+def contrib_attention_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's Attention becomes a projection, two products and a Softmax."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -201,11 +202,3 @@ def _sizes(node: NodeView) -> list[int] | Refusal:
     weights = node.shape(1)
     total = weights[-1] if weights else None
     return unknown(node, 1, "the last size") if total is None else [total // 3] * 3
-
-
-CONTRIB_ATTENTION = NodeRule(
-    "contrib-attention",
-    "onnxruntime's Attention becomes a projection, two products and a Softmax",
-    ("com.microsoft::Attention",),
-    _rewrite,
-)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Operand, Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, layer_norm, unknown_type
 
@@ -19,7 +19,9 @@ _TABLES = {2: (8, 13), 3: (9, 14), 4: (10, 15), 5: (11, 16), 6: (12, 17)}
 """Quantized tables, their scales and zero points: words, positions, segments, gamma, beta."""
 
 
-def _rewrite_quantized_embedding(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("qembed-layer-normalization", "com.microsoft::QEmbedLayerNormalization")
+def qembedding_rule(node: NodeView) -> Replacement | Refusal | None:
+    """QEmbedLayerNormalization becomes DequantizeLinear and EmbedLayerNormalization."""
     w = Writer(node)
     inputs: list[Operand] = [*w.x[:2]]
     for data, (scale, zero) in _TABLES.items():
@@ -33,15 +35,9 @@ def _rewrite_quantized_embedding(node: NodeView) -> Replacement | Refusal | None
     return Replacement(w.finish(*results), "tables dequantized, then EmbedLayerNormalization")
 
 
-QEMBEDDING = NodeRule(
-    "qembed-layer-normalization",
-    "QEmbedLayerNormalization becomes DequantizeLinear and EmbedLayerNormalization",
-    ("com.microsoft::QEmbedLayerNormalization",),
-    _rewrite_quantized_embedding,
-)
-
-
-def _rewrite_embedding(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-embedding", "com.microsoft::EmbedLayerNormalization")
+def contrib_embedding_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's EmbedLayerNormalization becomes Gathers, sums and LayerNormalization."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -64,11 +60,3 @@ def _mask_index(w: Writer) -> Value:
         return w.reduce("ReduceSum", w.Cast(is_one, to="int32"), [1], keepdims=False)
     batch = w.Gather(w.Shape(w.x[0]), [0])
     return w.ConstantOfShape(batch, value=numpy_helper.from_array(np.zeros(1, np.int32)))
-
-
-CONTRIB_EMBEDDING = NodeRule(
-    "contrib-embedding",
-    "onnxruntime's EmbedLayerNormalization becomes Gathers, sums and LayerNormalization",
-    ("com.microsoft::EmbedLayerNormalization",),
-    _rewrite_embedding,
-)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     ADVICE,
@@ -21,7 +22,9 @@ from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
-def _rewrite_fused_conv(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-conv", *(f"com.microsoft::{name}" for name in ("FusedConv", "NhwcConv", "NhwcFusedConv")))
+def contrib_conv_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused convolutions become Conv and what was fused into it."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -62,14 +65,6 @@ def _other_layout(node: NodeView) -> Refusal | None:
     )
 
 
-CONTRIB_CONV = NodeRule(
-    "contrib-conv",
-    "onnxruntime's fused convolutions become Conv and what was fused into it",
-    tuple(f"com.microsoft::{name}" for name in ("FusedConv", "NhwcConv", "NhwcFusedConv")),
-    _rewrite_fused_conv,
-)
-
-
 def _order(rank: int, swap: bool, batch: bool) -> list[int]:
     """Which dimension of an operand stands where. `batch`: the first dimension goes behind the ones that follow it."""
     order = [*range(1, rank - 1), 0, rank - 1] if batch else list(range(rank))
@@ -97,13 +92,7 @@ def _activation(node: NodeView, names: Sequence[str]) -> list[float]:
 
 
 def _product(w: Writer, dtype: str) -> Value | Refusal:
-    operands = []
-    for index, side in enumerate("AB"):
-        operand = _operand(w, index, side)
-        if isinstance(operand, Refusal):
-            return operand
-        operands.append(operand)
-    product = w.MatMul(*operands)
+    product = w.MatMul(*(unrefused(_operand(w, index, side)) for index, side in enumerate("AB")))
     alpha = w.node.attributes.get("alpha", 1.0)
     return product if alpha == 1.0 else w.Mul(product, w.number(alpha, dtype))
 
@@ -115,7 +104,15 @@ def _gemm(w: Writer) -> Value:
     return product
 
 
-def _rewrite_fused_matmul(node: NodeView) -> Replacement | Refusal | None:
+@node_rule(
+    "contrib-matmul",
+    *(
+        f"com.microsoft::{name}"
+        for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "FusedGemm", "GemmFastGelu")
+    ),
+)
+def contrib_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused matrix products become Transpose, MatMul or Gemm, and what was fused into them."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -124,9 +121,7 @@ def _rewrite_fused_matmul(node: NodeView) -> Replacement | Refusal | None:
         product = w.MatMul(w.x[0], w.x[1])
         total = w.Add(product, w.x[2]) if node.input(2) else product
         return Replacement(w.finish(fast_gelu(w, total, dtype)), "MatMul and GELU by tanh")
-    first = _gemm(w) if node.op_type == "FusedGemm" else _product(w, dtype)
-    if isinstance(first, Refusal):
-        return first
+    first = unrefused(_gemm(w) if node.op_type == "FusedGemm" else _product(w, dtype))
     name = node.attributes.get("activation", "")
     last = activation(w, first, name, _activation(node, ("alpha", "beta", "gamma")), dtype)
     if last is None:
@@ -137,14 +132,3 @@ def _rewrite_fused_matmul(node: NodeView) -> Replacement | Refusal | None:
         )
     what = "Gemm" if node.op_type == "FusedGemm" else "MatMul"
     return Replacement(w.finish(last), f"{what}, with what was fused into it apart")
-
-
-CONTRIB_MATMUL = NodeRule(
-    "contrib-matmul",
-    "onnxruntime's fused matrix products become Transpose, MatMul or Gemm, and what was fused into them",
-    tuple(
-        f"com.microsoft::{name}"
-        for name in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "FusedGemm", "GemmFastGelu")
-    ),
-    _rewrite_fused_matmul,
-)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import counted, heads, length, too_old, uneven
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
@@ -89,7 +89,9 @@ def _unsupported(node: NodeView) -> Refusal | None:
     return None
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-group-query", "com.microsoft::GroupQueryAttention")
+def contrib_group_query_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's GroupQueryAttention becomes a cache that is put together, two products and a Softmax."""
     dtype = float_type(node)
     if dtype is None:
         return unknown_type(node)
@@ -176,11 +178,3 @@ def _attention(
     weights = w.Softmax(w.Where(hidden, lowest, scores), axis=4)
     attended = w.Reshape(w.MatMul(weights, w.Unsqueeze(value, axes=[2])), shape=[0, queries, -1, size])
     return w.Reshape(w.Transpose(attended, perm=[0, 2, 1, 3]), shape=[0, 0, queries * size])
-
-
-CONTRIB_GROUP_QUERY = NodeRule(
-    "contrib-group-query",
-    "onnxruntime's GroupQueryAttention becomes a cache that is put together, two products and a Softmax",
-    ("com.microsoft::GroupQueryAttention",),
-    _rewrite,
-)

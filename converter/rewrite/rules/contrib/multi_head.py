@@ -6,8 +6,8 @@ sum to the scores at most, and one output.
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import (
     added_to_scores,
@@ -31,8 +31,9 @@ def _native(node: NodeView) -> bool:
     return not key or not value or key[-1] == value[-1]
 
 
-@refusing
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-multi-head", "com.microsoft::MultiHeadAttention")
+def contrib_multi_head_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's MultiHeadAttention becomes two products and a Softmax, where TensorRT does not take it."""
     if _native(node):
         return None
     dtype = float_type(node)
@@ -133,11 +134,3 @@ def _unpacked(w: Writer, data: Value, count: int) -> list[Value]:
     """(batch, length, heads, n, size) taken apart in the fourth dimension."""
     parts = w.split(data, [1] * count, 3)
     return [w.Transpose(w.Squeeze(part, axes=[3]), perm=[0, 2, 1, 3]) for part in parts]
-
-
-CONTRIB_MULTI_HEAD = NodeRule(
-    "contrib-multi-head",
-    "onnxruntime's MultiHeadAttention becomes two products and a Softmax, where TensorRT does not take it",
-    ("com.microsoft::MultiHeadAttention",),
-    _rewrite,
-)

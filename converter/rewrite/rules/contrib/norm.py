@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import (
     float_type,
@@ -95,27 +96,18 @@ _BODIES: Mapping[str, Callable[[Writer, str], Made | Refusal]] = {
 }
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-norm", *_BODIES)
+def contrib_norm_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's fused normalisations become those of ONNX."""
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     dtype = node.dtype(0) or float_type(node)
     if dtype is None:
         return unknown_type(node)
-    if (
-        kind == "com.microsoft::SkipSimplifiedLayerNormalization"
-    ):  # TensorRT imports it but for outputs of training
+    # TensorRT imports it but for outputs of training.
+    if kind == "com.microsoft::SkipSimplifiedLayerNormalization":
         return _statistics(node)
     if kind == "SimplifiedLayerNormalization" and not node.used(1):  # TensorRT imports it, one output only
         return None
     w = Writer(node)
-    made = _BODIES[kind](w, dtype)
-    if isinstance(made, Refusal):
-        return made
+    made = unrefused(_BODIES[kind](w, dtype))
     return Replacement(w.finish(*made), f"{node.op_type} by its definition")
-
-
-CONTRIB_NORM = NodeRule(
-    "contrib-norm",
-    "onnxruntime's fused normalisations become those of ONNX",
-    tuple(_BODIES),
-    _rewrite,
-)

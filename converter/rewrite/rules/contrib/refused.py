@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal
+from trtsmith.converter.graph.operator_groups import op_types
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, node_rule
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import ADVICE
 from trtsmith.importers.contrib_types import BLOCKED
 
-_CHANNELS_LAST = (
-    "AveragePool",
-    "Conv",
-    "ConvTranspose",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "MaxPool",
-    "Resize",
+_CHANNELS_LAST = op_types("AveragePool Conv ConvTranspose GlobalAveragePool GlobalMaxPool MaxPool Resize")
+
+
+@node_rule(
+    "laid-out",
+    *(f"com.microsoft.nchwc::{name}" for name in BLOCKED),
+    *(f"com.ms.internal.nhwc::{name}" for name in _CHANNELS_LAST),
 )
+def laid_out_rule(node: NodeView) -> Refusal:
+    """operators on layouts of onnxruntime's own are refused.
 
-
-def _laid_out(node: NodeView) -> Refusal:
-    """TensorRT's parser looks at the name alone: it would read the weights as those of ONNX's Conv."""
+    TensorRT's parser looks at the name alone: it would read the weights as those of ONNX's Conv."""
     return Refusal(
         f"onnxruntime changed the layout of values and weights for the machine that saved the model ({node.domain})",
         "operators on ONNX's own layout",
         ADVICE,
     )
-
-
-LAID_OUT = NodeRule(
-    "laid-out",
-    "operators on layouts of onnxruntime's own are refused",
-    (
-        *(f"com.microsoft.nchwc::{name}" for name in BLOCKED),
-        *(f"com.ms.internal.nhwc::{name}" for name in _CHANNELS_LAST),
-    ),
-    _laid_out,
-)

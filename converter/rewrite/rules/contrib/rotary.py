@@ -10,7 +10,7 @@ Su et al., arXiv 2104.09864. Values have shape (batch, heads, length, head size)
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import counted, heads, length, too_old
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import float_type, unknown, unknown_type
@@ -57,7 +57,9 @@ def _native(node: NodeView) -> bool:
     return node.rank(0) != 3 or bool(node.attributes.get("num_heads"))
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("contrib-rotary", "com.microsoft::RotaryEmbedding")
+def contrib_rotary_rule(node: NodeView) -> Replacement | Refusal | None:
+    """onnxruntime's RotaryEmbedding becomes products, where TensorRT does not take it."""
     if _native(node):
         return None
     rank, half = node.rank(0), (node.shape(2) or (None, None))[-1]
@@ -87,11 +89,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     turned = rotate(w, data, places, (w.x[2], w.x[3]), wide, interleaved=interleaved, partial=partial)
     result = w.Reshape(w.Transpose(turned, perm=[0, 2, 1, 3]), w.Shape(w.x[0])) if rank == 3 else turned
     return Replacement(w.finish(result), "products with the cosines and sines of each position")
-
-
-CONTRIB_ROTARY = NodeRule(
-    "contrib-rotary",
-    "onnxruntime's RotaryEmbedding becomes products, where TensorRT does not take it",
-    ("com.microsoft::RotaryEmbedding",),
-    _rewrite,
-)

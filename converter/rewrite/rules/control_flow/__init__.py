@@ -1,19 +1,23 @@
 """Rewrites If, Loop and Scan."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.control_flow.branches import BRANCH_RANKS, CONSTANT_IF, EMPTY_IF
-from trtsmith.converter.rewrite.rules.control_flow.cut_outs import CUT_OUTS
-from trtsmith.converter.rewrite.rules.control_flow.loops import LOOPS, SCANS
-from trtsmith.converter.rewrite.rules.control_flow.pasted_images import PASTED_IMAGES
-from trtsmith.converter.rewrite.rules.control_flow.resized_maps import RESIZED_MAPS
+from trtsmith.converter.rewrite.rules.control_flow.branches import (
+    branch_ranks_rule,
+    constant_if_rule,
+    empty_if_rule,
+)
+from trtsmith.converter.rewrite.rules.control_flow.cut_outs import cut_outs_rule
+from trtsmith.converter.rewrite.rules.control_flow.loops import loops_rule, scans_rule
+from trtsmith.converter.rewrite.rules.control_flow.pasted_images import pasted_images_rule
+from trtsmith.converter.rewrite.rules.control_flow.resized_maps import resized_maps_rule
 
 RULES: tuple[NodeRule, ...] = (
-    CONSTANT_IF,
-    EMPTY_IF,
-    BRANCH_RANKS,
-    PASTED_IMAGES,
-    CUT_OUTS,
-    RESIZED_MAPS,
-    LOOPS,
-    SCANS,
+    constant_if_rule,
+    empty_if_rule,
+    branch_ranks_rule,
+    pasted_images_rule,
+    cut_outs_rule,
+    resized_maps_rule,
+    loops_rule,
+    scans_rule,
 )

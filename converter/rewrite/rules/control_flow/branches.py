@@ -22,6 +22,7 @@ equal, their shapes possible. A Squeeze of an axis that is not 1 in the branch t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 
 import numpy as np
 import onnx
@@ -30,13 +31,13 @@ from onnx import helper
 from trtsmith.converter.graph.constant_nodes import branch_of
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.graph.infer import inferred_proto
-from trtsmith.converter.graph.walk import values_read
+from trtsmith.converter.graph.walk import refill, values_read
 from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
+    node_rule,
 )
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.profile.profile_ranges import ProfileRanges
@@ -50,7 +51,9 @@ BRANCHES = ("then_branch", "else_branch")
 Shape = tuple[int, ...]
 
 
-def _rewrite_branch_ranks(node: NodeView) -> Replacement | None:
+@node_rule("branch-ranks", "If")
+def branch_ranks_rule(node: NodeView) -> Replacement | None:
+    """an If whose branches give one element in shapes of different ranks."""
     if node.is_constant(0):
         return None
     graphs = [node.graph(name) for name in BRANCHES]
@@ -73,8 +76,7 @@ def _wanted_rank(one: Shape | None, other: Shape | None) -> int | None:
 
 def _with_ranks(node: NodeView, graph: onnx.GraphProto, ranks: Sequence[int | None]) -> onnx.GraphProto:
     """The branch with outputs of one element reshaped to these ranks."""
-    changed = onnx.GraphProto()
-    changed.CopyFrom(graph)
+    changed = deepcopy(graph)
     for output, rank in zip(changed.output, ranks, strict=True):
         if rank is None:
             continue
@@ -104,8 +106,7 @@ def typed_branch(
     """The branch with the values that it reads as inputs and the types that ONNX's inference finds, whatever the branch says
     of them; None where inference fails. shape_of: the sizes to infer with of what it reads, None where they are not known.
     """
-    branch = onnx.GraphProto()
-    branch.CopyFrom(graph)
+    branch = deepcopy(graph)
     del branch.value_info[:]
     for output in branch.output:
         output.type.tensor_type.ClearField("shape")
@@ -133,14 +134,6 @@ def known_shape(type_: onnx.TypeProto) -> Shape | None:
     return tuple(dim.dim_value for dim in dims) if all(dim.HasField("dim_value") for dim in dims) else None
 
 
-BRANCH_RANKS = NodeRule(
-    "branch-ranks",
-    "an If whose branches give one element in shapes of different ranks",
-    ("If",),
-    _rewrite_branch_ranks,
-)
-
-
 _NEVER_FAIL = frozenset(
     """Abs Acos Asin Atan Cast Ceil Constant Cos Elu Erf Exp Floor HardSigmoid Identity IsNaN LeakyRelu Log Neg Not
     Reciprocal Relu Round Selu Shape Sigmoid Sign Sin Size Softplus Softsign Sqrt Tan Tanh""".split()  # noqa: SIM905
@@ -148,7 +141,9 @@ _NEVER_FAIL = frozenset(
 """Operators that TensorRT imports and that no shape of their input makes impossible."""
 
 
-def _rewrite_constant_if(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("constant-if", "If")
+def constant_if_rule(node: NodeView) -> Replacement | Refusal | None:
+    """an If whose condition the graph computes as a constant becomes the branch that runs."""
     condition = node.constant(0)
     if condition is None or not (node.made or (node.folded(0) and not _both_are_right(node.proto))):
         return None
@@ -168,14 +163,6 @@ def _both_are_right(proto: onnx.NodeProto) -> bool:
     return known and types[0] == types[-1] and all(types[0])
 
 
-CONSTANT_IF = NodeRule(
-    "constant-if",
-    "an If whose condition the graph computes as a constant becomes the branch that runs",
-    ("If",),
-    _rewrite_constant_if,
-)
-
-
 _BROADCAST = frozenset(
     "Add And Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mul Or Sub Where".split()  # noqa: SIM905
 )
@@ -186,7 +173,9 @@ _TOTAL = frozenset(
 """Operators that give a tensor of the shape that inference says whichever sizes are 0, in TensorRT and in onnxruntime."""
 
 
-def _rewrite_empty_if(node: NodeView) -> Replacement | None:
+@node_rule("empty-if", "If")
+def empty_if_rule(node: NodeView) -> Replacement | None:
+    """an If that asks whether a tensor is empty, and whose other branch gives the same for one that is."""
     found = _emptiness(node)
     if found is None:
         return None
@@ -259,8 +248,7 @@ def _outputs(
     node: NodeView, graph: onnx.GraphProto, shape_of: Callable[[str], Sequence[int | None]]
 ) -> list[tuple[int, Shape]] | None:
     """Element types and shapes of a branch's outputs; None if one is not known, or a node may fail."""
-    branch = onnx.GraphProto()
-    branch.CopyFrom(graph)
+    branch = deepcopy(graph)
     while True:
         inferred = typed_branch(node, branch, shape_of)
         if inferred is None:
@@ -272,8 +260,7 @@ def _outputs(
         ]
         if nodes == [*branch.node]:
             break
-        del branch.node[:]
-        branch.node.extend(nodes)
+        refill(branch.node, nodes)
     if not all(_never_fails(inner, shapes) for inner in nodes):
         return None
     if any(value.name not in shapes for value in inferred.output):
@@ -311,11 +298,3 @@ def _nothing(selection: onnx.NodeProto) -> list[onnx.NodeProto]:
     """What a selection gives of no boxes: int64[0, 3], and, as our plugin has it, their number."""
     given = (np.zeros((0, 3), np.int64), np.array(0, np.int64))
     return [constant_node(name, value) for name, value in zip(selection.output, given, strict=False) if name]
-
-
-EMPTY_IF = NodeRule(
-    "empty-if",
-    "an If that asks whether a tensor is empty, and whose other branch gives the same for one that is",
-    ("If",),
-    _rewrite_empty_if,
-)

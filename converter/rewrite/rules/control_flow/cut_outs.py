@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.contrib.arrays import cut_outs
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues, RunValue
@@ -130,7 +130,9 @@ class _Body:
             raise _OtherError
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("cut-outs", "Loop")
+def cut_outs_rule(node: NodeView) -> Replacement | None:
+    """Loops that cut boxes out of images, as tf2onnx writes TensorFlow's CropAndResize, become gathers."""
     values = LoopValues(node, node.graph("body"))
     count = node.producer(0)
     if len(node.inputs) != 2 or len(node.outputs) != 1 or count is None or not every_run(values):
@@ -152,11 +154,3 @@ def _rewrite(node: NodeView) -> Replacement | None:
     if found.last[1]:
         cut = w.Transpose(cut, perm=[0, 2, 3, 1])
     return Replacement(w.finish(cut), "all boxes at once")
-
-
-CUT_OUTS = NodeRule(
-    "cut-outs",
-    "Loops that cut boxes out of images, as tf2onnx writes TensorFlow's CropAndResize, become gathers",
-    ("Loop",),
-    _rewrite,
-)

@@ -8,26 +8,18 @@ import onnx
 from onnx import helper
 
 from trtsmith.converter.graph.infer import inferred_proto
+from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.walk import all_graphs, subgraphs
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
 from trtsmith.converter.rewrite.freeze import CONSTANT_OPERANDS, SHAPE_OPERANDS
 from trtsmith.importers.registry import normalise_domain
 
 SEQUENCES = frozenset(
-    {
-        "ConcatFromSequence",
-        "Optional",
-        "OptionalGetElement",
-        "OptionalHasElement",
-        "SequenceAt",
-        "SequenceConstruct",
-        "SequenceEmpty",
-        "SequenceErase",
-        "SequenceInsert",
-        "SequenceLength",
-        "SequenceMap",
-        "SplitToSequence",
-    }
+    op_types(
+        "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt "
+        "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap "
+        "SplitToSequence"
+    )
 )
 
 

@@ -6,6 +6,8 @@ of runs says, whenever the condition ends it; without such a number the parser r
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -13,11 +15,11 @@ from onnx import TensorProto, helper
 from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
+    node_rule,
 )
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_bodies import changing_state, obstacle
@@ -94,7 +96,9 @@ def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> 
     return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
 
 
-def _rewrite_scans(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("scans", "Scan")
+def scans_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Scans over a fixed length become their body, written out, where TensorRT does not run them."""
     body = node.graph("body")
     why = obstacle(body)
     if not why:
@@ -133,15 +137,10 @@ def _rewrite_scans(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
 
 
-SCANS = NodeRule(
-    "scans",
-    "Scans over a fixed length become their body, written out, where TensorRT does not run them",
-    ("Scan",),
-    _rewrite_scans,
-)
-
-
-def _rewrite_loops(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("loops", "Loop")
+def loops_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written
+    out."""
     body = node.graph("body")
     unclear = _unclear(node)
     if unclear is not None:
@@ -224,8 +223,7 @@ def _shaped(w: Writer, body: onnx.GraphProto, index: int, scalar: Value) -> Valu
 
 def _never_ending(node: NodeView, body: onnx.GraphProto) -> onnx.GraphProto:
     """The body with a condition that it passes on."""
-    changed = onnx.GraphProto()
-    changed.CopyFrom(body)
+    changed = deepcopy(body)
     passed = node.fresh("condition")
     changed.node.append(helper.make_node("Identity", [body.input[1].name], [passed]))
     changed.output[0].name = passed
@@ -236,8 +234,7 @@ def _cut_off(w: Writer, body: onnx.GraphProto, runs: Value) -> list[Value | None
     """The Loop with one more state, the number of runs until its condition ended it, and Slices of what it collects."""
     node, states = w.node, len(w.x) - 2
     before, after, one = (node.fresh(hint) for hint in ("runs_before", "runs", "one"))
-    changed = onnx.GraphProto()
-    changed.CopyFrom(pruned(body))
+    changed = deepcopy(pruned(body))
     columns = list(changed.output[1 + states :])
     del changed.output[1 + states :]
     changed.input.append(helper.make_tensor_value_info(before, TensorProto.INT64, [1]))
@@ -319,15 +316,6 @@ def _lacks_condition(node: NodeView, body: onnx.GraphProto) -> bool:
 
 def _with_condition(node: NodeView) -> Replacement:
     name = node.fresh("condition")
-    loop = onnx.NodeProto()
-    loop.CopyFrom(node.proto)
+    loop = deepcopy(node.proto)
     loop.input[1] = name
     return Replacement([constant_node(name, np.array(True)), loop], "the Loop with a condition that is true")
-
-
-LOOPS = NodeRule(
-    "loops",
-    "Loops that TensorRT does not run get a number of runs and Gathers at the counter, or become their body, written out",
-    ("Loop",),
-    _rewrite_loops,
-)

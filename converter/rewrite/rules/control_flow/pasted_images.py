@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_states import appended
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues
@@ -145,7 +145,9 @@ class _Placing:
         return None if any(value.any() for value in filled) else self._numbers.of(maker.input[0], axis)
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("pasted-images", "Loop")
+def pasted_images_rule(node: NodeView) -> Replacement | None:
+    """Loops that resize an image to its box in each run and paste it into zeros become products with matrices of weights."""
     body = node.graph("body")
     values = LoopValues(node, body)
     resize = varying_resize(values)
@@ -176,11 +178,3 @@ def _rewrite(node: NodeView) -> Replacement | None:
     return Replacement(
         w.finish(pasted), "images resized and pasted by two products for all runs", numerics=NUMERICS
     )
-
-
-PASTED_IMAGES = NodeRule(
-    "pasted-images",
-    "Loops that resize an image to its box in each run and paste it into zeros become products with matrices of weights",
-    ("Loop",),
-    _rewrite,
-)

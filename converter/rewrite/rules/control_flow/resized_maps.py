@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from trtsmith.converter.graph.operator_groups import MOVING
 from trtsmith.converter.graph.tensor_types import dims_of
 from trtsmith.converter.graph.walk import subgraphs
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues
 from trtsmith.converter.rewrite.rules.control_flow.resized_images import (
@@ -26,21 +27,7 @@ from trtsmith.converter.rewrite.rules.control_flow.run_numbers import RunNumbers
 
 _LEAST = float(np.finfo(np.float32).min)
 
-_MOVED = (
-    "Expand",
-    "Flatten",
-    "Gather",
-    "Identity",
-    "Reshape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)
-"""Operators whose results have no other elements than their first input."""
-
-_OF_SIZES = (*_MOVED, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
+_OF_SIZES = (*MOVING, "Add", "Cast", "Ceil", "Concat", "Div", "Floor", "Max", "Min", "Mul", "Sub", "Where")
 
 
 class _ElementBounds:
@@ -63,7 +50,7 @@ class _ElementBounds:
         if maker is None or maker.domain not in ("", "ai.onnx"):
             return None
         kind, operands = maker.op_type, [operand for operand in maker.input if operand]
-        if kind in (*_MOVED, "Cast", "Ceil", "Floor"):
+        if kind in (*MOVING, "Cast", "Ceil", "Floor"):
             return self.of(operands[0], sign)
         if kind in ("Add", "Sub"):
             parts = [self.of(operands[0], sign), self.of(operands[1], sign if kind == "Add" else -sign)]
@@ -265,7 +252,9 @@ def _takes_all(operands: list[np.ndarray | None]) -> bool:
     return not starts.any() and bool((ends >= 2**31 - 1).all() and (steps == 1).all())
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("resized-maps", "Loop")
+def resized_maps_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Loops that look for the largest element of an image of other sizes in each run do so in a larger one."""
     body = node.graph("body")
     values = LoopValues(node, body)
     resize = varying_resize(values)
@@ -299,10 +288,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
 
 
 _FIX = "export the model so that the sizes are the same in each run"
-
-RESIZED_MAPS = NodeRule(
-    "resized-maps",
-    "Loops that look for the largest element of an image of other sizes in each run do so in a larger one",
-    ("Loop",),
-    _rewrite,
-)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("col2im", "Col2Im")
+def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Col2Im becomes a sum of shifted copies."""
     image, block = node.constant(1), node.constant(2)
     shape = node.shape(0)
     if image is None or block is None:
@@ -30,9 +32,8 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     strides = node.attributes.get("strides") or [1] * count
     pads = node.attributes.get("pads") or [0] * (2 * count)
     sizes = [int(n) + pads[i] + pads[i + count] for i, n in enumerate(image)]
-    steps = [
-        (sizes[i] - (int(block[i]) - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(count)
-    ]  # blocks along each axis
+    # Blocks along each axis.
+    steps = [(sizes[i] - (int(block[i]) - 1) * dilations[i] - 1) // strides[i] + 1 for i in range(count)]
     channels = shape[1] // math.prod(int(k) for k in block)
     w = Writer(node)
     data = w.Reshape(w.x[0], shape=[0, channels, *(int(k) for k in block), *steps])
@@ -83,11 +84,3 @@ def _with_zeros(w: Writer, data: Value, axis: int, rank: int, steps: int, stride
     after = w.Slice(merged, [axis + 1], [rank])
     flat = w.Reshape(spread, w.Concat(before, [steps * stride], after, axis=0))
     return w.slice(flat, [0], [(steps - 1) * stride + 1], [axis])
-
-
-COL2IM = NodeRule(
-    "col2im",
-    "Col2Im becomes a sum of shifted copies",
-    ("Col2Im",),
-    _rewrite,
-)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _KEPT = ("dilations", "group", "kernel_shape", "output_padding", "strides")
@@ -17,7 +17,9 @@ _KEPT = ("dilations", "group", "kernel_shape", "output_padding", "strides")
 _ZEROS = "ConvTranspose multiplies by zeros between dilated weights: an infinite input gives NaN where ONNX skips it"
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("conv-transpose", "ConvTranspose")
+def conv_transpose_rule(node: NodeView) -> Replacement | Refusal | None:
+    """strided and dilated ConvTranspose, and output_shape of an unknown input, in TensorRT's terms."""
     if node.dtype(0) == "bfloat16":
         return _widened(node)
     spread = max(node.attributes.get("dilations") or [1]) > 1
@@ -123,11 +125,3 @@ def _cut(node: NodeView) -> Replacement | Refusal | None:
         w.finish(w.Slice(data, starts, ends, list(range(2, rank)))),
         "ConvTranspose cut to its output_shape",
     )
-
-
-CONV_TRANSPOSE = NodeRule(
-    "conv-transpose",
-    "strided and dilated ConvTranspose, and output_shape of an unknown input, in TensorRT's terms",
-    ("ConvTranspose",),
-    _rewrite,
-)

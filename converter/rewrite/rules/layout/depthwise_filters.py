@@ -18,7 +18,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from trtsmith.converter.graph.graph import Graph
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -81,7 +81,9 @@ class _LargestFilters:
                     self.of[found.kind] = max(rows, found.filter[0]), max(columns, found.filter[1])
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("depthwise-filters", "Conv", faults=(_FAULT,))
+def depthwise_filters_rule(node: NodeView) -> Replacement | None:
+    """depthwise convolutions in float32 of several filter sizes, of dynamic shapes."""
     found = _depthwise(node)
     if found is None:
         return None
@@ -127,12 +129,3 @@ def _padding(node: NodeView, found: _Depthwise) -> list[int] | None:
             pads.append(max((-(-size // stride) - 1) * stride + reach - size, 0))
     ends = [pad - pad // 2 if mode == "SAME_UPPER" else pad // 2 for pad in pads]
     return [*(pad - end for pad, end in zip(pads, ends, strict=True)), *ends]
-
-
-DEPTHWISE_FILTERS = NodeRule(
-    "depthwise-filters",
-    "depthwise convolutions in float32 of several filter sizes, of dynamic shapes",
-    ("Conv",),
-    _rewrite,
-    faults=(_FAULT,),
-)

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -39,7 +39,9 @@ LEAST_PIXELS = 128 * 128
 _TYPES = ("float32", "float16", "bfloat16")
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("image-convolution", "Conv", faults=(_FAULT,))
+def image_convolution_rule(node: NodeView) -> Replacement | None:
+    """the strided convolution of an image of few channels, at which TensorRT-RTX is slow."""
     shape, weights_shape = node.shape(0), node.shape(1)
     if shape is None or weights_shape is None or len(shape) != 4 or len(weights_shape) != 4:
         return None
@@ -108,12 +110,3 @@ def _block_weights(kernel: np.ndarray, blocks: list[int], strides: list[int], fi
     result = np.zeros((outputs, filled, *blocks), kernel.dtype)
     result[:, : moved.shape[1]] = moved
     return result
-
-
-IMAGE_CONVOLUTION = NodeRule(
-    "image-convolution",
-    "the strided convolution of an image of few channels, at which TensorRT-RTX is slow",
-    ("Conv",),
-    _rewrite,
-    faults=(_FAULT,),
-)

@@ -5,7 +5,7 @@ TensorRT-RTX 1.6.1 computes the order depth, column, row whatever the attribute 
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -25,7 +25,9 @@ _FAULTS = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("space-to-depth", "SpaceToDepth", faults=_FAULTS)
+def space_to_depth_rule(node: NodeView) -> Replacement | None:
+    """SpaceToDepth of mode CRD, which TensorRT takes for DCR."""
     if node.attributes.get("mode", "DCR") != "CRD":
         return None
     w, block = Writer(node), int(node.attributes["blocksize"])
@@ -41,12 +43,3 @@ def _rewrite(node: NodeView) -> Replacement | None:
         "a transpose",
         notes=(node.because(_FAULTS, "it is written with a transpose"),),
     )
-
-
-SPACE_TO_DEPTH = NodeRule(
-    "space-to-depth",
-    "SpaceToDepth of mode CRD, which TensorRT takes for DCR",
-    ("SpaceToDepth",),
-    _rewrite,
-    faults=_FAULTS,
-)

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from trtsmith.converter.graph.tensor_types import Dim
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -26,7 +26,9 @@ _FAULT = Fault(
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("tokens-as-maps", "Reshape", faults=(_FAULT,))
+def tokens_as_maps_rule(node: NodeView) -> Replacement | None:
+    """Tokens are split into a map before their axis moves."""
     turned = node.maker(0)
     if node.dtype(0) not in ("float16", "bfloat16") or turned is None or not turned.is_a("Transpose"):
         return None
@@ -94,12 +96,3 @@ def _first_size(joined: NodeView) -> Dim:
         return None
     dims = shape.dims(0)
     return dims[0] if dims and (shape is not maker or shape.attributes.get("end") == 1) else None
-
-
-TOKENS_AS_MAPS = NodeRule(
-    "tokens-as-maps",
-    "Tokens are split into a map before their axis moves",
-    ("Reshape",),
-    _rewrite,
-    faults=(_FAULT,),
-)

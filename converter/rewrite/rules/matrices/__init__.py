@@ -1,22 +1,22 @@
 """Rewrites operators on matrices and vectors."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.matrices.gated_bias import GATED_BIAS
-from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import GUARDED_SOFTMAX
-from trtsmith.converter.rewrite.rules.matrices.integer_products import INTEGER_PRODUCTS
+from trtsmith.converter.rewrite.rules.matrices.gated_bias import gated_bias_rule
+from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import guarded_softmax_rule
+from trtsmith.converter.rewrite.rules.matrices.integer_products import integer_products_rule
 from trtsmith.converter.rewrite.rules.matrices.matrix_functions import (
-    DETERMINANT,
-    DYNAMIC_EYE,
-    UPPER_TRIANGLE,
-    VECTORS,
+    determinant_rule,
+    dynamic_eye_rule,
+    upper_triangle_rule,
+    vectors_rule,
 )
 
 RULES: tuple[NodeRule, ...] = (
-    DETERMINANT,
-    INTEGER_PRODUCTS,
-    VECTORS,
-    DYNAMIC_EYE,
-    UPPER_TRIANGLE,
-    GUARDED_SOFTMAX,
-    GATED_BIAS,
+    determinant_rule,
+    integer_products_rule,
+    vectors_rule,
+    dynamic_eye_rule,
+    upper_triangle_rule,
+    guarded_softmax_rule,
+    gated_bias_rule,
 )

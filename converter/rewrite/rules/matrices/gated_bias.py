@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.graph.operator_groups import MOVING
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -24,20 +25,12 @@ _FAULT = Fault(
     "engines of single layers run on an H200",
 )
 
-_MOVES = (
-    "Cast",
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)
+_MOVES = MOVING - {"Expand", "Gather"} | {"Cast"}
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("gated-bias", "Mul", faults=(_FAULT,))
+def gated_bias_rule(node: NodeView) -> Replacement | None:
+    """products with a GELU or a Relu of a product of matrices with a bias."""
     for index in (0, 1):
         gate, other = _past(node.maker(index), "Cast"), node.constant(1 - index)
         if gate is None:
@@ -58,9 +51,8 @@ def _rewrite(node: NodeView) -> Replacement | None:
             left = [one for one in factors if one not in steps]
             if len(steps) != 1 or not any(_biased(gate.maker_of(one)) for one in left):
                 continue
-            if (
-                other is not None and other.size == 1 and len(left) == 1
-            ):  # g * (1 + erf) * 0.5 is the GELU itself
+            # g * (1 + erf) * 0.5 is the GELU itself.
+            if other is not None and other.size == 1 and len(left) == 1:
                 continue
             value = w.value(left[0])
             for one in left[1:]:
@@ -136,12 +128,3 @@ def _past(maker: NodeView | None, *op_types: str) -> NodeView | None:
     while maker is not None and maker.is_a(*op_types):
         maker = maker.maker(0)
     return maker
-
-
-GATED_BIAS = NodeRule(
-    "gated-bias",
-    "products with a GELU or a Relu of a product of matrices with a bias",
-    ("Mul",),
-    _rewrite,
-    faults=(_FAULT,),
-)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto as T
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -34,7 +34,9 @@ _LOWEST_HALF = -3e4
 """What a mask in float16 may hold: the lowest float16, -65504, and a score of -16 make -inf."""
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("guarded-softmax", "MatMul", faults=_FAULTS)
+def guarded_softmax_rule(node: NodeView) -> Replacement | None:
+    """attention in 16 bits with a guard against NaN behind its Softmax in float32."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16"):
         return None
@@ -123,12 +125,3 @@ def _is_open(node: NodeView, index: int, whole: bool = True) -> bool:
 
 def _keeps_values(node: NodeView) -> bool:
     return node.is_a(*_MOVES) or (node.is_a("Cast") and node.attributes["to"] == T.FLOAT)
-
-
-GUARDED_SOFTMAX = NodeRule(
-    "guarded-softmax",
-    "attention in 16 bits with a guard against NaN behind its Softmax in float32",
-    ("MatMul",),
-    _rewrite,
-    faults=_FAULTS,
-)

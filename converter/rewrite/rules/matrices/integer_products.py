@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
@@ -17,7 +17,9 @@ LARGEST = 1 << 28
 """Elements of the largest tensor of products that is built: 1 GiB of int32."""
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("integer-products", "Gemm", "MatMul", "Relu")
+def integer_products_rule(node: NodeView) -> Replacement | Refusal | None:
+    """MatMul, Gemm and Relu of integers."""
     dtype = node.dtype(0)
     if dtype not in _INTEGERS:
         return None
@@ -75,11 +77,3 @@ def _products(node: NodeView) -> int:
     left, right = node.shape(0) or (), node.shape(1) or ()
     known = [size or 1 for size in left] + [size or 1 for size in right[-1:] if len(right) > 1]
     return int(np.prod(np.array(known, dtype=object)))
-
-
-INTEGER_PRODUCTS = NodeRule(
-    "integer-products",
-    "MatMul, Gemm and Relu of integers",
-    ("Gemm", "MatMul", "Relu"),
-    _rewrite,
-)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.builder import TO_END
@@ -30,7 +30,9 @@ LARGEST = 32
 """Rows; each costs 20 nodes."""
 
 
-def _rewrite_determinant(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("determinant", "Det")
+def determinant_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Det by elimination."""
     shape, dtype = node.shape(0), node.dtype(0)
     size = shape[-1] if shape and len(shape) > 1 else None
     size = size if size is not None or not shape or len(shape) < 2 else shape[-2]
@@ -77,15 +79,9 @@ def _step(w: Writer, matrix: Value, rest: int, last: int, kind: str) -> tuple[Va
     return w.Sub(others, product), w.Mul(pivot, sign)
 
 
-DETERMINANT = NodeRule(
-    "determinant",
-    "Det by elimination",
-    ("Det",),
-    _rewrite_determinant,
-)
-
-
-def _rewrite_dynamic_eye(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("dynamic-eye", "EyeLike")
+def dynamic_eye_rule(node: NodeView) -> Replacement | Refusal | None:
+    """EyeLike of a matrix of dynamic size."""
     shape = node.shape(0)
     if shape is not None and None not in shape:
         return None
@@ -106,15 +102,9 @@ def _rewrite_dynamic_eye(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-DYNAMIC_EYE = NodeRule(
-    "dynamic-eye",
-    "EyeLike of a matrix of dynamic size",
-    ("EyeLike",),
-    _rewrite_dynamic_eye,
-)
-
-
-def _rewrite_vectors(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("vectors", "ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "MatMul", "Softmax")
+def vectors_rule(node: NodeView) -> Replacement | Refusal | None:
+    """vectors as matrices of one row."""
     if node.rank(0) != 1:
         return None
     return _product(node) if node.op_type == "MatMul" else _along_it(node)
@@ -142,14 +132,6 @@ def _along_it(node: NodeView) -> Replacement:
     )
 
 
-VECTORS = NodeRule(
-    "vectors",
-    "vectors as matrices of one row",
-    ("ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "MatMul", "Softmax"),
-    _rewrite_vectors,
-)
-
-
 _FAULTS = (
     Fault(
         "tensorrt_rtx",
@@ -166,7 +148,9 @@ _FAULTS = (
 )
 
 
-def _rewrite_upper_triangle(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("upper-triangle", "Trilu", faults=_FAULTS)
+def upper_triangle_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Trilu of an upper triangle, of which TensorRT gives the lower one."""
     if not node.attributes.get("upper", 1):
         return None
     shape, dtype = node.shape(0), node.dtype(0)
@@ -197,12 +181,3 @@ def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> Value:
     """0, 1, ... for each place along an axis, counted from the last; int64."""
     size = shape[axis]
     return w.arange(w.size(w.x[0], len(shape) + axis)) if size is None else w.constant(np.arange(size))
-
-
-UPPER_TRIANGLE = NodeRule(
-    "upper-triangle",
-    "Trilu of an upper triangle, of which TensorRT gives the lower one",
-    ("Trilu",),
-    _rewrite_upper_triangle,
-    faults=_FAULTS,
-)

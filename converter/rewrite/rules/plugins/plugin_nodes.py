@@ -6,7 +6,7 @@ Expands operators that have no kernel: TensorRT gets standard operators in their
 from __future__ import annotations
 
 from trtsmith.converter.rewrite.engine.function_body import function_nodes
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.expansion import ExpansionError, function_of
 from trtsmith.importers.registry import by_name
@@ -21,7 +21,9 @@ _FAULTS = (
 )
 
 
-def _rewrite_workspace_in_branch(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("workspace-in-branch", plugins=lambda op: op.workspace, faults=_FAULTS)
+def workspace_in_branch_rule(node: NodeView) -> Replacement | Refusal | None:
+    """plugins that ask for a workspace, in a branch of an If."""
     if "If" not in node.inside():
         return None
     op = by_name()[node.op_type]
@@ -37,17 +39,13 @@ def _rewrite_workspace_in_branch(node: NodeView) -> Replacement | Refusal | None
     return Replacement(nodes, f"{node.op_type} as standard operators", notes=(note,))
 
 
-WORKSPACE_IN_BRANCH = NodeRule(
-    "workspace-in-branch",
-    "plugins that ask for a workspace, in a branch of an If",
-    (),
-    _rewrite_workspace_in_branch,
-    plugins=lambda op: op.workspace,
-    faults=_FAULTS,
+@node_rule(
+    "without-kernel",
+    plugins=lambda op: op.by_expansion,
+    opset=lambda node: by_name()[node.op_type].expansion_opset,
 )
-
-
-def _rewrite_without_kernel(node: NodeView) -> Replacement | Refusal:
+def without_kernel_rule(node: NodeView) -> Replacement | Refusal:
+    """operators without a kernel, which TensorRT computes by their expansion."""
     op = by_name()[node.op_type]
     dtypes = {name: dtype for i, name in enumerate(node.inputs) if (dtype := node.dtype(i)) is not None}
     try:
@@ -57,13 +55,3 @@ def _rewrite_without_kernel(node: NodeView) -> Replacement | Refusal:
         return Refusal(what, error.expected, f"{error.fix}, or write a kernel for the operator")
     note = f"{op.name} has no kernel: TensorRT computes its expansion, made of standard operators"
     return Replacement(nodes, f"{op.name} by its expansion, as it has no kernel", notes=(note,))
-
-
-WITHOUT_KERNEL = NodeRule(
-    "without-kernel",
-    "operators without a kernel, which TensorRT computes by their expansion",
-    (),
-    _rewrite_without_kernel,
-    plugins=lambda op: op.by_expansion,
-    opset=lambda node: by_name()[node.op_type].expansion_opset,
-)

@@ -1,20 +1,24 @@
 """Rewrites operators that look at one element at a time."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.pointwise.functions import CONSTANT_LOGIC, FLOAT_MOD, FUNCTIONS
+from trtsmith.converter.rewrite.rules.pointwise.functions import (
+    constant_logic_rule,
+    float_mod_rule,
+    functions_rule,
+)
 from trtsmith.converter.rewrite.rules.pointwise.ranges_and_gates import (
-    HALF_GATES,
-    HALF_RANGE,
-    SCALAR_RANGE,
-    WIDE_ACTIVATIONS,
+    half_gates_rule,
+    half_range_rule,
+    scalar_range_rule,
+    wide_activations_rule,
 )
 
 RULES: tuple[NodeRule, ...] = (
-    FUNCTIONS,
-    FLOAT_MOD,
-    WIDE_ACTIVATIONS,
-    SCALAR_RANGE,
-    HALF_RANGE,
-    HALF_GATES,
-    CONSTANT_LOGIC,
+    functions_rule,
+    float_mod_rule,
+    wide_activations_rule,
+    scalar_range_rule,
+    half_range_rule,
+    half_gates_rule,
+    constant_logic_rule,
 )

@@ -24,18 +24,20 @@ from onnx import helper
 
 from trtsmith.converter.rewrite.engine.function_body import body_nodes
 from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
+    node_rule,
 )
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.dtypes import FLOATS
 
 
-def _rewrite_float_mod(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("float-mod", "Mod")
+def float_mod_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Mod of floats with the divisor's sign."""
     dtype = node.dtype(0)
     if dtype not in FLOATS or node.attributes.get("fmod"):
         return None
@@ -53,14 +55,6 @@ def _rewrite_float_mod(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-FLOAT_MOD = NodeRule(
-    "float-mod",
-    "Mod of floats with the divisor's sign",
-    ("Mod",),
-    _rewrite_float_mod,
-)
-
-
 _FAULTS = (
     Fault(
         "tensorrt_rtx",
@@ -71,7 +65,9 @@ _FAULTS = (
 )
 
 
-def _rewrite_constant_logic(node: NodeView) -> Replacement | None:
+@node_rule("constant-logic", "Or", "And", faults=_FAULTS)
+def constant_logic_rule(node: NodeView) -> Replacement | None:
+    """Or with a constant True, And with a constant False."""
     deciding = node.op_type == "Or"
     for index in range(2):
         constant, rank = node.constant(index), node.rank(1 - index)
@@ -87,15 +83,6 @@ def _rewrite_constant_logic(node: NodeView) -> Replacement | None:
             notes=(node.because(_FAULTS, "it is computed"),),
         )
     return None
-
-
-CONSTANT_LOGIC = NodeRule(
-    "constant-logic",
-    "Or with a constant True, And with a constant False",
-    ("Or", "And"),
-    _rewrite_constant_logic,
-    faults=_FAULTS,
-)
 
 
 def _always(node: NodeView) -> bool:
@@ -173,7 +160,9 @@ _TAKEN: Mapping[str, Callable[[NodeView], bool]] = {
 """By operator, whether TensorRT does not take the node. Its parser takes what has a body and is not here."""
 
 
-def _rewrite_functions(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("functions", *_TAKEN)
+def functions_rule(node: NodeView) -> Replacement | Refusal | None:
+    """operators that ONNX defines by a function body become that body."""
     kind = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
     if not _TAKEN[kind](node):
         return None
@@ -201,11 +190,3 @@ def _scalar_ranges(nodes: list[onnx.NodeProto], node: NodeView) -> list[onnx.Nod
                 made.input[index] = scalar
         result.append(made)
     return result
-
-
-FUNCTIONS = NodeRule(
-    "functions",
-    "operators that ONNX defines by a function body become that body",
-    tuple(_TAKEN),
-    _rewrite_functions,
-)

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trtsmith.converter.graph.tensor_types import Dim
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -52,7 +52,9 @@ def _is_gate(factors: Sequence[tuple[Dim, ...] | None]) -> bool:
     )
 
 
-def _rewrite_half_gates(node: NodeView) -> Replacement | None:
+@node_rule("half-gates", "Mul", faults=_FAULTS)
+def half_gates_rule(node: NodeView) -> Replacement | None:
+    """gates of channels in 16 bits, of dynamic shapes, in float32."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16") or any(node.is_constant(i) for i in range(2)):
         return None
@@ -66,16 +68,9 @@ def _rewrite_half_gates(node: NodeView) -> Replacement | None:
     )
 
 
-HALF_GATES = NodeRule(
-    "half-gates",
-    "gates of channels in 16 bits, of dynamic shapes, in float32",
-    ("Mul",),
-    _rewrite_half_gates,
-    faults=_FAULTS,
-)
-
-
-def _rewrite_wide_activations(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("wide-activations", "HardSwish", "Mish")
+def wide_activations_rule(node: NodeView) -> Replacement | Refusal | None:
+    """activations of bfloat16 that TensorRT has in float32."""
     if node.dtype(0) != "bfloat16":
         return None
     w = Writer(node)
@@ -83,15 +78,9 @@ def _rewrite_wide_activations(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(w.Cast(result, to="bfloat16")), f"{node.op_type} in float32")
 
 
-WIDE_ACTIVATIONS = NodeRule(
-    "wide-activations",
-    "activations of bfloat16 that TensorRT has in float32",
-    ("HardSwish", "Mish"),
-    _rewrite_wide_activations,
-)
-
-
-def _rewrite_scalar_range(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("scalar-range", "Range")
+def scalar_range_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Range whose ends are vectors of one element gets scalars."""
     shapes = [node.shape(index) for index in range(3)]
     if not any(shapes):
         return None
@@ -107,15 +96,9 @@ def _rewrite_scalar_range(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(w.Range(*ends)), "Range of scalars")
 
 
-SCALAR_RANGE = NodeRule(
-    "scalar-range",
-    "Range whose ends are vectors of one element gets scalars",
-    ("Range",),
-    _rewrite_scalar_range,
-)
-
-
-def _rewrite_half_range(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("half-range", "Range")
+def half_range_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Range of float16 and bfloat16 in float32."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16"):
         return None
@@ -126,11 +109,3 @@ def _rewrite_half_range(node: NodeView) -> Replacement | Refusal | None:
         f"Range of {dtype} in float32",
         numerics="each element is rounded once, where ONNX adds in the type of the range",
     )
-
-
-HALF_RANGE = NodeRule(
-    "half-range",
-    "Range of float16 and bfloat16 in float32",
-    ("Range",),
-    _rewrite_half_range,
-)

@@ -1,16 +1,16 @@
 """Rewrites pooling, and what looks at windows as pooling does."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.pooling.lrn import LRN
-from trtsmith.converter.rewrite.rules.pooling.max_pool_indices import MAX_POOL_INDICES
-from trtsmith.converter.rewrite.rules.pooling.max_unpool import MAX_UNPOOL
-from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
-from trtsmith.converter.rewrite.rules.pooling.roi_align import ROI_ALIGN
+from trtsmith.converter.rewrite.rules.pooling.lrn import lrn_rule
+from trtsmith.converter.rewrite.rules.pooling.max_pool_indices import max_pool_indices_rule
+from trtsmith.converter.rewrite.rules.pooling.max_unpool import max_unpool_rule
+from trtsmith.converter.rewrite.rules.pooling.pool_forms import pooling_rule
+from trtsmith.converter.rewrite.rules.pooling.roi_align import roi_align_rule
 
 RULES: tuple[NodeRule, ...] = (
-    POOLING,
-    MAX_POOL_INDICES,
-    MAX_UNPOOL,
-    ROI_ALIGN,
-    LRN,
+    pooling_rule,
+    max_pool_indices_rule,
+    max_unpool_rule,
+    roi_align_rule,
+    lrn_rule,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, padded, pooled
 
@@ -10,7 +10,9 @@ _NATIVE_SIZES = range(1, 16, 2)
 """Windows of TensorRT's layer."""
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("lrn", "LRN")
+def lrn_rule(node: NodeView) -> Replacement | Refusal | None:
+    """LRN with windows that TensorRT has not."""
     size, rank, dtype = int(node.attributes["size"]), node.rank(0), node.dtype(0)
     if size in _NATIVE_SIZES and (rank is None or rank >= 4):
         return None
@@ -32,11 +34,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     result = w.Div(x, w.Pow(base, w.number(beta, work)))
     result = result if work == dtype else w.Cast(result, to=dtype)
     return Replacement(w.finish(result), f"LRN over {size} channels as a sum of slices")
-
-
-LRN = NodeRule(
-    "lrn",
-    "LRN with windows that TensorRT has not",
-    ("LRN",),
-    _rewrite,
-)

@@ -12,12 +12,15 @@ from typing import Literal
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, taps, windows
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("max-pool-indices", "MaxPool")
+def max_pool_indices_rule(node: NodeView) -> Replacement | Refusal | None:
+    """MaxPool's indices are taken through slices along with the maxima."""
     if not node.output(1):
         return None
     if not node.used(1):  # named, and nobody reads it: TensorRT refuses the name
@@ -41,9 +44,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "opset 9 for fixed sizes, 11 for others",
             "convert the model to a newer opset (onnx.version_converter)",
         )
-    wins = windows(node)
-    if isinstance(wins, Refusal):
-        return wins
+    wins = unrefused(windows(node))
     w = Writer(node)
     whole = dtype in ("uint8", "int8", "int32")  # exact in float32
     data = w.Cast(w.x[0], to="float32") if whole else w.x[0]
@@ -102,11 +103,3 @@ def _largest(w: Writer, data: Value, places: Value, win: Window) -> tuple[Value,
         greater = w.Greater(value, best)
         best, where = w.Where(greater, value, best), w.Where(greater, position, where)
     return best, where
-
-
-MAX_POOL_INDICES = NodeRule(
-    "max-pool-indices",
-    "MaxPool's indices are taken through slices along with the maxima",
-    ("MaxPool",),
-    _rewrite,
-)

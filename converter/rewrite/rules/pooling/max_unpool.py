@@ -8,7 +8,7 @@ are taken as ONNX's reference does.
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 _OPEN = (
@@ -17,7 +17,9 @@ _OPEN = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("max-unpool", "MaxUnpool")
+def max_unpool_rule(node: NodeView) -> Replacement | Refusal | None:
+    """MaxUnpool becomes a scatter into zeros."""
     kernel = node.attributes.get("kernel_shape")
     dtype = node.dtype(0)
     if not kernel or dtype is None:
@@ -66,11 +68,3 @@ def _implied(w: Writer, node: NodeView, count: int) -> list[Value]:
         scaled = w.Mul(w.size(w.x[0], i + 2), [strides[i]])
         sizes.append(w.Add(scaled, [kernel[i] - strides[i] - pads[i] - pads[i + count]]))
     return sizes
-
-
-MAX_UNPOOL = NodeRule(
-    "max-unpool",
-    "MaxUnpool becomes a scatter into zeros",
-    ("MaxUnpool",),
-    _rewrite,
-)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.pooling.pool_windows import Window, clipped, padded, pooled, windows
 from trtsmith.converter.rewrite.target import Fault
@@ -157,9 +158,7 @@ def _max(node: NodeView) -> Replacement | Refusal | None:
             w.finish(w.Cast(w.MaxPool(w.Cast(w.x[0], to="float32"), **given), to=dtype)),
             "MaxPool of integers in float32, exact for them",
         )
-    wins = windows(node)
-    if isinstance(wins, Refusal):
-        return wins
+    wins = unrefused(windows(node))
     data = padded(w, w.x[0], wins, rank, float("-inf"), dtype)
     data = pooled(w, data, wins, lambda parts: w.Max(*parts))
     return Replacement(
@@ -189,9 +188,7 @@ def _summed(node: NodeView, what: str) -> Replacement | Refusal:
     dtype, rank = node.dtype(0), node.rank(0)
     if dtype is None or rank is None:
         return _unknown(node)
-    wins = windows(node)
-    if isinstance(wins, Refusal):
-        return wins
+    wins = unrefused(windows(node))
     w = Writer(node)
     narrow = dtype in ("float16", "bfloat16")
     wide = "float32" if narrow else dtype
@@ -227,14 +224,7 @@ def _root(w: Writer, data: Value, p: float, dtype: str) -> Value:
     return w.Sqrt(data) if p == 2 else w.Pow(data, w.number(1 / p, dtype))
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("pooling", "AveragePool", "LpPool", "MaxPool", partly=_CEIL_MODE)
+def pooling_rule(node: NodeView) -> Replacement | Refusal | None:
+    """dilated pooling, and LpPool of any p, become strided slices that are combined."""
     return {"MaxPool": _max, "AveragePool": _average, "LpPool": _lp}[node.op_type](node)
-
-
-POOLING = NodeRule(
-    "pooling",
-    "dilated pooling, and LpPool of any p, become strided slices that are combined",
-    ("AveragePool", "LpPool", "MaxPool"),
-    _rewrite,
-    partly=_CEIL_MODE,
-)

@@ -7,14 +7,16 @@ In mode "max" ONNX takes the largest of the weighted corners, not the largest in
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM_CORNER, MOST_SAMPLES
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("roi-align", "RoiAlign", flavour="tensorrt_rtx", opset=11)
+def roi_align_rule(node: NodeView) -> Replacement | Refusal | None:
+    """RoiAlign by a plugin."""
     samples = int(node.attributes["sampling_ratio"])
     if samples > MOST_SAMPLES:
         shown, wanted = f"sampling_ratio = {samples}", f"at most {MOST_SAMPLES}"
@@ -41,13 +43,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     (result,) = plugin_outputs(w, REGION_ALIGN, [x, w.Concat(images, boxes, axis=1)], fields)
     result = result if dtype == "float32" else w.Cast(result, to=dtype)
     return Replacement(w.finish(result), f"plugin {REGION_ALIGN.name}")
-
-
-ROI_ALIGN = NodeRule(
-    "roi-align",
-    "RoiAlign by a plugin",
-    ("RoiAlign",),
-    _rewrite,
-    flavour="tensorrt_rtx",
-    opset=11,
-)

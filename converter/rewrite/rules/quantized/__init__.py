@@ -1,33 +1,37 @@
 """Rewrites quantized operators: TensorRT's own int8 where it is exact, else exact arithmetic."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.quantized.convolutions import CONV_INTEGER, QLINEAR_CONV
-from trtsmith.converter.rewrite.rules.quantized.dequantize_linear import DEQUANTIZE_LINEAR
-from trtsmith.converter.rewrite.rules.quantized.dynamic_quantize import DYNAMIC_QUANTIZE_LINEAR
-from trtsmith.converter.rewrite.rules.quantized.gather_blocks import GATHER_BLOCK_QUANTIZED
+from trtsmith.converter.rewrite.rules.quantized.convolutions import conv_integer_rule, qlinear_conv_rule
+from trtsmith.converter.rewrite.rules.quantized.dequantize_linear import dequantize_linear_rule
+from trtsmith.converter.rewrite.rules.quantized.dynamic_quantize import dynamic_quantize_linear_rule
+from trtsmith.converter.rewrite.rules.quantized.gather_blocks import gather_block_quantized_rule
 from trtsmith.converter.rewrite.rules.quantized.matmul_integer import (
-    DYNAMIC_QUANTIZE_MATMUL,
-    MATMUL_INTEGER,
-    MATMUL_TO_FLOAT,
+    dynamic_quantize_matmul_rule,
+    matmul_integer_rule,
+    matmul_to_float_rule,
 )
-from trtsmith.converter.rewrite.rules.quantized.matmul_nbits import MATMUL_NBITS
-from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import QATTENTION, QGEMM, QLINEAR_MATMUL
+from trtsmith.converter.rewrite.rules.quantized.matmul_nbits import matmul_nbits_rule
+from trtsmith.converter.rewrite.rules.quantized.qlinear_matmul import (
+    qattention_rule,
+    qgemm_rule,
+    qlinear_matmul_rule,
+)
 from trtsmith.converter.rewrite.rules.quantized.qlinear_pointwise import QLINEAR_POINTWISE
-from trtsmith.converter.rewrite.rules.quantized.quantize_linear import QUANTIZE_LINEAR
+from trtsmith.converter.rewrite.rules.quantized.quantize_linear import quantize_linear_rule
 
 RULES: tuple[NodeRule, ...] = (
-    QUANTIZE_LINEAR,
-    DEQUANTIZE_LINEAR,
-    DYNAMIC_QUANTIZE_LINEAR,
-    MATMUL_INTEGER,
-    MATMUL_TO_FLOAT,
-    DYNAMIC_QUANTIZE_MATMUL,
-    QLINEAR_MATMUL,
-    QGEMM,
-    MATMUL_NBITS,
-    GATHER_BLOCK_QUANTIZED,
-    QATTENTION,
-    CONV_INTEGER,
-    QLINEAR_CONV,
+    quantize_linear_rule,
+    dequantize_linear_rule,
+    dynamic_quantize_linear_rule,
+    matmul_integer_rule,
+    matmul_to_float_rule,
+    dynamic_quantize_matmul_rule,
+    qlinear_matmul_rule,
+    qgemm_rule,
+    matmul_nbits_rule,
+    gather_block_quantized_rule,
+    qattention_rule,
+    conv_integer_rule,
+    qlinear_conv_rule,
     *QLINEAR_POINTWISE,
 )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -20,15 +20,17 @@ from trtsmith.converter.rewrite.rules.quantized.requantize import requantized, w
 _ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
-@refusing
-def conv_integer(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("conv-integer", "ConvInteger")
+def conv_integer_rule(node: NodeView) -> Replacement | Refusal | None:
+    """ConvInteger becomes float32 convolutions that are exact."""
     w = Writer(node)
     total = unrefused(_integer_conv(w, 0, 1, 2, 3))
     return Replacement(w.finish(total.as_int32(w)), "integer products, exact in float32")
 
 
-@refusing
-def qlinear_conv(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("qlinear-conv", "QLinearConv", "com.microsoft::QLinearConv")
+def qlinear_conv_rule(node: NodeView) -> Replacement | Refusal | None:
+    """QLinearConv becomes an exact convolution, its bias and its rounding."""
     if node.attributes.get("channels_last"):
         return _channels_first(node)
     w = Writer(node)
@@ -124,17 +126,3 @@ def _reduction(node: NodeView, weights: int, rank: int) -> ProductSlicing | Refu
         lambda w, x, y: w.round(w.Conv(x, y, **node.own(*_ATTRIBUTES))),
         lambda array, part: array[:, part[0] : part[1]],
     )
-
-
-CONV_INTEGER = NodeRule(
-    "conv-integer",
-    "ConvInteger becomes float32 convolutions that are exact",
-    ("ConvInteger",),
-    conv_integer,
-)
-QLINEAR_CONV = NodeRule(
-    "qlinear-conv",
-    "QLinearConv becomes an exact convolution, its bias and its rounding",
-    ("QLinearConv", "com.microsoft::QLinearConv"),
-    qlinear_conv,
-)

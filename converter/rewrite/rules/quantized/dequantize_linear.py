@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import RANGES, all_equal, quantized_type
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity, granularity, spread
@@ -71,7 +71,9 @@ def _computed(node: NodeView, array: np.ndarray, grain: Granularity) -> np.ndarr
     return np.asarray(result.astype(numpy_dtype(_output_type(node))))
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("dequantize", "DequantizeLinear", "com.microsoft::DequantizeLinear")
+def dequantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
+    """DequantizeLinear with types or zero points that TensorRT lacks becomes a constant, int8 or float32 arithmetic."""
     given = node.dtype(0) or node.dtype(2)
     grain = granularity(node)
     if isinstance(grain, Refusal):
@@ -123,11 +125,3 @@ def _arithmetic(w: Writer, grain: Granularity) -> Value:
         steps = w.Sub(steps, spread(w, grain, 2))
     product = w.Mul(steps, spread(w, grain, 1))
     return product if _output_type(node) == "float32" else w.Cast(product, to=_output_type(node))
-
-
-DEQUANTIZE_LINEAR = NodeRule(
-    "dequantize",
-    "DequantizeLinear with types or zero points that TensorRT lacks becomes a constant, int8 or float32 arithmetic",
-    ("DequantizeLinear", "com.microsoft::DequantizeLinear"),
-    _rewrite,
-)

@@ -9,7 +9,7 @@ TensorRT-RTX 1.6.1 divides float32 approximately: -2.5 over the scale 5 / 255, j
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.rounding import saturated
 
@@ -18,7 +18,9 @@ _TIES = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("dynamic-quantize", "DynamicQuantizeLinear")
+def dynamic_quantize_linear_rule(node: NodeView) -> Replacement | None:
+    """DynamicQuantizeLinear becomes float32 arithmetic."""
     w = Writer(node)
     smallest, largest = (w.reduce(op_type, w.x[0], None, False) for op_type in ("ReduceMin", "ReduceMax"))
     low, high = w.Min(smallest, 0.0), w.Max(largest, 0.0)
@@ -28,11 +30,3 @@ def _rewrite(node: NodeView) -> Replacement | None:
     result = saturated(w, w.Div(w.x[0], scale), point, "uint8")
     nodes = w.finish(result, scale, w.Cast(point, to="uint8"))
     return Replacement(nodes, "quantized by arithmetic in float32", numerics=_TIES)
-
-
-DYNAMIC_QUANTIZE_LINEAR = NodeRule(
-    "dynamic-quantize",
-    "DynamicQuantizeLinear becomes float32 arithmetic",
-    ("DynamicQuantizeLinear",),
-    _rewrite,
-)

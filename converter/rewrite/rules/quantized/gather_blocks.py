@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
@@ -16,7 +16,9 @@ from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 _NUMERICS = "an index outside of the table gives one of its entries, where onnxruntime gives zeros"
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("gather-blocks", "com.microsoft::GatherBlockQuantized")
+def gather_block_quantized_rule(node: NodeView) -> Replacement | Refusal | None:
+    """GatherBlockQuantized becomes Gather of a dequantized table."""
     table, scale, zeros = node.constant(0), node.constant(2), node.constant(3)
     dtype = node.dtype(0)
     if (
@@ -46,11 +48,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         f"Gather of {how}",
         numerics=_NUMERICS,
     )
-
-
-GATHER_BLOCK_QUANTIZED = NodeRule(
-    "gather-blocks",
-    "GatherBlockQuantized becomes Gather of a dequantized table",
-    ("com.microsoft::GatherBlockQuantized",),
-    _rewrite,
-)

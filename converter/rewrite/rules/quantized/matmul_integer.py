@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, Slice, Sum, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import operand, untyped
@@ -68,11 +69,11 @@ def _reduction(node: NodeView, a: int, b: int, rank_b: int) -> ProductSlicing:
     )
 
 
-def _to_float(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("matmul-integer-to-float", "com.microsoft::MatMulIntegerToFloat")
+def matmul_to_float_rule(node: NodeView) -> Replacement | Refusal | None:
+    """MatMulIntegerToFloat becomes an exact product and its scale."""
     w = Writer(node)
-    total = integer_matmul(w, 0, 1, 4, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(integer_matmul(w, 0, 1, 4, 5))
     dtype = node.dtype(2) or "float32"
     scale = w.Mul(w.x[2], w.x[3])
     if dtype != "float32":
@@ -87,7 +88,9 @@ def _to_float(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-def _dynamic(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("dynamic-quantize-matmul", "com.microsoft::DynamicQuantizeMatMul")
+def dynamic_quantize_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
+    """DynamicQuantizeMatMul becomes DynamicQuantizeLinear and MatMulIntegerToFloat."""
     if node.opset < 11:
         return Refusal(
             "DynamicQuantizeLinear is of opset 11", "opset 11 or later", "export the model with opset 11"
@@ -99,33 +102,11 @@ def _dynamic(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(result), "its input quantized, then a product of integers")
 
 
-MATMUL_TO_FLOAT = NodeRule(
-    "matmul-integer-to-float",
-    "MatMulIntegerToFloat becomes an exact product and its scale",
-    ("com.microsoft::MatMulIntegerToFloat",),
-    _to_float,
-)
-DYNAMIC_QUANTIZE_MATMUL = NodeRule(
-    "dynamic-quantize-matmul",
-    "DynamicQuantizeMatMul becomes DynamicQuantizeLinear and MatMulIntegerToFloat",
-    ("com.microsoft::DynamicQuantizeMatMul",),
-    _dynamic,
-)
-
-
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("matmul-integer", "MatMulInteger")
+def matmul_integer_rule(node: NodeView) -> Replacement | Refusal | None:
+    """products of 8-bit matrices become float32 products that are exact."""
     w = Writer(node)
-    result = integer_matmul(w, 0, 1, 2, 3)
-    if isinstance(result, Refusal):
-        return result
+    result = unrefused(integer_matmul(w, 0, 1, 2, 3))
     return Replacement(
         w.finish(result.as_int32(w)), "integer products, exact in float32", numerics=result.numerics
     )
-
-
-MATMUL_INTEGER = NodeRule(
-    "matmul-integer",
-    "products of 8-bit matrices become float32 products that are exact",
-    ("MatMulInteger",),
-    _rewrite,
-)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.granularity import Granularity
 from trtsmith.converter.rewrite.rules.quantized.weights import blocked, unpacked
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("matmul-nbits", "com.microsoft::MatMulNBits")
+def matmul_nbits_rule(node: NodeView) -> Replacement | Refusal | None:
+    """MatMulNBits becomes MatMul with weights in int4 or int8, or dequantized."""
     bits = int(node.attributes.get("bits", 4))
     if bits not in (2, 4, 8):
         return Refusal(f"it has weights of {bits} bits", "2, 4 or 8", "quantize the model to 4 bits")
@@ -103,11 +105,3 @@ def _zero_points(node: NodeView, columns: int, blocks: int, bits: int) -> np.nda
     if zeros.dtype == np.uint8:
         return np.asarray(unpacked(zeros.reshape(columns, -1), bits)[:, :blocks].astype(np.int32).T)
     return np.asarray(zeros.reshape(columns, blocks).T)
-
-
-MATMUL_NBITS = NodeRule(
-    "matmul-nbits",
-    "MatMulNBits becomes MatMul with weights in int4 or int8, or dequantized",
-    ("com.microsoft::MatMulNBits",),
-    _rewrite,
-)

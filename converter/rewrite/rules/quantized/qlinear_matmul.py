@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.attention import stacked, unstacked
 from trtsmith.converter.rewrite.rules.quantized.element_types import LOW_FLOATS
@@ -27,13 +28,13 @@ from trtsmith.converter.rewrite.rules.quantized.matmul_integer import integer_ma
 from trtsmith.converter.rewrite.rules.quantized.requantize import as_float, requantized, with_bias
 
 
-def _rewrite_qgemm(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("qgemm", "com.microsoft::QGemm")
+def qgemm_rule(node: NodeView) -> Replacement | Refusal | None:
+    """QGemm becomes an exact product, its bias and its rounding."""
     if node.attributes.get("transA") or node.attributes.get("transB"):
         return _transposed(node)
     w = Writer(node)
-    total = integer_matmul(w, 0, 3, 2, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(integer_matmul(w, 0, 3, 2, 5))
     if node.input(6):
         total = with_bias(w, total, 6, w.x[6])
     scale = w.Mul(w.x[1], w.x[4])
@@ -65,18 +66,12 @@ def _transposed(node: NodeView) -> Replacement:
     return Replacement(w.finish(w.QGemm(*inputs, alpha=alpha, domain="com.microsoft")), "operands transposed")
 
 
-QGEMM = NodeRule(
-    "qgemm",
-    "QGemm becomes an exact product, its bias and its rounding",
-    ("com.microsoft::QGemm",),
-    _rewrite_qgemm,
-)
-
-
 _COPIED = ("num_heads", "scale", "mask_filter_value", "unidirectional")
 
 
-def _rewrite_qattention(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("qattention", "com.microsoft::QAttention")
+def qattention_rule(node: NodeView) -> Replacement | Refusal | None:
+    """QAttention becomes MatMulIntegerToFloat and MultiHeadAttention."""
     for name in ("do_rotary", "past_present_share_buffer"):
         if node.attributes.get(name):
             return Refusal(
@@ -105,15 +100,9 @@ def _rewrite_qattention(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-QATTENTION = NodeRule(
-    "qattention",
-    "QAttention becomes MatMulIntegerToFloat and MultiHeadAttention",
-    ("com.microsoft::QAttention",),
-    _rewrite_qattention,
-)
-
-
-def _rewrite_qlinear_matmul(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("qlinear-matmul", "QLinearMatMul")
+def qlinear_matmul_rule(node: NodeView) -> Replacement | Refusal | None:
+    """QLinearMatMul becomes an exact product and its rounding."""
     if node.dtype(0) in LOW_FLOATS:
         return Refusal(
             f"it multiplies {node.dtype(0)}",
@@ -121,9 +110,7 @@ def _rewrite_qlinear_matmul(node: NodeView) -> Replacement | Refusal | None:
             "export the model with DequantizeLinear and MatMul",
         )
     w = Writer(node)
-    total = integer_matmul(w, 0, 3, 2, 5)
-    if isinstance(total, Refusal):
-        return total
+    total = unrefused(integer_matmul(w, 0, 3, 2, 5))
     rank = node.rank(1)
     a_scale = w.x[1]
     if rank == 1 and node.shape(1) != (1,):  # one for each row
@@ -132,11 +119,3 @@ def _rewrite_qlinear_matmul(node: NodeView) -> Replacement | Refusal | None:
     if node.dtype(1) != "float32":
         scale = w.Cast(scale, to="float32")
     return requantized(w, total, scale, 7, node.dtype(0), "integer products, exact in float32, rescaled")
-
-
-QLINEAR_MATMUL = NodeRule(
-    "qlinear-matmul",
-    "QLinearMatMul becomes an exact product and its rounding",
-    ("QLinearMatMul",),
-    _rewrite_qlinear_matmul,
-)

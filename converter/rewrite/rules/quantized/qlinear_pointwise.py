@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 NUMERICS = (
@@ -40,9 +41,7 @@ def around(operands: tuple[tuple[int, int, int], ...], scale: int, zero: int, co
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
         w = Writer(node)
         values = [dequantized(w, data, s, z) for data, s, z in operands]
-        result = compute(w, values)
-        if isinstance(result, Refusal):
-            return result
+        result = unrefused(compute(w, values))
         nodes = w.finish(quantized(w, result, scale, zero, operands[0][0]))
         return Replacement(nodes, "dequantized, computed, quantized", numerics=NUMERICS)
 
@@ -75,9 +74,7 @@ def channels_first(compute: Compute) -> Compute:
                 "the rank of the data is not known", "data of known rank", "run onnx.shape_inference"
             )
         to_first, to_last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
-        done = compute(w, [w.Transpose(values[0], perm=to_first)])
-        if isinstance(done, Refusal):
-            return done
+        done = unrefused(compute(w, [w.Transpose(values[0], perm=to_first)]))
         return w.Transpose(done, perm=to_last)
 
     return computed

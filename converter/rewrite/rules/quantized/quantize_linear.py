@@ -6,7 +6,7 @@ division in the scale's type or in `precision`. To the low floats there is no ro
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.element_types import (
     LOW_FLOATS,
@@ -22,7 +22,9 @@ from trtsmith.importers.dtypes import NUMBERS, dtype_name
 _DIVIDES = ("float32", "float16", "bfloat16")
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("quantize", "QuantizeLinear", "com.microsoft::QuantizeLinear")
+def quantize_linear_rule(node: NodeView) -> Replacement | Refusal | None:
+    """QuantizeLinear with types, zero points or blocks that TensorRT lacks becomes float32 arithmetic."""
     target = quantized_type(node)
     grain = granularity(node)
     if isinstance(grain, Refusal):
@@ -69,11 +71,3 @@ def _arithmetic(w: Writer, grain: Granularity, target: str) -> Value:
         steps = w.Add(w.Cast(steps, to="float32"), zero_point)
     saturate = int(node.attributes.get("saturate", 1))
     return w.Cast(steps, saturate=saturate, to=NUMBERS[target])
-
-
-QUANTIZE_LINEAR = NodeRule(
-    "quantize",
-    "QuantizeLinear with types, zero points or blocks that TensorRT lacks becomes float32 arithmetic",
-    ("QuantizeLinear", "com.microsoft::QuantizeLinear"),
-    _rewrite,
-)

@@ -1,9 +1,9 @@
 """Rewrites operators that draw random numbers."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.random.random_values import RANDOM_VALUES, TRAINING_DROPOUT
+from trtsmith.converter.rewrite.rules.random.random_values import random_values_rule, training_dropout_rule
 
 RULES: tuple[NodeRule, ...] = (
-    RANDOM_VALUES,
-    TRAINING_DROPOUT,
+    random_values_rule,
+    training_dropout_rule,
 )

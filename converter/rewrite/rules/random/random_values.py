@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.dtypes import FLOATS, NUMBERS
 
@@ -26,7 +26,17 @@ NUMERICS = "the values are drawn by TensorRT's own generator, as ONNX prescribes
 _TYPES = {name: NUMBERS[name] for name in ("float16", "float32", "float64", "bfloat16")}
 
 
-def _rewrite_random_values(node: NodeView) -> Replacement | Refusal | None:
+@node_rule(
+    "random-values",
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
+def random_values_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Bernoulli, Multinomial, random numbers of other types."""
     if node.op_type == "Bernoulli":
         return _bernoulli(node)
     if node.op_type == "Multinomial":
@@ -88,23 +98,11 @@ def _other_type(node: NodeView) -> Replacement | None:
     )
 
 
-RANDOM_VALUES = NodeRule(
-    "random-values",
-    "Bernoulli, Multinomial, random numbers of other types",
-    (
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    ),
-    _rewrite_random_values,
-)
+@node_rule("training-dropout", "Dropout")
+def training_dropout_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Dropout in training mode by a comparison with uniform numbers.
 
-
-def _rewrite_training_dropout(node: NodeView) -> Replacement | Refusal | None:
-    """Each element is kept with probability 1 - ratio, and divided by it, from opset 12 on."""
+    Each element is kept with probability 1 - ratio, and divided by it, from opset 12 on."""
     if not node.input(2):
         return None
     training, dtype = node.constant(2), node.dtype(0)
@@ -136,11 +134,3 @@ def _rewrite_training_dropout(node: NodeView) -> Replacement | Refusal | None:
         notes=("elements are dropped at inference, too: export the model in evaluation mode to keep them",),
         numerics=NUMERICS,
     )
-
-
-TRAINING_DROPOUT = NodeRule(
-    "training-dropout",
-    "Dropout in training mode by a comparison with uniform numbers",
-    ("Dropout",),
-    _rewrite_training_dropout,
-)

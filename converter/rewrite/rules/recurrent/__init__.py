@@ -1,10 +1,10 @@
 """Rewrites LSTM, GRU and RNN."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.recurrent.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
-from trtsmith.converter.rewrite.rules.recurrent.recurrent_forms import RECURRENT
+from trtsmith.converter.rewrite.rules.recurrent.dynamic_quantize_lstm import dynamic_quantize_lstm_rule
+from trtsmith.converter.rewrite.rules.recurrent.recurrent_forms import recurrent_rule
 
 RULES: tuple[NodeRule, ...] = (
-    DYNAMIC_QUANTIZE_LSTM,
-    RECURRENT,
+    dynamic_quantize_lstm_rule,
+    recurrent_rule,
 )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.quantized.exact_products import ProductSlicing, exact_sum
 from trtsmith.converter.rewrite.rules.quantized.operands import Operand
@@ -143,7 +143,10 @@ _NOTE = "--float-lstm makes one LSTM layer of it: faster, and its input and stat
 "step"
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+# bfloat16 is of opset 13, and onnx converts no model that has a Scan already.
+@node_rule("dynamic-quantize-lstm", "com.microsoft::DynamicQuantizeLSTM", opset=13)
+def dynamic_quantize_lstm_rule(node: NodeView) -> Replacement | Refusal | None:
+    """DynamicQuantizeLSTM becomes a Scan of exact products of whole numbers."""
     inputs, states = quantized_weights(node, 1, 8, 9), quantized_weights(node, 2, 10, 11)
     if inputs is None or states is None:
         return Refusal(
@@ -205,21 +208,18 @@ class _Masks:
     known: Value
 
 
+@dataclass(frozen=True)
 class _QuantizedLayer:
     """The nodes around the step. backwards: of each direction, whether it reads the sequence from its end."""
 
-    def __init__(
-        self,
-        w: Writer,
-        inputs: QuantizedWeights,
-        states: QuantizedWeights,
-        cell: Cell,
-        backwards: tuple[bool, ...],
-    ) -> None:
-        self._w, self._inputs, self._states, self._cell, self._backwards = w, inputs, states, cell, backwards
+    w: Writer
+    inputs: QuantizedWeights
+    states: QuantizedWeights
+    cell: Cell
+    backwards: tuple[bool, ...]
 
     def outputs(self) -> list[Value | None]:
-        w, node = self._w, self._w.node
+        w, node = self.w, self.w.node
         masks = self._masks() if node.input(_LENGTHS) else None
         sums = self._input_sums(masks)
         begin = [self._begin(_STATE), self._begin(_MEMORY)]
@@ -240,10 +240,10 @@ class _QuantizedLayer:
         known: Value | None = None,
     ) -> tuple[Value, Value, Value]:
         """The next state and memory, and what goes into Y: all [directions, batch, hidden]."""
-        w = self._w
+        w = self.w
         before = state if known is None or not w.node.output(0) else w.Where(known, state, 0.0)
-        products = gate_sums(w, *quantized_operand(w, before, [1, 2]), self._states)
-        hidden, now = self._cell.step(w, w.Add(sums, products), memory)
+        products = gate_sums(w, *quantized_operand(w, before, [1, 2]), self.states)
+        hidden, now = self.cell.step(w, w.Add(sums, products), memory)
         if active is None:
             return hidden, now, hidden
         last = w.Where(active, hidden, state)
@@ -253,18 +253,18 @@ class _QuantizedLayer:
         """The last state and memory, and the rows of Y."""
         masks = "".join(f", bool[] mask_{index}" for index, _ in enumerate(columns[1:]))
         signature = f"(float[] h, float[] c, float[] sums{masks}) => (float[] H, float[] C, float[] row)"
-        body = self._w.graph(signature, self._step)
-        return self._w.Scan(*begin, *columns, outputs=3, body=body, num_scan_inputs=len(columns))
+        body = self.w.graph(signature, self._step)
+        return self.w.Scan(*begin, *columns, outputs=3, body=body, num_scan_inputs=len(columns))
 
     def _masks(self) -> _Masks:
-        w = self._w
+        w = self.w
         steps = w.Reshape(w.Cast(w.arange(w.size(w.x[0], 0)), to="int32"), shape=[-1, 1, 1, 1])
         lengths = w.Reshape(w.x[_LENGTHS], shape=[1, 1, -1, 1])
         return _Masks(w.Less(steps, lengths), w.Not(w.Greater(steps, lengths)))
 
     def _input_sums(self, masks: _Masks | None) -> Value:
         """[sequence, directions, batch, 4 * hidden]."""
-        w = self._w
+        w = self.w
         data = w.x[0]
         if masks is not None:  # what is past the longest sequence does not count
             steps = w.Reshape(w.Cast(w.arange(w.size(w.x[0], 0)), to="int32"), shape=[-1, 1, 1])
@@ -273,16 +273,16 @@ class _QuantizedLayer:
         operand, scale = quantized_operand(w, data, None)
         sums = [
             w.Unsqueeze(
-                gate_sums(w, self._turned(operand) if back else operand, scale, self._inputs.of(index)),
+                gate_sums(w, self._turned(operand) if back else operand, scale, self.inputs.of(index)),
                 axes=[1],
             )
-            for index, back in enumerate(self._backwards)
+            for index, back in enumerate(self.backwards)
         ]
         return w.Concat(*sums, axis=1) if len(sums) > 1 else sums[0]
 
     def _turned(self, value: Value) -> Value:
         """[sequence, batch, ...] from each sequence's end on; what is past the end stays."""
-        w = self._w
+        w = self.w
         if w.node.input(_LENGTHS):
             lengths = w.Cast(w.x[_LENGTHS], to="int64")
             return w.ReverseSequence(value, lengths, batch_axis=1, time_axis=0)
@@ -290,17 +290,17 @@ class _QuantizedLayer:
 
     def _begin(self, index: int) -> Value:
         """The first state or memory: what the node is given, or zeros, [directions, batch, hidden]."""
-        w = self._w
+        w = self.w
         if w.node.input(index):
             return w.x[index]
-        return w.Expand(0.0, [len(self._backwards), w.size(w.x[0], 1), self._cell.hidden])
+        return w.Expand(0.0, [len(self.backwards), w.size(w.x[0], 1), self.cell.hidden])
 
     def _finished(self, rows: Value, ends: list[Value]) -> list[Value | None]:
-        w, node = self._w, self._w.node
-        if node.output(0) and any(self._backwards):
-            parts = w.split(rows, [1] * len(self._backwards), 1) if len(self._backwards) > 1 else [rows]
+        w, node = self.w, self.w.node
+        if node.output(0) and any(self.backwards):
+            parts = w.split(rows, [1] * len(self.backwards), 1) if len(self.backwards) > 1 else [rows]
             parts = [
-                self._turned_rows(p) if back else p for p, back in zip(parts, self._backwards, strict=True)
+                self._turned_rows(p) if back else p for p, back in zip(parts, self.backwards, strict=True)
             ]
             rows = w.Concat(*parts, axis=1) if len(parts) > 1 else parts[0]
         if node.input(_LENGTHS):  # of an empty sequence nothing is left
@@ -310,7 +310,7 @@ class _QuantizedLayer:
 
     def _turned_rows(self, rows: Value) -> Value:
         """The same of [sequence, 1, batch, hidden]."""
-        return self._w.Unsqueeze(self._turned(self._w.Squeeze(rows, axes=[1])), axes=[1])
+        return self.w.Unsqueeze(self._turned(self.w.Squeeze(rows, axes=[1])), axes=[1])
 
 
 _ATTRIBUTES = (
@@ -344,12 +344,3 @@ def _in_float(node: NodeView, inputs: QuantizedWeights, states: QuantizedWeights
 def _dequantized(weights: QuantizedWeights) -> np.ndarray:
     """[directions, columns, length] in float32."""
     return np.ascontiguousarray((weights.steps.astype(np.float32) * weights.scale).transpose(0, 2, 1))
-
-
-DYNAMIC_QUANTIZE_LSTM = NodeRule(
-    "dynamic-quantize-lstm",
-    "DynamicQuantizeLSTM becomes a Scan of exact products of whole numbers",
-    ("com.microsoft::DynamicQuantizeLSTM",),
-    _rewrite,
-    opset=13,  # bfloat16 is of it, and onnx converts no model that has a Scan already
-)

@@ -14,7 +14,7 @@ An activation Affine and LSTM's input_forget have no form that TensorRT takes.
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -43,7 +43,9 @@ _ALONE = Fault(
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("recurrent", "GRU", "LSTM", "RNN", partly=(*_BATCH_FIRST, _ALONE))
+def recurrent_rule(node: NodeView) -> Replacement | Refusal | None:
+    """LSTM, GRU and RNN in the forms that TensorRT takes."""
     if "Affine" in (node.attributes.get("activations") or ()):
         return Refusal(
             f"{node.op_type} with the activation Affine",
@@ -124,12 +126,3 @@ def _hangs(node: NodeView, hidden: int | None, batch_first: bool) -> bool:
         return False
     length, batch = (x[1], x[0]) if batch_first else (x[0], x[1])
     return batch == 1 and not (isinstance(length, int) and length <= _ENDS)
-
-
-RECURRENT = NodeRule(
-    "recurrent",
-    "LSTM, GRU and RNN in the forms that TensorRT takes",
-    ("GRU", "LSTM", "RNN"),
-    _rewrite,
-    partly=(*_BATCH_FIRST, _ALONE),
-)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("cumulative-product", "CumProd")
+def cumulative_product_rule(node: NodeView) -> Replacement | Refusal | None:
+    """CumProd by products of doubled width, or a Scan."""
     rank, axis = node.rank(0), node.constant(1)
     if axis is None or axis.size != 1:
         return Refusal(
@@ -82,11 +84,3 @@ def _by_scan(w: Writer, axis: int, rank: int, one: np.ndarray, reverse: bool, ex
         scan_output_directions=[int(reverse)],
     )
     return products
-
-
-CUMULATIVE_PRODUCT = NodeRule(
-    "cumulative-product",
-    "CumProd by products of doubled width, or a Scan",
-    ("CumProd",),
-    _rewrite,
-)

@@ -6,7 +6,7 @@ of 0 or of anything else, and squares for an LpNormalization overflow from 256 o
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault
 
@@ -26,7 +26,9 @@ _FAULTS = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("half-means", "Mean", "LpNormalization", faults=_FAULTS)
+def half_means_rule(node: NodeView) -> Replacement | None:
+    """Mean and LpNormalization of 16-bit types, in float32."""
     dtype = node.dtype(0)
     if dtype not in ("float16", "bfloat16") or node.opset < 7:  # Div that broadcasts
         return None
@@ -42,12 +44,3 @@ def _rewrite(node: NodeView) -> Replacement | None:
         f"in float32, rounded to {dtype}",
         notes=(node.because(_FAULTS, "float32 is used"),),
     )
-
-
-HALF_MEANS = NodeRule(
-    "half-means",
-    "Mean and LpNormalization of 16-bit types, in float32",
-    ("Mean", "LpNormalization"),
-    _rewrite,
-    faults=_FAULTS,
-)

@@ -6,7 +6,7 @@ the sum in float32 and 17 in float16, ReduceLogSumExp gives inf for values from 
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 from trtsmith.converter.rewrite.target import Fault
@@ -22,7 +22,9 @@ _FAULTS = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("log-sums", "LogSoftmax", "ReduceLogSumExp", faults=_FAULTS)
+def log_sums_rule(node: NodeView) -> Replacement | None:
+    """LogSoftmax and ReduceLogSumExp of values that are far apart."""
     rank, dtype = node.rank(0), node.dtype(0)
     oldest = 7 if node.op_type == "LogSoftmax" else 11  # Sub that broadcasts, Equal of floats
     if not rank or dtype not in FLOATS or node.opset < oldest:
@@ -51,12 +53,3 @@ def _rewrite(node: NodeView) -> Replacement | None:
 
 def _log_of_sum(w: Writer, differences: Value, axes: list[int]) -> Value:
     return w.Log(w.reduce("ReduceSum", w.Exp(differences), axes))
-
-
-LOG_SUMS = NodeRule(
-    "log-sums",
-    "LogSoftmax and ReduceLogSumExp of values that are far apart",
-    ("LogSoftmax", "ReduceLogSumExp"),
-    _rewrite,
-    faults=_FAULTS,
-)

@@ -14,11 +14,14 @@ Training mode is an attribute from opset 14 on. Before, a node has it that names
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.graph.operator_groups import REDUCTIONS
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def _rewrite_bool_reduce(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("bool-reduce", "ReduceMax", "ReduceMin")
+def bool_reduce_rule(node: NodeView) -> Replacement | Refusal | None:
+    """ReduceMax and ReduceMin of booleans by counting."""
     if node.dtype(0) != "bool":
         return None
     w = Writer(node)
@@ -29,15 +32,9 @@ def _rewrite_bool_reduce(node: NodeView) -> Replacement | Refusal | None:
     return Replacement(w.finish(some if largest else w.Not(some)), f"{node.op_type} of booleans by counting")
 
 
-BOOL_REDUCE = NodeRule(
-    "bool-reduce",
-    "ReduceMax and ReduceMin of booleans by counting",
-    ("ReduceMax", "ReduceMin"),
-    _rewrite_bool_reduce,
-)
-
-
-def _rewrite_batch_statistics(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("batch-statistics", "BatchNormalization")
+def batch_statistics_rule(node: NodeView) -> Replacement | Refusal | None:
+    """BatchNormalization in training mode, or for each element, is written out."""
     elementwise = node.version < 9 and node.attributes.get("spatial", 1) == 0
     training = bool(node.attributes.get("training_mode"))
     if node.version < 14:
@@ -99,19 +96,6 @@ def _normalised(w: Writer, x: Value, parts: list[Value], epsilon: Value) -> Valu
     return w.Add(w.Mul(normal, scale), shift)
 
 
-BATCH_STATISTICS = NodeRule(
-    "batch-statistics",
-    "BatchNormalization in training mode, or for each element, is written out",
-    ("BatchNormalization",),
-    _rewrite_batch_statistics,
-)
-
-
-_REDUCTIONS = tuple(
-    f"Reduce{kind}"
-    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)
-
 _SEEN_THROUGH = frozenset({"Identity", "Cast"})
 """Operators that TensorRT-RTX 1.7.1 computes itself on the way to the axes of a reduction. It does so for no other, and
 takes empty axes as ONNX means them. For Squeeze and Unsqueeze it computes all, from fixed shapes too."""
@@ -119,18 +103,20 @@ takes empty axes as ONNX means them. For Squeeze and Unsqueeze it computes all, 
 _ATTRIBUTES = ("keepdims", "noop_with_empty_axes")
 
 
-def _rewrite_axes(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("axes", *REDUCTIONS, "Squeeze", "Unsqueeze")
+def axes_rule(node: NodeView) -> Replacement | Refusal | None:
+    """reductions get the axes that the graph computes as constants."""
     if not node.input(1):
         return None
     axes = node.constant(1)
-    if axes is not None and node.op_type in _REDUCTIONS and node.folded(1, beyond=_SEEN_THROUGH):
+    if axes is not None and node.op_type in REDUCTIONS and node.folded(1, beyond=_SEEN_THROUGH):
         w = Writer(node)
         nodes = w.finish(w.write(node.op_type, w.x[0], axes, **node.own(*_ATTRIBUTES)))
         return Replacement(nodes, "the axes that the graph computes, as a constant")
     if axes is not None:
         return None
     maker = node.producer(1)
-    if maker is not None and node.op_type not in _REDUCTIONS:
+    if maker is not None and node.op_type not in REDUCTIONS:
         return None  # TensorRT may know more of shapes than ONNX's inference
     how = "fed" if maker is None else f"computed by {maker.op_type}"
     return Refusal(
@@ -138,11 +124,3 @@ def _rewrite_axes(node: NodeView) -> Replacement | Refusal | None:
         "constant axes",
         f"freeze what they come from: --freeze {node.input(1)}=VALUES",
     )
-
-
-AXES = NodeRule(
-    "axes",
-    "reductions get the axes that the graph computes as constants",
-    (*_REDUCTIONS, "Squeeze", "Unsqueeze"),
-    _rewrite_axes,
-)

@@ -17,19 +17,16 @@ from itertools import chain, islice
 import numpy as np
 
 from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.graph.scope import Scope
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.reductions.reduced_axes import reduced_axes
 from trtsmith.converter.rewrite.target import Fault
 from trtsmith.importers.registry import normalise_domain
 
-_REDUCTIONS = tuple(
-    f"Reduce{kind}"
-    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-)
 _NORMALISATIONS = ("Softmax", "LogSoftmax", "LayerNormalization", "LpNormalization", "RMSNormalization")
-_FIRST = frozenset((*_REDUCTIONS, *_NORMALISATIONS))
+_FIRST = frozenset((*REDUCTIONS, *_NORMALISATIONS))
 _POOLINGS = ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 
 _LONGEST = 6
@@ -56,7 +53,9 @@ _FAULTS = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("short-reductions", *REDUCTIONS, *_NORMALISATIONS, *_POOLINGS, faults=_FAULTS)
+def short_reductions_rule(node: NodeView) -> Replacement | None:
+    """reductions behind one along 2 to 6 elements."""
     ancestry = node.derived(_Ancestry)
     if not any(_is_short(node, maker) for maker in chain(ancestry.met(node), ancestry.met_behind(node))):
         return None
@@ -84,13 +83,13 @@ def _is_short(node: NodeView, maker: _Maker) -> bool:
     if maker.fixed:
         return True
     return not (
-        maker.view.op_type in _REDUCTIONS and maker.axes is not None and maker.axes == _axes(node, maker.rank)
+        maker.view.op_type in REDUCTIONS and maker.axes is not None and maker.axes == _axes(node, maker.rank)
     )
 
 
 def _axes(node: NodeView, rank: int | None) -> list[int] | None:
     """The axes that are reduced, in order, as the model has them if the rank is not known; None where only a run tells."""
-    if node.op_type in _REDUCTIONS:
+    if node.op_type in REDUCTIONS:
         return reduced_axes(node, rank)
     if rank is None:
         return None
@@ -152,7 +151,7 @@ class _Ancestry:
 
     def met_behind(self, node: NodeView) -> Iterator[_Maker]:
         """The short reductions that reach a Reduce's input, and a pointwise operator beside its result."""
-        if node.op_type not in _REDUCTIONS:
+        if node.op_type not in REDUCTIONS:
             return
         for bit, maker in self._short_ones(self._above(node, node.input(0))):
             if self._meets(node, bit):
@@ -205,9 +204,8 @@ class _Ancestry:
         for source in sources:
             more = self._bits[node.place(source)]
             if more & ~bits:
-                bits = (
-                    bits | more if bits & ~more else more
-                )  # most have one ancestry that has the others: one number
+                # Most have one ancestry that has the others: one number.
+                bits = bits | more if bits & ~more else more
         if bits or node.is_constant_value(value):
             return bits
         if (
@@ -219,12 +217,3 @@ class _Ancestry:
             self._mask |= 1 << self._count
         self._count += 1
         return 1 << (self._count - 1)
-
-
-SHORT_REDUCTIONS = NodeRule(
-    "short-reductions",
-    "reductions behind one along 2 to 6 elements",
-    (*_REDUCTIONS, *_NORMALISATIONS, *_POOLINGS),
-    _rewrite,
-    faults=_FAULTS,
-)

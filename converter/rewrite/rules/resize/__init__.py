@@ -2,15 +2,15 @@
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rules.resize.grid_sample import (
-    GRID_SAMPLE_PLUGIN,
-    GRID_SAMPLE_RANKS,
-    GRID_SAMPLE_TYPES,
+    grid_sample_plugin_rule,
+    grid_sample_ranks_rule,
+    grid_sample_types_rule,
 )
-from trtsmith.converter.rewrite.rules.resize.resize_forms import RESIZE
+from trtsmith.converter.rewrite.rules.resize.resize_forms import resize_rule
 
 RULES: tuple[NodeRule, ...] = (
-    RESIZE,
-    GRID_SAMPLE_TYPES,
-    GRID_SAMPLE_PLUGIN,
-    GRID_SAMPLE_RANKS,
+    resize_rule,
+    grid_sample_types_rule,
+    grid_sample_plugin_rule,
+    grid_sample_ranks_rule,
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.target import Fault, version_of
@@ -40,7 +40,9 @@ _MOST = 64
 """Nodes that are looked at behind an image."""
 
 
-def _rewrite_grid_sample_ranks(node: NodeView) -> Replacement | None:
+@node_rule("grid-sample-ranks", "GridSample", faults=(_FAULT,))
+def grid_sample_ranks_rule(node: NodeView) -> Replacement | None:
+    """images that a Reshape gives four axes reach GridSample through a reduction."""
     if node.rank(0) != 4 or not _had_fewer_axes(node):
         return None
     w = Writer(node)
@@ -70,19 +72,12 @@ def _had_fewer_axes(node: NodeView) -> bool:
     return False
 
 
-GRID_SAMPLE_RANKS = NodeRule(
-    "grid-sample-ranks",
-    "images that a Reshape gives four axes reach GridSample through a reduction",
-    ("GridSample",),
-    _rewrite_grid_sample_ranks,
-    faults=(_FAULT,),
-)
-
-
 _FLOATS = ("float16", "bfloat16", "float32")
 
 
-def _rewrite_grid_sample_types(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("grid-sample-types", "GridSample")
+def grid_sample_types_rule(node: NodeView) -> Replacement | Refusal | None:
+    """GridSample gets an input and a grid of one type."""
     data, grid = node.dtype(0), node.dtype(1)
     if data == grid or data not in _FLOATS or grid not in _FLOATS:
         return None
@@ -99,14 +94,6 @@ def _rewrite_grid_sample_types(node: NodeView) -> Replacement | Refusal | None:
     )
 
 
-GRID_SAMPLE_TYPES = NodeRule(
-    "grid-sample-types",
-    "GridSample gets an input and a grid of one type",
-    ("GridSample",),
-    _rewrite_grid_sample_types,
-)
-
-
 PLUGIN = standing_for("GridSample")
 
 _FIRST_WITH_VOLUMES = version_of("11.2")
@@ -116,7 +103,9 @@ _MODES = {"linear": 0, "bilinear": 0, "nearest": 1}
 _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
-def _rewrite_grid_sample_plugin(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("grid-sample-plugin", "GridSample", flavour="tensorrt")
+def grid_sample_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
+    """GridSample of volumes by a plugin, for TensorRT before 11.2."""
     if 5 not in (node.rank(0), node.rank(1)) or node.target.version >= _FIRST_WITH_VOLUMES:
         return None
     given: dict[str, Any] = dict(node.attributes)
@@ -142,12 +131,3 @@ def _rewrite_grid_sample_plugin(node: NodeView) -> Replacement | Refusal | None:
     }
     w = Writer(node)
     return Replacement(w.finish(*plugin_outputs(w, PLUGIN, w.x, fields)), f"plugin {PLUGIN.name}")
-
-
-GRID_SAMPLE_PLUGIN = NodeRule(
-    "grid-sample-plugin",
-    "GridSample of volumes by a plugin, for TensorRT before 11.2",
-    ("GridSample",),
-    _rewrite_grid_sample_plugin,
-    flavour="tensorrt",
-)

@@ -19,7 +19,8 @@ import math
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.resize import resize_weights
 from trtsmith.converter.rewrite.rules.resize.resize_plan import Stretch, sampling, stretches
@@ -274,7 +275,9 @@ _TIES = (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("resize", "Resize")
+def resize_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Resize with antialiasing, cropping, a kept aspect ratio or of integers is written out axis by axis."""
     given, dtype = node.attributes, node.dtype(0)
     if node.opset < 11:
         return _older(node)
@@ -306,9 +309,7 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
             "cast to float32 before the Resize, and back with the rounding that you want",
         )
     w = Writer(node)
-    plan = stretches(node, w)
-    if isinstance(plan, Refusal):
-        return plan
+    plan = unrefused(stretches(node, w))
     work = {"float16": "float32", "bfloat16": "float32", "uint8": "int32"}.get(
         dtype or "", dtype or "float32"
     )
@@ -393,11 +394,3 @@ def _whole_sizes(node: NodeView) -> Replacement | None:
         w.finish(w.Resize(w.x[0], "", "", w.Concat(*sizes, axis=0), **rest)),
         "Resize with the sizes of all axes",
     )
-
-
-RESIZE = NodeRule(
-    "resize",
-    "Resize with antialiasing, cropping, a kept aspect ratio or of integers is written out axis by axis",
-    ("Resize",),
-    _rewrite,
-)

@@ -52,9 +52,8 @@ def places(s: Sampling, size: int, out: int, scale: float, roi: tuple[float, flo
 
 def nearest_index(s: Sampling, x: np.ndarray, size: int) -> np.ndarray:
     """Which input each output takes, int64."""
-    x = np.round(
-        x, 9
-    )  # quotients of lengths: what float64 rounds off would move one that is whole, or midway
+    # Quotients of lengths: what float64 rounds off would move one that is whole, or midway.
+    x = np.round(x, 9)
     rounded: np.ndarray = {
         "round_prefer_floor": np.ceil(x - 0.5),
         "round_prefer_ceil": np.floor(x + 0.5),

@@ -7,14 +7,16 @@ ScatterND of ranging sizes (convertExplicitDDSPluginToImplicit). A Where needs n
 from __future__ import annotations
 
 from trtsmith.converter.graph.tensor_types import dims_of
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 
 _REPEATS = ("Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that repeat a value and give it a shape."""
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule("masked-fill", "ScatterND", flavour="tensorrt_rtx")
+def masked_fill_rule(node: NodeView) -> Replacement | None:
+    """ScatterND of one value at the places of a mask, by Where."""
     mask, value = _mask(node), _filled_with(node)
     if mask is None or value is None or node.attributes.get("reduction", "none") != "none":
         return None
@@ -59,12 +61,3 @@ def _covers(mask: NodeView, node: NodeView, rank: int) -> bool:
     maker = mask.maker(0)
     shape = maker.maker(1) if maker is not None and maker.is_a("Expand") else None
     return shape is not None and shape.is_a("Shape") and shape.input(0) == node.input(0)
-
-
-MASKED_FILL = NodeRule(
-    "masked-fill",
-    "ScatterND of one value at the places of a mask, by Where",
-    ("ScatterND",),
-    _rewrite,
-    flavour="tensorrt_rtx",
-)

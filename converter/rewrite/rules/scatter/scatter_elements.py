@@ -18,13 +18,15 @@ import math
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.scatter.scatter_parts import Scatter, coordinates, scattered
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import PAIRS, PARTS, REDUCTIONS, parts
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("scatter-elements", "ScatterElements")
+def scatter_elements_rule(node: NodeView) -> Replacement | Refusal | None:
+    """ScatterElements with a reduction, or with more indices than elements."""
     return rewrite_scatter(node, fits=_fits(node.shape(1), node.shape(0)))
 
 
@@ -94,11 +96,3 @@ def _all_differ(indices: np.ndarray | None, shape: tuple[int | None, ...] | None
         return False
     ordered = np.sort(indices % length if length else indices, axis=axis)
     return bool(np.all(np.diff(ordered, axis=axis) > 0))
-
-
-SCATTER_ELEMENTS = NodeRule(
-    "scatter-elements",
-    "ScatterElements with a reduction, or with more indices than elements",
-    ("ScatterElements",),
-    _rewrite,
-)

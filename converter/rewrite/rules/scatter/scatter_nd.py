@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.scatter.scatter_parts import scattered_tuples
 from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
@@ -24,7 +24,9 @@ from trtsmith.converter.rewrite.rules.scatter.scatter_reductions import (
 )
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("scatter-nd", "ScatterND")
+def scatter_nd_rule(node: NodeView) -> Replacement | Refusal | None:
+    """ScatterND with a reduction."""
     name = node.attributes.get("reduction", "none")
     if name == "none":
         return None
@@ -104,11 +106,3 @@ def _all_differ(indices: np.ndarray | None, shape: tuple[int | None, ...] | None
         return False
     tuples = indices.reshape(-1, depth) % np.array(shape[:depth], np.int64)
     return len(np.unique(tuples, axis=0)) == len(tuples)
-
-
-SCATTER_ND = NodeRule(
-    "scatter-nd",
-    "ScatterND with a reduction",
-    ("ScatterND",),
-    _rewrite,
-)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtsmith.converter.graph.tensor_types import Dim, dims_of
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.opdef import TYPE_VARIABLES
@@ -128,7 +128,9 @@ class _Rows:
     source: Value
 
 
-def _rewrite(node: NodeView) -> Replacement | None:
+@node_rule(NAME, "ScatterElements", "ScatterND")
+def scatter_rows_plugin_rule(node: NodeView) -> Replacement | None:
+    """ScatterElements and ScatterND that reduce whole rows by a plugin."""
     reduction, rank = node.attributes.get("reduction", "none"), node.rank(0)
     if reduction not in _REDUCTIONS or node.dtype(0) not in TYPE_VARIABLES[PLUGIN.key] or not rank:
         return None
@@ -199,11 +201,3 @@ def _index(w: Writer, rows: _Rows) -> Value | None:
     dtype = node.dtype(1) or "int64"
     size = w.Cast(w.size(w.x[0], rows.axis), to=dtype)
     return w.Where(w.Less(given, w.number(0, dtype)), w.Add(given, size), given)
-
-
-SCATTER_ROWS_PLUGIN = NodeRule(
-    NAME,
-    "ScatterElements and ScatterND that reduce whole rows by a plugin",
-    ("ScatterElements", "ScatterND"),
-    _rewrite,
-)

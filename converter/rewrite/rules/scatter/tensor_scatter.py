@@ -9,13 +9,15 @@ Position s of the update goes to write_indices[batch] + s along the axis, modulo
 
 from __future__ import annotations
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Writer
 
 _IN_PLACE = "TensorRT's layer runs only with the updated cache at the address of the cache that comes in; this one copies it"
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("tensor-scatter", "TensorScatter")
+def tensor_scatter_rule(node: NodeView) -> Replacement | Refusal | None:
+    """TensorScatter, which TensorRT updates in place or refuses."""
     rank = node.rank(0)
     if rank is None:
         return None
@@ -34,11 +36,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
         "ScatterElements",
         (_IN_PLACE,) if in_place else (),
     )
-
-
-TENSOR_SCATTER = NodeRule(
-    "tensor-scatter",
-    "TensorScatter, which TensorRT updates in place or refuses",
-    ("TensorScatter",),
-    _rewrite,
-)

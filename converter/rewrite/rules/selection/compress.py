@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.builder import TO_END
@@ -16,7 +16,9 @@ from trtsmith.importers.registry import standing_for
 PLUGIN = standing_for("Compress")
 
 
-def _rewrite_compress_plugin(node: NodeView) -> Replacement | None:
+@node_rule("compress-plugin", "Compress")
+def compress_plugin_rule(node: NodeView) -> Replacement | None:
+    """Compress by a plugin."""
     dtype = node.dtype(0)
     if not is_element(dtype):
         return None
@@ -27,14 +29,6 @@ def _rewrite_compress_plugin(node: NodeView) -> Replacement | None:
     data = w.Reshape(element, shape=[-1]) if flat else element
     output, _ = plugin_outputs(w, PLUGIN, [data, w.x[1]], {"axis": axis})
     return Replacement(w.finish(from_element(w, output, dtype)), f"plugin {PLUGIN.name}")
-
-
-COMPRESS_PLUGIN = NodeRule(
-    "compress-plugin",
-    "Compress by a plugin",
-    ("Compress",),
-    _rewrite_compress_plugin,
-)
 
 
 def positions(w: Writer, mask: Value, count: int) -> Value:
@@ -51,7 +45,9 @@ def positions(w: Writer, mask: Value, count: int) -> Value:
     return w.slice(written, [0], [count], [0])
 
 
-def _rewrite_compress(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("compress", "Compress")
+def compress_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Compress as a Gather."""
     rank = node.rank(0)
     flat = not node.given("axis")
     axis = 0 if flat or not rank else int(node.attributes["axis"]) % rank
@@ -77,11 +73,3 @@ def _rewrite_compress(node: NodeView) -> Replacement | Refusal | None:
         f"a Gather of {count} elements, as the model declares",
         numerics=f"the model declares that {count} elements pass: more are cut off, for fewer the first is repeated",
     )
-
-
-COMPRESS = NodeRule(
-    "compress",
-    "Compress as a Gather",
-    ("Compress",),
-    _rewrite_compress,
-)

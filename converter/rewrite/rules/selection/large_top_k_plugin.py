@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import (
     as_element,
     from_element,
@@ -20,7 +20,9 @@ LARGEST = 3840
 PLUGIN = standing_for("TopK")
 
 
-def _rewrite(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("large-top-k-plugin", "TopK")
+def large_top_k_plugin_rule(node: NodeView) -> Replacement | Refusal | None:
+    """TopK of more elements than TensorRT's layer gives."""
     k = node.constant(1) if node.opset >= 10 else np.array(node.attributes.get("k", 0))
     dtype = node.dtype(0)
     if k is None or int(k.reshape(-1)[0]) <= LARGEST or not is_element(dtype):
@@ -37,11 +39,3 @@ def _rewrite(node: NodeView) -> Replacement | Refusal | None:
     w = Writer(node)
     values, indices = plugin_outputs(w, PLUGIN, [as_element(w, w.x[0], dtype)], fields)
     return Replacement(w.finish(from_element(w, values, dtype), indices), f"plugin {PLUGIN.name}")
-
-
-LARGE_TOP_K_PLUGIN = NodeRule(
-    "large-top-k-plugin",
-    "TopK of more elements than TensorRT's layer gives",
-    ("TopK",),
-    _rewrite,
-)

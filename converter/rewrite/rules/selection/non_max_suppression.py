@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.registry import standing_for
@@ -28,7 +28,9 @@ PLUGIN = standing_for("NonMaxSuppression")
 NO_LIMIT: Any = PLUGIN.field("most").default
 
 
-def _rewrite_non_max_suppression_plugin(node: NodeView) -> Replacement | None:
+@node_rule("non-max-suppression-plugin", "NonMaxSuppression", flavour="tensorrt_rtx")
+def non_max_suppression_plugin_rule(node: NodeView) -> Replacement | None:
+    """NonMaxSuppression by a plugin."""
     if node.opset < 10 or {node.dtype(0), node.dtype(1)} != {"float32"}:
         return None
     most = node.constant(2)
@@ -50,15 +52,6 @@ def _rewrite_non_max_suppression_plugin(node: NodeView) -> Replacement | None:
     return Replacement(w.finish(boxes), f"plugin {PLUGIN.name}")
 
 
-NON_MAX_SUPPRESSION_PLUGIN = NodeRule(
-    "non-max-suppression-plugin",
-    "NonMaxSuppression by a plugin",
-    ("NonMaxSuppression",),
-    _rewrite_non_max_suppression_plugin,
-    flavour="tensorrt_rtx",
-)
-
-
 _STEPS = 64
 """Boxes for each class up to which the selection is unrolled, at about twenty nodes each."""
 
@@ -71,7 +64,9 @@ _PROMISE = (
 )
 
 
-def _rewrite_non_max_suppression(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("non-max-suppression", "NonMaxSuppression")
+def non_max_suppression_rule(node: NodeView) -> Replacement | Refusal | None:
+    """NonMaxSuppression of a declared number of boxes becomes an unrolled selection."""
     declared, scores = node.output_shape(0), node.shape(1)
     rows = declared[0] if declared else None
     if rows is None or scores is None or len(scores) != 3 or None in scores or node.opset < 11:
@@ -173,11 +168,3 @@ def _first_rows(w: Writer, index: Value, valid: Value, shape: tuple[int, int, in
     if rows > total:
         result = w.Concat(result, np.full((rows - total, 3), -1, np.int64), axis=0)
     return result
-
-
-NON_MAX_SUPPRESSION = NodeRule(
-    "non-max-suppression",
-    "NonMaxSuppression of a declared number of boxes becomes an unrolled selection",
-    ("NonMaxSuppression",),
-    _rewrite_non_max_suppression,
-)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.selection.compress import positions
@@ -17,7 +17,9 @@ from trtsmith.importers.registry import standing_for
 PLUGIN = standing_for("NonZero")
 
 
-def _rewrite_non_zero_plugin(node: NodeView) -> Replacement | None:
+@node_rule("non-zero-plugin", "NonZero", flavour="tensorrt_rtx")
+def non_zero_plugin_rule(node: NodeView) -> Replacement | None:
+    """NonZero by a plugin."""
     dtype = node.dtype(0)
     if dtype is None or dtype == "string" or node.rank(0) == 0:
         return None  # what a scalar gives, ONNX says in two ways
@@ -28,16 +30,9 @@ def _rewrite_non_zero_plugin(node: NodeView) -> Replacement | None:
     return Replacement(w.finish(places), f"plugin {PLUGIN.name}")
 
 
-NON_ZERO_PLUGIN = NodeRule(
-    "non-zero-plugin",
-    "NonZero by a plugin",
-    ("NonZero",),
-    _rewrite_non_zero_plugin,
-    flavour="tensorrt_rtx",
-)
-
-
-def _rewrite_non_zero(node: NodeView) -> Replacement | None:
+@node_rule("non-zero", "NonZero")
+def non_zero_rule(node: NodeView) -> Replacement | None:
+    """NonZero of a known number of results."""
     value = node.constant(0)
     if value is not None:
         found = np.array(np.nonzero(np.atleast_1d(value)), np.int64)
@@ -60,11 +55,3 @@ def _rewrite_non_zero(node: NodeView) -> Replacement | None:
         f"the {count} positions that the model declares",
         numerics=f"the model declares {count} elements that are not zero: more are cut off, for fewer zeros are given",
     )
-
-
-NON_ZERO = NodeRule(
-    "non-zero",
-    "NonZero of a known number of results",
-    ("NonZero",),
-    _rewrite_non_zero,
-)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.plugin_call import as_element, from_element, is_element, plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.selection.compress import positions
@@ -17,7 +17,9 @@ from trtsmith.importers.registry import standing_for
 PLUGIN = standing_for("Unique")
 
 
-def _rewrite_unique_plugin(node: NodeView) -> Replacement | None:
+@node_rule("unique-plugin", "Unique")
+def unique_plugin_rule(node: NodeView) -> Replacement | None:
+    """Unique by a plugin."""
     dtype = node.dtype(0)
     if not is_element(dtype):
         return None
@@ -33,19 +35,13 @@ def _rewrite_unique_plugin(node: NodeView) -> Replacement | None:
     return Replacement(w.finish(from_element(w, output, dtype), *indices), f"plugin {PLUGIN.name}")
 
 
-UNIQUE_PLUGIN = NodeRule(
-    "unique-plugin",
-    "Unique by a plugin",
-    ("Unique",),
-    _rewrite_unique_plugin,
-)
-
-
 LARGEST = 1 << 14
 """Elements; their pairs are 2^28."""
 
 
-def _rewrite_unique(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("unique", "Unique")
+def unique_rule(node: NodeView) -> Replacement | Refusal | None:
+    """Unique of a known number of results."""
     shape = node.shape(0)
     size = int(np.prod(np.array(shape, dtype=object))) if shape is not None and None not in shape else None
     declared = [node.output_shape(i) for i in (0, 1, 3)]
@@ -89,11 +85,3 @@ def _members(w: Writer, column: Value, values: Value, count: int) -> tuple[Value
     membership = w.Cast(w.Equal(column, w.Unsqueeze(values, axes=[0])), to="int64")
     numbers = w.reduce("ReduceSum", w.Mul(membership, np.arange(count)), [1], keepdims=False)
     return numbers, w.reduce("ReduceSum", membership, [0], keepdims=False)
-
-
-UNIQUE = NodeRule(
-    "unique",
-    "Unique of a known number of results",
-    ("Unique",),
-    _rewrite_unique,
-)

@@ -1,10 +1,14 @@
 """Rewrites operators on sequences and optionals."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.sequences.static_sequences import OPTIONALS, SEQUENCE_MAP, SEQUENCES
+from trtsmith.converter.rewrite.rules.sequences.static_sequences import (
+    optionals_rule,
+    sequence_map_rule,
+    sequences_rule,
+)
 
 RULES: tuple[NodeRule, ...] = (
-    SEQUENCES,
-    SEQUENCE_MAP,
-    OPTIONALS,
+    sequences_rule,
+    sequence_map_rule,
+    optionals_rule,
 )

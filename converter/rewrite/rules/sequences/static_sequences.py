@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import (
-    NodeRule,
     NodeView,
     Refusal,
     Replacement,
     constant_node,
+    node_rule,
 )
-from trtsmith.converter.rewrite.engine.refusing import refusing, unrefused
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
@@ -25,9 +25,11 @@ from trtsmith.converter.rewrite.rules.sequences.sequence_values import (
 )
 
 
-@refusing
-def _rewrite_sequence_map(node: NodeView) -> Replacement | Refusal | None:
-    """What is no sequence is the same each time."""
+@node_rule("sequence-map", "SequenceMap")
+def sequence_map_rule(node: NodeView) -> Replacement | Refusal | None:
+    """SequenceMap over static sequences becomes its body, once for each position.
+
+    What is no sequence is the same each time."""
     first = unrefused(elements(node, node.input(0)))
     columns = [first]
     for index in range(1, len(node.inputs)):
@@ -45,14 +47,6 @@ def _rewrite_sequence_map(node: NodeView) -> Replacement | Refusal | None:
             column.append(output)
     made = [w.write("SequenceConstruct" if c else "SequenceEmpty", *c) for c in results]
     return Replacement(w.finish(*made), f"its body {len(first)} times")
-
-
-SEQUENCE_MAP = NodeRule(
-    "sequence-map",
-    "SequenceMap over static sequences becomes its body, once for each position",
-    ("SequenceMap",),
-    _rewrite_sequence_map,
-)
 
 
 def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
@@ -77,8 +71,9 @@ def _holds(node: NodeView) -> tuple[bool, str] | Refusal:
     )
 
 
-@refusing
-def _rewrite_optionals(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("optionals", "Optional", "OptionalGetElement", "OptionalHasElement")
+def optionals_rule(node: NodeView) -> Replacement | Refusal | None:
+    """optionals that are known become their tensors."""
     if node.op_type == "Optional":
         return None if node.used(0) else Replacement([], "unrolled: nothing reads the optional any more")
     if node.op_type == "OptionalGetElement" and not node.used(0):
@@ -93,14 +88,6 @@ def _rewrite_optionals(node: NodeView) -> Replacement | Refusal | None:
     if is_sequence(node.type_of(name)):
         return None  # who reads the sequence looks through the node
     return Replacement(Writer(node).finish(name), "the tensor that it holds")
-
-
-OPTIONALS = NodeRule(
-    "optionals",
-    "optionals that are known become their tensors",
-    ("Optional", "OptionalGetElement", "OptionalHasElement"),
-    _rewrite_optionals,
-)
 
 
 _MOST_PARTS = 4096
@@ -176,14 +163,7 @@ _BODIES: Mapping[str, Callable[[NodeView], Result]] = {
 }
 
 
-@refusing
-def _rewrite_static_sequences(node: NodeView) -> Result:
+@node_rule("sequences", *_BODIES)
+def sequences_rule(node: NodeView) -> Result:
+    """static sequences become the tensors in them."""
     return _BODIES[node.op_type](node)
-
-
-SEQUENCES = NodeRule(
-    "sequences",
-    "static sequences become the tensors in them",
-    tuple(_BODIES),
-    _rewrite_static_sequences,
-)

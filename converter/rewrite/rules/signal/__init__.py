@@ -1,11 +1,11 @@
 """Rewrites Fourier transforms and what belongs to them."""
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
-from trtsmith.converter.rewrite.rules.signal.dft import DFT, STFT
-from trtsmith.converter.rewrite.rules.signal.mel_weights import MEL_WEIGHTS
+from trtsmith.converter.rewrite.rules.signal.dft import dft_rule, stft_rule
+from trtsmith.converter.rewrite.rules.signal.mel_weights import mel_weights_rule
 
 RULES: tuple[NodeRule, ...] = (
-    DFT,
-    STFT,
-    MEL_WEIGHTS,
+    dft_rule,
+    stft_rule,
+    mel_weights_rule,
 )

@@ -20,7 +20,8 @@ from math import isqrt
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
@@ -104,7 +105,9 @@ PRODUCT = (
 )
 
 
-def _rewrite_dft(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("dft", "DFT")
+def dft_rule(node: NodeView) -> Replacement | Refusal | None:
+    """DFT becomes a product with its matrix."""
     shape, dtype = node.shape(0), node.dtype(0)
     if shape is None or dtype is None or shape[-1] not in (1, 2):
         return Refusal(
@@ -112,9 +115,7 @@ def _rewrite_dft(node: NodeView) -> Replacement | Refusal | None:
             "a last dimension of 1 or 2",
             "give the input's shape, or run onnx.shape_inference on the model",
         )
-    axis = _axis(node, len(shape))
-    if isinstance(axis, Refusal):
-        return axis
+    axis = unrefused(_axis(node, len(shape)))
     length = node.constant(1)
     if node.input(1) and length is None:
         return Refusal(
@@ -287,15 +288,9 @@ def _dynamic(
     return data, computed(w, points, length, bins, parts, back=back, real_out=back and half)
 
 
-DFT = NodeRule(
-    "dft",
-    "DFT becomes a product with its matrix",
-    ("DFT",),
-    _rewrite_dft,
-)
-
-
-def _rewrite_stft(node: NodeView) -> Replacement | Refusal | None:
+@node_rule("stft", "STFT")
+def stft_rule(node: NodeView) -> Replacement | Refusal | None:
+    """STFT with a computed window becomes frames and a product."""
     shape, dtype = node.shape(0), node.dtype(0)
     complex_signal = shape is not None and len(shape) == 3 and shape[2] == 2
     window_as_given = not node.input(2) or (node.is_constant(2) and not node.folded(2))
@@ -345,11 +340,3 @@ def _frames(w: Writer, signal: Value, step: int, length: int) -> Value:
     count = w.Add(w.Div(w.Sub(w.size(signal, 1), [length]), [step]), [1])
     places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), np.arange(length)[None])
     return w.Gather(signal, places, axis=1)
-
-
-STFT = NodeRule(
-    "stft",
-    "STFT with a computed window becomes frames and a product",
-    ("STFT",),
-    _rewrite_stft,
-)

@@ -44,11 +44,9 @@ def _map_table(node: NodeView, index: int, rank: int) -> np.ndarray:
     value = node.constant(index)
     if value is None or value.ndim != rank:
         raise RefusedError(
-            Refusal(
-                f"its operand {node.input(index)!r} is no constant of {rank} dimensions",
-                "constant sizes of the cameras' feature maps, and where they start",
-                f"freeze it: --freeze {node.input(index)}=VALUE",
-            )
+            f"its operand {node.input(index)!r} is no constant of {rank} dimensions",
+            "constant sizes of the cameras' feature maps, and where they start",
+            f"freeze it: --freeze {node.input(index)}=VALUE",
         )
     return value.astype(np.int64)
 

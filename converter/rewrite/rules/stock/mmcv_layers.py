@@ -47,11 +47,9 @@ def _pair(value: Any, name: str, least: int = 0) -> tuple[int, int]:
     if len(found) == 2 and all(isinstance(one, int) and one >= least for one in found):
         return found[0], found[1]
     raise RefusedError(
-        Refusal(
-            f"its {name} is {value}",
-            f"one or two whole numbers, {least} or more",
-            f"export the node with such a {name}",
-        )
+        f"its {name} is {value}",
+        f"one or two whole numbers, {least} or more",
+        f"export the node with such a {name}",
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal
+from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView
 from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.stock.stock_forms import (
@@ -58,7 +58,7 @@ def _space(node: NodeView, lengths: Sequence[int], given: dict[str, Any]) -> tup
     if wrong.any() or np.prod(lengths) * kernel.prod() > _MOST:
         reason = f"a space of {list(lengths)}, kernel_size {ranges[0]}, dilation {ranges[1]} and stride {ranges[2]}"
         wanted = "a space of kernel_size * dilation or more, strides up to kernel_size, and 67,108,864 neighbours or fewer"
-        raise RefusedError(Refusal(reason, wanted, "correct the node's attributes, or the input's size"))
+        raise RefusedError(reason, wanted, "correct the node's attributes, or the input's size")
     parts = [_along(length, *values) for length, *values in zip(lengths, *ranges, strict=True)]
 
     def spread(which: int, axis: int) -> np.ndarray:
@@ -83,9 +83,7 @@ def _settings(node: NodeView, axes: int, **more: Any) -> dict[str, Any]:
     for name in several:
         if len(given[name]) != axes:
             reason = f"{name} has {len(given[name])} numbers"
-            raise RefusedError(
-                Refusal(reason, f"one, or {axes}", f"correct {name!r} where the model is made")
-            )
+            raise RefusedError(reason, f"one, or {axes}", f"correct {name!r} where the model is made")
     return given
 
 
@@ -131,7 +129,7 @@ def _scores(w: Writer, dtype: str) -> Value:
         kernel = np.broadcast_to(given["kernel_size"], axes)
         if span != [2 * k - 1 for k in kernel]:
             reason = f"its bias is of {span}, and the kernel of {kernel.tolist()}"
-            raise RefusedError(Refusal(reason, "2 K - 1 numbers along each axis", "correct the bias"))
+            raise RefusedError(reason, "2 K - 1 numbers along each axis", "correct the bias")
         place = reduce(
             lambda before, axis: before * span[axis] + away[axis] + kernel[axis] - 1, range(axes), 0
         )

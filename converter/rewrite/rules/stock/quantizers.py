@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, Refusal, Replacement
+from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown
 from trtsmith.converter.rewrite.rules.stock.stock_forms import Plugin, kinds, rewriter, settings
@@ -95,9 +96,7 @@ def _shape_of(w: Writer, block: int = 32) -> tuple[int, int, int, int] | Refusal
 
 
 def _quantize(w: Writer, _: str) -> Replacement | Refusal:
-    if isinstance(found := _shape_of(w), Refusal):
-        return found
-    rank, axis, size, _dtype = found
+    rank, axis, size, _dtype = unrefused(_shape_of(w))
     blocks = _blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size)
     largest = w.ReduceMax(w.Abs(blocks), axes=[-1], keepdims=1)
     ratio = w.Max(w.Div(largest, np.float32(_LARGEST)), np.finfo(np.float32).tiny)
@@ -111,9 +110,7 @@ def _quantize(w: Writer, _: str) -> Replacement | Refusal:
 
 
 def _dequantize(w: Writer, _: str) -> Replacement | Refusal:
-    if isinstance(found := _shape_of(w), Refusal):
-        return found
-    rank, axis, size, dtype = found
+    rank, axis, size, dtype = unrefused(_shape_of(w))
     scale = w.Unsqueeze(_last(w, _power(w, w.x[1]), rank, axis), axes=[-1])
     values = w.Mul(_blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size), scale)
     result = w.Cast(_whole(w, values, rank, axis), to=dtype or NUMBERS["float32"])
@@ -121,9 +118,7 @@ def _dequantize(w: Writer, _: str) -> Replacement | Refusal:
 
 
 def _quantize_twice(w: Writer, _: str) -> Replacement | Refusal:
-    if isinstance(found := _shape_of(w, block=16), Refusal):
-        return found
-    rank, axis, size, _dtype = found
+    rank, axis, size, _dtype = unrefused(_shape_of(w, block=16))
     blocks = _blocks(w, w.Cast(w.x[0], to="float32"), rank, axis, size)
     of_tensor = w.Cast(w.x[1], to="float32")
     share = w.Div(w.Div(w.ReduceMax(w.Abs(blocks), axes=[-1], keepdims=1), np.float32(_LARGEST4)), of_tensor)

@@ -155,7 +155,7 @@ def known_number(number: object, words: tuple[str, ...], what: str) -> str:
         return words[number]
     listed = ", ".join(f"{i} ({word})" for i, word in enumerate(words))
     raise RefusedError(
-        Refusal(f"its {what} is {number}", f"one of {listed}", f"export the node with a {what} of these")
+        f"its {what} is {number}", f"one of {listed}", f"export the node with a {what} of these"
     )
 
 
@@ -193,11 +193,9 @@ def _operands(node: NodeView) -> Iterator[int]:
         value = node.constant(index)
         if value is None or value.size != 1:
             raise RefusedError(
-                Refusal(
-                    f"operand {name!r} ({node.input(index)!r}) is not a constant number",
-                    "a constant",
-                    f"freeze it: --freeze {node.input(index)}=VALUE",
-                )
+                f"operand {name!r} ({node.input(index)!r}) is not a constant number",
+                "a constant",
+                f"freeze it: --freeze {node.input(index)}=VALUE",
             )
         yield int(value.reshape(-1)[0])
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement
-from trtsmith.converter.rewrite.engine.refusing import RefusedError, Rewriter, refusing
+from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, Rewriter
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.converter.rewrite.rules.contrib.contrib_forms import unknown, unknown_type
 from trtsmith.importers.dtypes import FLOATS
@@ -56,7 +56,6 @@ class Plugin:
 def rewriter(plugins: Mapping[str, Plugin]) -> Rewriter:
     """The rule for these op_types (or domain::op_type). A node that has other ports than its plugin is refused."""
 
-    @refusing
     def rewrite(node: NodeView) -> Replacement | Refusal | None:
         plugin = plugins.get(f"{node.domain}::{node.op_type}") or plugins[node.op_type]
         if misfit := _misfit(node, plugin):
@@ -133,18 +132,16 @@ def settings(node: NodeView, **defaults: Any) -> dict[str, Any]:
 
 def _attribute(node: NodeView, reason: str, expected: str) -> RefusedError:
     fix = f"correct the attributes of the {node.op_type} where the model is exported"
-    return RefusedError(Refusal(reason, expected, fix))
+    return RefusedError(reason, expected, fix)
 
 
 def require_opset(node: NodeView, opset: int, operator: str) -> None:
     """RefusedError: the model could not be brought to an opset that has the operator which the rule writes."""
     if node.opset < opset:
         raise RefusedError(
-            Refusal(
-                f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
-                f"opset {opset} or later",
-                f"export the model with opset {opset} or later",
-            )
+            f"the model is of opset {node.opset}, which lacks what {operator} needs, and onnx cannot convert it",
+            f"opset {opset} or later",
+            f"export the model with opset {opset} or later",
         )
 
 
@@ -155,11 +152,9 @@ def fixed_sizes(node: NodeView, index: int, rank: int, *axes: int) -> list[int]:
         raise RefusedError(unknown(node, index, "the rank"))
     if len(dims) != rank:
         raise RefusedError(
-            Refusal(
-                f"its operand {node.input(index)!r} has {len(dims)} dimensions",
-                f"{rank} dimensions",
-                "correct the operand where the model is exported",
-            )
+            f"its operand {node.input(index)!r} has {len(dims)} dimensions",
+            f"{rank} dimensions",
+            "correct the operand where the model is exported",
         )
     found = [dims[axis] for axis in axes]
     if None in found:

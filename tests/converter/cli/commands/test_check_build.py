@@ -9,9 +9,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from refusedmodels.faults import FAULTS
-from refusedmodels.networks import INPUT, SHAPE, network
 from tests.converter.cli.commands.running import Cli, refused
+from tests.refused_models.faults import FAULTS
+from tests.refused_models.networks import INPUT, SHAPE, network
 from trtsmith import check
 from trtsmith.converter.rewrite import phases, rewrite
 

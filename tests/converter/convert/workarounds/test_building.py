@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from refusedmodels.faults import FAULTS, Piece
-from refusedmodels.networks import CHANNELS, INPUT, SHAPE, network
 from tests.converter.models import parsed
 from tests.processes import children
+from tests.refused_models.faults import FAULTS, Piece
+from tests.refused_models.networks import CHANNELS, INPUT, SHAPE, network
 from trtsmith.converter.convert.pipeline import ConvertOptions, convert
 from trtsmith.converter.convert.workarounds import building
 from trtsmith.converter.convert.workarounds.building import build_mended

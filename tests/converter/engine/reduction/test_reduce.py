@@ -17,11 +17,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from refusedmodels.faults import FAULTS
-from refusedmodels.networks import INPUT, SHAPE, network
 from tests.converter.engine.build.identity import ABORT, HANG, SEGFAULT, fields, identity
 from tests.converter.models import written
 from tests.processes import checkout_environment, children, children_of, has_ended
+from tests.refused_models.faults import FAULTS
+from tests.refused_models.networks import INPUT, SHAPE, network
 from trtsmith.converter.engine.build.build import build
 from trtsmith.converter.engine.build.build_request import BuildRequest, PluginUse, Profile
 from trtsmith.converter.engine.reduction import trials as trials_module

@@ -20,7 +20,7 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import GUARDED_SOFTMAX
+from trtsmith.converter.rewrite.rules.matrices.guarded_softmax import guarded_softmax_rule
 from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
 
 BODY = """(float[N,L,32] x, bool[N,1,1,L] keep) => (float[N,L,32] y) {
@@ -62,7 +62,7 @@ def reduced_to(model: Model, fmt: Format, target: Target = RTX) -> Rewritten:
 
 def taken(result: Rewritten) -> set[str]:
     """Names of the nodes that the rule took."""
-    return {record.node for record in result.rewrites if record.pass_name == GUARDED_SOFTMAX.name}
+    return {record.node for record in result.rewrites if record.pass_name == guarded_softmax_rule.name}
 
 
 def guard_of(result: Rewritten) -> str:
@@ -92,7 +92,7 @@ def test_tensorrt_builds_it(tmp_path: Path, fmt: Format, ranging: bool, closed: 
 
 def test_tensorrt_refuses_it_as_it_comes(tmp_path: Path) -> None:
     model = layer(tmp_path, -np.inf, ranging=False)
-    others = tuple(rule for rule in RULES if rule is not GUARDED_SOFTMAX)
+    others = tuple(rule for rule in RULES if rule is not guarded_softmax_rule)
     plain = in_precision(rewrite(model, RTX, rules=others), PrecisionRequest("fp16"))
     with pytest.raises(ConversionError, match="is_softmax"):
         build_model(plain, tmp_path, ranging=False)

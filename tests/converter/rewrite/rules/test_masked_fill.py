@@ -13,7 +13,7 @@ from trtsmith.converter.convert.plan import plan
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.rewrite.rules.scatter.masked_fill import MASKED_FILL
+from trtsmith.converter.rewrite.rules.scatter.masked_fill import masked_fill_rule
 from trtsmith.converter.rewrite.target import RTX
 
 BODY = """(float[N,L,2] x, bool[N,L] kept) => (float[N,L,2] y) {
@@ -39,7 +39,7 @@ NUMBERS = {
 
 def taken(folder: Path, body: str) -> bool:
     result = rewrite(network(folder, body, NUMBERS), RTX)
-    return any(MASKED_FILL.name in record.pass_name for record in result.rewrites)
+    return any(masked_fill_rule.name in record.pass_name for record in result.rewrites)
 
 
 def test_tensorrt_builds_it_for_ranging_sizes_without_a_plugin(tmp_path: Path) -> None:

@@ -10,16 +10,16 @@ from tests.converter.rewrite.running import loaded
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.rewrite.rules.bits.casts import BYTE_CASTS
-from trtsmith.converter.rewrite.rules.layout.depthwise_filters import DEPTHWISE_FILTERS
-from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import TOKENS_AS_MAPS
-from trtsmith.converter.rewrite.rules.matrices.gated_bias import GATED_BIAS
-from trtsmith.converter.rewrite.rules.pointwise.functions import CONSTANT_LOGIC
-from trtsmith.converter.rewrite.rules.pooling.pool_forms import POOLING
-from trtsmith.converter.rewrite.rules.reductions.half_means import HALF_MEANS
-from trtsmith.converter.rewrite.rules.reductions.log_sums import LOG_SUMS
-from trtsmith.converter.rewrite.rules.reductions.short_reductions import SHORT_REDUCTIONS
-from trtsmith.converter.rewrite.rules.resize.grid_sample import GRID_SAMPLE_RANKS
+from trtsmith.converter.rewrite.rules.bits.casts import byte_casts_rule
+from trtsmith.converter.rewrite.rules.layout.depthwise_filters import depthwise_filters_rule
+from trtsmith.converter.rewrite.rules.layout.tokens_as_maps import tokens_as_maps_rule
+from trtsmith.converter.rewrite.rules.matrices.gated_bias import gated_bias_rule
+from trtsmith.converter.rewrite.rules.pointwise.functions import constant_logic_rule
+from trtsmith.converter.rewrite.rules.pooling.pool_forms import pooling_rule
+from trtsmith.converter.rewrite.rules.reductions.half_means import half_means_rule
+from trtsmith.converter.rewrite.rules.reductions.log_sums import log_sums_rule
+from trtsmith.converter.rewrite.rules.reductions.short_reductions import short_reductions_rule
+from trtsmith.converter.rewrite.rules.resize.grid_sample import grid_sample_ranks_rule
 from trtsmith.converter.rewrite.target import RTX
 
 CONSTANTS = {
@@ -71,7 +71,7 @@ GRID = "(float{} x, float[1, 3, 4, 2] g) => (float[1, 2, 3, 4] y)"
 Bodies = tuple[str, ...]
 TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
     (
-        SHORT_REDUCTIONS,
+        short_reductions_rule,
         SHORT,
         (
             "a = Softmax <axis = 0> (x) y = ReduceSum <keepdims = 0> (a, second)",
@@ -93,11 +93,21 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         ),
     ),
     # longer axes, one of a single element
-    (SHORT_REDUCTIONS, "(float[4, 7] x) => (float[m] y)", (), ("a = Softmax (x) y = ReduceSum <keepdims = 0> (a, first)",)),
-    (SHORT_REDUCTIONS, "(float[4, 1] x) => (float[m] y)", (), ("a = Softmax (x) y = ReduceSum <keepdims = 0> (a, first)",)),
+    (
+        short_reductions_rule,
+        "(float[4, 7] x) => (float[m] y)",
+        (),
+        ("a = Softmax (x) y = ReduceSum <keepdims = 0> (a, first)",),
+    ),
+    (
+        short_reductions_rule,
+        "(float[4, 1] x) => (float[m] y)",
+        (),
+        ("a = Softmax (x) y = ReduceSum <keepdims = 0> (a, first)",),
+    ),
     # sizes of run time: eight of them at least, a variance, and what is none
     (
-        SHORT_REDUCTIONS,
+        short_reductions_rule,
         IMAGES,
         ("m = ReduceMean (x, both) d = Sub (x, m) y = ReduceMean (d, second)",),
         (
@@ -107,36 +117,41 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         ),
     ),
     (
-        SHORT_REDUCTIONS,
+        short_reductions_rule,
         "(float[N, 8, H, W] x, int64[3] s) => (float[a, b, c] y)",
         (),
         ("r = Reshape (x, s) m = ReduceMean (r, second) d = Sub (r, m) q = Mul (d, d) y = ReduceMean (q, second)",),
     ),
-    (SHORT_REDUCTIONS, "(float[N, L] x) => (float[m] y)", ("a = Softmax (x) y = ReduceSum <keepdims = 0> (a, second)",), ()),
     (
-        CONSTANT_LOGIC,
+        short_reductions_rule,
+        "(float[N, L] x) => (float[m] y)",
+        ("a = Softmax (x) y = ReduceSum <keepdims = 0> (a, second)",),
+        (),
+    ),
+    (
+        constant_logic_rule,
         BOOLS,
         ("y = Or (x, yes)", "y = And (no, x)"),
         ("y = Or (x, no)", "y = And (x, yes)", "y = Xor (x, yes)", "y = Or (x, mixed)"),
     ),
-    (CONSTANT_LOGIC, "(bool[2, 4] x) => (bool[a, b, c] y)", (), ("y = Or (x, wide_yes)",)),  # of the constant's rank
-    (BYTE_CASTS, "(uint8[4] x) => (bool[4] y)", ("y = Cast <to = 9> (x)",), ()),
-    (BYTE_CASTS, "(int8[4] x) => (bool[4] y)", ("y = Cast <to = 9> (x)",), ()),
-    (BYTE_CASTS, "(uint8[4] x) => (int8[4] y)", ("y = Cast <to = 3> (x)",), ()),
-    (BYTE_CASTS, "(int8[4] x) => (uint8[4] y)", (), ("y = Cast <to = 2> (x)",)),
-    (BYTE_CASTS, "(int32[4] x) => (bool[4] y)", (), ("y = Cast <to = 9> (x)",)),
-    (HALF_MEANS, "(float[4] x) => (float[4] y)", (), ("y = Mean (x, x)",)),
-    (HALF_MEANS, "(bfloat16[4] x) => (bfloat16[4] y)", ("y = Mean (x, x)",), ()),
+    (constant_logic_rule, "(bool[2, 4] x) => (bool[a, b, c] y)", (), ("y = Or (x, wide_yes)",)),  # of the constant's rank
+    (byte_casts_rule, "(uint8[4] x) => (bool[4] y)", ("y = Cast <to = 9> (x)",), ()),
+    (byte_casts_rule, "(int8[4] x) => (bool[4] y)", ("y = Cast <to = 9> (x)",), ()),
+    (byte_casts_rule, "(uint8[4] x) => (int8[4] y)", ("y = Cast <to = 3> (x)",), ()),
+    (byte_casts_rule, "(int8[4] x) => (uint8[4] y)", (), ("y = Cast <to = 2> (x)",)),
+    (byte_casts_rule, "(int32[4] x) => (bool[4] y)", (), ("y = Cast <to = 9> (x)",)),
+    (half_means_rule, "(float[4] x) => (float[4] y)", (), ("y = Mean (x, x)",)),
+    (half_means_rule, "(bfloat16[4] x) => (bfloat16[4] y)", ("y = Mean (x, x)",), ()),
     # axes that are not known, and none
-    (LOG_SUMS, "(float[4, 6] x, int64[1] axes) => (float[a, b] y)", (), ("y = ReduceLogSumExp (x, axes)",)),
-    (LOG_SUMS, "(float[4, 6] x) => (float[4, 6] y)", (), ("y = ReduceLogSumExp <noop_with_empty_axes = 1> (x)",)),
+    (log_sums_rule, "(float[4, 6] x, int64[1] axes) => (float[a, b] y)", (), ("y = ReduceLogSumExp (x, axes)",)),
+    (log_sums_rule, "(float[4, 6] x) => (float[4, 6] y)", (), ("y = ReduceLogSumExp <noop_with_empty_axes = 1> (x)",)),
     # averages that look beyond counted padding
-    (POOLING, LENGTHS.format(4), (AVERAGE.format(1, 1, 2),), ()),
-    *((POOLING, LENGTHS.format(4), (), (AVERAGE.format(*how),)) for how in ((1, 0, 2), (0, 1, 2), (1, 1, 1))),
-    (POOLING, LENGTHS.format(5), (), (AVERAGE.format(1, 1, 2),)),  # every window fits
-    (POOLING, LENGTHS.format("L"), (AVERAGE.format(1, 1, 2),), ()),
+    (pooling_rule, LENGTHS.format(4), (AVERAGE.format(1, 1, 2),), ()),
+    *((pooling_rule, LENGTHS.format(4), (), (AVERAGE.format(*how),)) for how in ((1, 0, 2), (0, 1, 2), (1, 1, 1))),
+    (pooling_rule, LENGTHS.format(5), (), (AVERAGE.format(1, 1, 2),)),  # every window fits
+    (pooling_rule, LENGTHS.format("L"), (AVERAGE.format(1, 1, 2),), ()),
     (
-        DEPTHWISE_FILTERS,
+        depthwise_filters_rule,
         FILTERS,
         (
             WIDE_AND_NARROW,
@@ -151,17 +166,17 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         ),
     ),
     # sizes that do not range, another type, more channels of a group, filters of one column
-    (DEPTHWISE_FILTERS, FILTERS.replace("[n, 4, 9", "[2, 4, 9"), (), (WIDE_AND_NARROW,)),
-    (DEPTHWISE_FILTERS, FILTERS.replace("float", "float16"), (), (WIDE_AND_NARROW,)),
-    (DEPTHWISE_FILTERS, FILTERS.replace("[4, 1", "[4, 2"), (), (WIDE_AND_NARROW.replace("group = 4", "group = 2"),)),
+    (depthwise_filters_rule, FILTERS.replace("[n, 4, 9", "[2, 4, 9"), (), (WIDE_AND_NARROW,)),
+    (depthwise_filters_rule, FILTERS.replace("float", "float16"), (), (WIDE_AND_NARROW,)),
+    (depthwise_filters_rule, FILTERS.replace("[4, 1", "[4, 2"), (), (WIDE_AND_NARROW.replace("group = 4", "group = 2"),)),
     (
-        DEPTHWISE_FILTERS,
+        depthwise_filters_rule,
         FILTERS.replace("5, 5] k5", "5, 1] k5").replace("3, 3] k3", "3, 1] k3"),
         (),
         ("a = Conv <group = 4> (x, k5) y = Conv <group = 4> (a, k3)",),
     ),
     (
-        GATED_BIAS,
+        gated_bias_rule,
         GATE,
         (
             "m = MatMul (x, square) p = Add (m, g6) a = Relu (p) y = Mul (z, a)",
@@ -178,22 +193,22 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
         ),
     ),
     (
-        GRID_SAMPLE_RANKS,
+        grid_sample_ranks_rule,
         GRID.format("[2, 5, 6]"),
         ("u = Unsqueeze (x, first) y = GridSample (u, g)", "k = Unsqueeze (x, first) u = Relu (k) y = GridSample (u, g)"),
         (),
     ),
     # four axes all along, five merged, an image that a Transpose gives
-    (GRID_SAMPLE_RANKS, GRID.format("[1, 2, 5, 6]"), (), ("u = Relu (x) y = GridSample (u, g)",)),
-    (GRID_SAMPLE_RANKS, GRID.format("[1, 1, 2, 5, 6]"), (), ("u = Squeeze (x, first) y = GridSample (u, g)",)),
+    (grid_sample_ranks_rule, GRID.format("[1, 2, 5, 6]"), (), ("u = Relu (x) y = GridSample (u, g)",)),
+    (grid_sample_ranks_rule, GRID.format("[1, 1, 2, 5, 6]"), (), ("u = Squeeze (x, first) y = GridSample (u, g)",)),
     (
-        GRID_SAMPLE_RANKS,
+        grid_sample_ranks_rule,
         GRID.format("[2, 6, 5]"),
         (),
         ("k = Unsqueeze (x, first) u = Transpose <perm = [0, 1, 3, 2]> (k) y = GridSample (u, g)",),
     ),
     (
-        TOKENS_AS_MAPS,
+        tokens_as_maps_rule,
         TOKENS.format("float16"),
         ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",),
         (
@@ -207,7 +222,7 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
             "q = Concat <axis = 0> (s, five, both) y = Reshape (t, q)",
         ),
     ),
-    (TOKENS_AS_MAPS, TOKENS.format("float"), (), ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",)),
+    (tokens_as_maps_rule, TOKENS.format("float"), (), ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",)),
 )  # fmt: skip
 
 

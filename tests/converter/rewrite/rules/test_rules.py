@@ -17,7 +17,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.rules import RULES
-from trtsmith.converter.rewrite.rules.selection.non_zero import NON_ZERO_PLUGIN
+from trtsmith.converter.rewrite.rules.selection.non_zero import non_zero_plugin_rule
 from trtsmith.converter.rewrite.target import RTX, TENSORRT, Target
 from trtsmith.importers.opdef import OpDef
 from trtsmith.importers.registry import OPS
@@ -150,7 +150,7 @@ def test_what_only_the_full_tensorrt_lacks_stays_for_tensorrt_rtx_and_for_later_
 
 
 def test_a_node_that_becomes_a_plugin_has_one_entry_in_the_plan(tmp_path: Path) -> None:
-    (example,) = [e for e in examples_of(NON_ZERO_PLUGIN) if e.name == "then gathered"]
+    (example,) = [e for e in examples_of(non_zero_plugin_rule) if e.name == "then gathered"]
     planned = plan(rewrite(example_model(example, tmp_path), target=RTX))
     assert [(n.op_type, n.route) for n in planned.nodes] == [
         ("NonZero", Route.PLUGIN),

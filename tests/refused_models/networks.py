@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from refusedmodels.faults import Piece
+from tests.refused_models.faults import Piece
 
 CHANNELS, SIDE = 8, 16
 INPUT = "x"

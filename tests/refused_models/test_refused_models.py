@@ -6,8 +6,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from refusedmodels.faults import FAULTS
-from refusedmodels.networks import INPUT, SHAPE, network
+from tests.refused_models.faults import FAULTS
+from tests.refused_models.networks import INPUT, SHAPE, network
 
 
 @pytest.mark.parametrize("fault", [None, *FAULTS])

@@ -1,0 +1,15 @@
+"""Groups of ONNX's operators that several stages ask for."""
+
+
+def op_types(names: str) -> tuple[str, ...]:
+    """The operators that a text names."""
+    return tuple(names.split())
+
+
+MOVING = frozenset(op_types("Expand Flatten Gather Identity Reshape Slice Split Squeeze Transpose Unsqueeze"))
+"""Operators whose results have no other elements than their first input."""
+
+REDUCTIONS = tuple(
+    f"Reduce{kind}"
+    for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
