@@ -76,7 +76,6 @@ from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.verdict import Verdict
 
 _AS_IT_IS = PrecisionRequest()
-_FIRST_PROFILE_ONLY = ("outputs were compared for shapes of profile 0 alone",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -235,7 +234,6 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             *(one.warning() for one in done.mended),
             *built.warnings,
             *(() if options.bundle_for else coverage(planned, built)),
-            *(_FIRST_PROFILE_ONLY if options.more_shapes and check is not None else ()),
         )
         facts = (
             engine_facts(planned, built, verdict)
@@ -419,6 +417,7 @@ class _Preparation:
                 mode="graph" if "strip_plan" in options.settings else options.verify,
                 references=options.references,
                 samples=load_samples(options.precision.calibration, specs),
+                more=self.more,
             )
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:
