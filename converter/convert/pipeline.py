@@ -30,6 +30,7 @@ from trtsmith.converter.convert.precision import brought_to, examples, precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
+from trtsmith.converter.convert.refitting import refit_facts
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
 from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
 from trtsmith.converter.engine.build.build import check_targets
@@ -239,6 +240,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             engine_facts(planned, built, verdict)
             | origin_facts(original, analysis.frozen)
             | _graph_facts(options, rewritten, profiles)
+            | refit_facts(rewritten.model, options.settings, prefer_stock=options.prefer_stock)
             | {
                 "plugins_embedded": bool(options.embed_plugins and loaded),
                 "settings": options.settings,
