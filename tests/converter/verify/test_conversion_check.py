@@ -232,7 +232,8 @@ def test_further_profiles_are_compared_too(place: Place) -> None:
             raise UsageError(Problem("no kernel runs", "e.plan", "an engine that runs", "build it again"))
         return outputs
 
-    profiles = "--profile 0 --shapes x=8 --profile 1 --shapes x=2:16:32 --profile 2 --shapes x=4:4:64".split()
+    sizes = ("x=8", "x=2:16:32", "x=4:4:64")
+    profiles = [word for n, one in enumerate(sizes) for word in ("--profile", str(n), "--shapes", one)]
     place.profiled("y = Exp (x)  z = Neg (x)")
     np.savez("x.npz", x=np.ones(8, np.float32))
     place.has(AMPERE)
