@@ -44,6 +44,9 @@ T: numbers to compute with. I: indices. E: elements that are moved and compared.
 S of sizes, counts and classes.
 """
 
+PORT_TYPES = frozenset(dtype for dtypes in TYPE_VARIABLES.values() for dtype in dtypes)
+"""Every dtype that a port may have."""
+
 Value = int | float | str | tuple[int, ...] | tuple[float, ...]
 Fields = Mapping[str, Any]
 """Field values by name: int, float, str or a tuple of int or float, as the field's Kind says."""

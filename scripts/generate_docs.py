@@ -24,6 +24,7 @@ from docpages import (  # noqa: E402
     house,
     judge_figures,
     messages,
+    migrated,
     network_times,
     operator_matrix,
     operators,
@@ -88,6 +89,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/platforms.md": {"aarch64": evidence.aarch64},
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},
+    "docs/evidence/migrated-plugins.md": {"migrated plugins": migrated.plugins},
     "docs/evidence/gpu-engines.md": {
         "node tests on a GPU": evidence.engines_of("onnx-tests"),
         "rules on a GPU": evidence.engines_of("rules"),

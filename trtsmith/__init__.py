@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from trtsmith.converter.batch.driver import BatchResult
     from trtsmith.converter.convert.analysis import Analysis
     from trtsmith.converter.convert.pipeline import Conversion
+    from trtsmith.converter.convert.refitting import Refitted
     from trtsmith.converter.convert.reports import Report
     from trtsmith.converter.engine.bundle.triton import TritonModel
     from trtsmith.converter.engine.runtime.engine_module import Engine
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from trtsmith.importers.problem import Problem
     from trtsmith.load_function import load
     from trtsmith.locate_function import locate
+    from trtsmith.refit_function import refit
     from trtsmith.rewrite_function import rewrite
     from trtsmith.run_function import run
     from trtsmith.verify_function import verify
@@ -70,6 +72,7 @@ __all__ = [
     "Located",
     "OpDef",
     "Problem",
+    "Refitted",
     "Report",
     "Runner",
     "TritonModel",
@@ -87,6 +90,7 @@ __all__ = [
     "load_report",
     "locate",
     "operators",
+    "refit",
     "rewrite",
     "run",
     "verify",
@@ -105,7 +109,19 @@ TELEMETRY_OFF = {
 for _name, _value in TELEMETRY_OFF.items():
     os.environ.setdefault(_name, _value)  # children inherit it; who has set it means it
 
-_OWN_MODULE = ("batch", "bench", "bundle", "check", "convert", "load", "locate", "rewrite", "run", "verify")
+_OWN_MODULE = (
+    "batch",
+    "bench",
+    "bundle",
+    "check",
+    "convert",
+    "load",
+    "locate",
+    "refit",
+    "rewrite",
+    "run",
+    "verify",
+)
 _HOMES = {
     **{name: f"trtsmith.{name}_function" for name in _OWN_MODULE},
     **dict.fromkeys(("check_plugin", "load_report", "operators"), "trtsmith.api"),
@@ -117,6 +133,7 @@ _HOMES = {
     "Located": "trtsmith.converter.locate.found",
     "OpDef": "trtsmith.importers.opdef",
     "TritonModel": "trtsmith.converter.engine.bundle.triton",
+    "Refitted": "trtsmith.converter.convert.refitting",
     "Report": "trtsmith.converter.convert.reports",
     "Runner": "trtsmith.converter.engine.runtime.runner",
     **dict.fromkeys(

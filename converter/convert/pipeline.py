@@ -30,6 +30,7 @@ from trtsmith.converter.convert.precision import brought_to, examples, precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
+from trtsmith.converter.convert.refitting import refit_facts
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
 from trtsmith.converter.convert.workarounds.refusals import Mended, Refusals
 from trtsmith.converter.engine.build.build import check_targets
@@ -76,7 +77,6 @@ from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.verdict import Verdict
 
 _AS_IT_IS = PrecisionRequest()
-_FIRST_PROFILE_ONLY = ("outputs were compared for shapes of profile 0 alone",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -235,12 +235,12 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             *(one.warning() for one in done.mended),
             *built.warnings,
             *(() if options.bundle_for else coverage(planned, built)),
-            *(_FIRST_PROFILE_ONLY if options.more_shapes and check is not None else ()),
         )
         facts = (
             engine_facts(planned, built, verdict)
             | origin_facts(original, analysis.frozen)
             | _graph_facts(options, rewritten, profiles)
+            | refit_facts(rewritten.model, options.settings, prefer_stock=options.prefer_stock)
             | {
                 "plugins_embedded": bool(options.embed_plugins and loaded),
                 "settings": options.settings,
@@ -419,6 +419,7 @@ class _Preparation:
                 mode="graph" if "strip_plan" in options.settings else options.verify,
                 references=options.references,
                 samples=load_samples(options.precision.calibration, specs),
+                more=self.more,
             )
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trtsmith.converter.engine.bundle.origin import EngineOrigin
 from trtsmith.converter.model.arrays import ArraySource
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values
 from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
 from trtsmith.converter.rewrite.precision.sums import ACCUMULATE
+from trtsmith.converter.rewrite.types import IoType
+from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.importers.problem import Problem
 
 QUANTIZED = ("int8", "fp8")
@@ -81,3 +84,23 @@ class PrecisionRequest:
     def format(self) -> Format | None:
         """The reduced type; None if nothing is reduced."""
         return FORMATS.get(self.precision)
+
+
+def engine_request(origin: EngineOrigin, io_types: Sequence[IoType]) -> PrecisionRequest:
+    """What an engine was converted with. io_types: inputs and outputs whose type its manifest says is another."""
+    did = origin.reduction
+    if did is not None and did.own:
+        return PrecisionRequest()
+    precision = engine_precision(origin.precision)
+    widened = did is not None and origin.precision in ("fp32", "float32")
+    if precision not in (*FORMATS, *QUANTIZED):
+        return PrecisionRequest("fp32" if widened else "", io=widened and _reach(io_types, "float32"))
+    decided = None if did is None else {kept.node: kept.reason for kept in did.kept}
+    io = precision in FORMATS and _reach(io_types, FORMATS[precision].name)
+    return PrecisionRequest(precision, io=io, decided=decided)
+
+
+def _reach(io_types: Sequence[IoType], dtype: str) -> bool:
+    """Whether --io-precision was given: inputs or outputs were floats of another type before."""
+    floats = {"float16", "bfloat16", "float32"} - {dtype}
+    return any(io.after == dtype and (io.before in floats or dtype != "float32") for io in io_types)

@@ -15,8 +15,8 @@ from trtsmith.converter.plugin.calls import KernelCall, KernelsByPlugin
 from trtsmith.converter.plugin.cases import contract_cases, in_dtypes, type_choices
 from trtsmith.converter.plugin.contract import ContractCase, GpuCase
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError, creator_index
-from trtsmith.converter.plugin.observation import OBSERVE
-from trtsmith.importers.opdef import Arrays, Case, OpDef
+from trtsmith.converter.plugin.observation import OBSERVE, OBSERVE_ALONE
+from trtsmith.importers.opdef import PORT_TYPES, Arrays, Case, OpDef
 
 _LIMIT_S = 120.0
 
@@ -31,13 +31,25 @@ def differences(old: Path, new: Path, op: OpDef, plugin: str, wider: Wider) -> I
     after = _observed(new, cases)
     for case, one, other in zip(cases, before, after, strict=True):
         for what in sorted((one.keys() | other.keys()) - {"workspace"}):
-            wanted = one.get(what)
+            wanted, got = one.get(what), other.get(what)
+            if (
+                what == "samples" and wanted and got
+            ):  # one of the two may have been asked for the case's sizes alone
+                wanted, got = wanted[: len(got)], got[: len(wanted)]
             if what == "linear formats" and wanted is not None:
                 wanted = sorted([*wanted, *map(tuple, wider.get(op.name, ()))])
-            if other.get(what) != wanted:
-                yield f"{op.name}, {case.name}: {what}: the new plugin has {other.get(what)}, the old one {wanted}"
+            if got != wanted:
+                yield f"{op.name}, {case.name}: {what}: the new plugin has {got}, the old one {wanted}"
     if op.workspace and not any(any(one.get("workspace", ())) for one in after):
         yield f"{op.name} asks for no workspace: write `workspace` of its binding, or leave workspace=True out"
+
+
+def observed(worker: LibraryWorker, index: int, case: ContractCase) -> dict[str, Any]:
+    """What a plugin answers; "alone" where other sizes than the case's end its process. WorkerDiedError."""
+    try:
+        return worker.ask(index, OBSERVE, case)
+    except WorkerDiedError as death:
+        return worker.ask(index, OBSERVE_ALONE, case) | {"alone": f"with other sizes it {death}"}
 
 
 def _observed(library: Path, cases: Sequence[ContractCase]) -> list[dict[str, Any]]:
@@ -47,7 +59,7 @@ def _observed(library: Path, cases: Sequence[ContractCase]) -> list[dict[str, An
         for case in cases:
             index = creator_index(described, case.plugin, library, "name the library that has it")
             try:
-                answer = worker.ask(index, OBSERVE, case)
+                answer = observed(worker, index, case)
             except WorkerDiedError as death:
                 answer = {"problem": f"the plugin {death}"}
             seen = {"fields": [field["name"] for field in described["creators"][index]["fields"]]}
@@ -55,7 +67,8 @@ def _observed(library: Path, cases: Sequence[ContractCase]) -> list[dict[str, An
                 found.append(seen | {"problem": answer["problem"]})
                 continue
             pairs = [one for one in answer["combinations"] if all(layout == "linear" for _, layout in one)]
-            linear = sorted(tuple(dtype for dtype, _ in one) for one in pairs)
+            taken = (tuple(dtype for dtype, _ in one) for one in pairs)
+            linear = sorted(types for types in taken if PORT_TYPES.issuperset(types))
             shapes = {key: answer[key] for key in ("types", "samples", "workspace")}
             found.append(seen | shapes | {"linear formats": linear})
         return found

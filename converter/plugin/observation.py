@@ -15,6 +15,7 @@ from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.plugin_values import Shape, TensorDesc, Value
 
 OBSERVE = "observe"
+OBSERVE_ALONE = "observe alone"
 VARY = "vary"
 
 _STEPS: Mapping[type, tuple[int | float, ...]] = {int: (1, 2, 3, -1), float: (0.75, -0.25)}
@@ -24,21 +25,28 @@ _LARGER: tuple[Callable[[int], int], ...] = (lambda size: size, lambda size: siz
 """What the sizes of the case become in the samples. Equal sizes stay equal, as a plugin may demand."""
 
 
-def observe(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
-    """What the plugin answers, or {"problem"}.
+_WITHOUT_BATCH = {"V2": "IPluginV2", "V2_EXT": "IPluginV2Ext", "V2_IOEXT": "IPluginV2IOExt"}
+"""Interfaces older than IPluginV2DynamicExt, by abi.Family."""
 
-    interface: of abi.Family. outputs: their number. types: of the outputs. samples: [shapes of inputs, of outputs].
+
+def observe(session: CreatorUnderTest, case: ContractCase, samples: int = len(_LARGER)) -> dict[str, Any]:
+    """What the plugin answers, or {"problem"}. samples: 1 asks for no other sizes than the case's.
+
+    outputs: their number. types: of the outputs. samples: [shapes of inputs, of outputs].
     rules: for each output its dimensions as expressions of the inputs', None where it takes no unknown ones.
     combinations: types and formats that it takes, of inputs and outputs; complete: whether those are all.
     workspace: bytes for each sample.
     """
     try:
         with session.create(case) as plugin:
-            found = _answers(plugin, case)
-            _compare_copies(session, plugin, case, found)
+            old = _WITHOUT_BATCH.get(plugin.info.family.name)
+            if old is not None:
+                return {"problem": f"it is an {old} plugin, whose shapes have no batch"}
+            found = _answers(plugin, case, samples)
             (_, shapes), *_ = found["samples"]
-            outputs = tuple(map(TensorDesc, found["types"], shapes))
-            formats = accepted_formats(plugin, replace(case, outputs=outputs))
+            whole = replace(case, outputs=tuple(map(TensorDesc, found["types"], shapes)))
+            _compare_copies(session, plugin, whole, found, samples)
+            formats = accepted_formats(plugin, whole)
     except PluginError as error:
         return {"problem": error.problems[0].what}
     except ValueError as error:
@@ -61,11 +69,11 @@ def vary(session: CreatorUnderTest, case: ContractCase) -> dict[str, Any]:
     }
 
 
-def _answers(plugin: Plugin, case: ContractCase) -> dict[str, Any]:
+def _answers(plugin: Plugin, case: ContractCase, count: int) -> dict[str, Any]:
     info = plugin.info
     types = plugin.output_types([desc.dtype for desc in case.inputs])
     samples, workspace = [], []
-    for larger in _LARGER:
+    for larger in _LARGER[:count]:
         inputs = tuple(replace(one, shape=tuple(map(larger, one.shape))) for one in case.inputs)
         try:
             rules = plugin.output_shapes([one.shape for one in inputs])
@@ -77,7 +85,6 @@ def _answers(plugin: Plugin, case: ContractCase) -> dict[str, Any]:
         samples.append([[desc.shape for desc in inputs], [desc.shape for desc in outputs]])
         workspace.append(_workspace(plugin, inputs, outputs))
     return {
-        "interface": info.family.name,
         "outputs": info.output_count,
         "types": list(types),
         "samples": samples,
@@ -101,15 +108,21 @@ def _rules(plugin: Plugin, shapes: Sequence[Shape]) -> list[list[str]] | None:
 
 
 def _compare_copies(
-    session: CreatorUnderTest, plugin: Plugin, case: ContractCase, found: dict[str, Any]
+    session: CreatorUnderTest, plugin: Plugin, case: ContractCase, found: dict[str, Any], samples: int
 ) -> None:
     """ValueError where a clone, or the plugin restored from what was serialised, answers otherwise."""
     with plugin.clone() as clone:
+        _held_to(clone, "its clone", case, found, samples)
+        clone.configure(case.inputs, case.outputs)  # TensorRT serialises no other
+        configured = _answers(clone, case, samples)
         restored = session.creator.deserialize(clone.serialize())
-        for what, copy in (("its clone", clone), ("the plugin restored from its serialised form", restored)):
-            if copy.info.has_build and _answers(copy, case) != found:
-                raise ValueError(f"{what} answers otherwise than the plugin itself")
+        _held_to(restored, "the plugin restored from its serialised form", case, configured, samples)
         restored.close()
+
+
+def _held_to(copy: Plugin, what: str, case: ContractCase, found: dict[str, Any], samples: int) -> None:
+    if copy.info.has_build and _answers(copy, case, samples) != found:
+        raise ValueError(f"{what} answers otherwise than the plugin itself")
 
 
 def _changes(

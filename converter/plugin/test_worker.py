@@ -34,7 +34,7 @@ from trtsmith.converter.plugin.checks.checks_state import (
 from trtsmith.converter.plugin.host.host import Host, PluginLibrary
 from trtsmith.converter.plugin.host.host_library import PluginError
 from trtsmith.converter.plugin.host.host_worker import read_request
-from trtsmith.converter.plugin.observation import OBSERVE, VARY, observe, vary
+from trtsmith.converter.plugin.observation import OBSERVE, OBSERVE_ALONE, VARY, observe, vary
 
 CHECKS: tuple[ContractCheck, ...] = (
     *LIBRARY_CHECKS,
@@ -169,6 +169,8 @@ def answer(request: str, events: Events, log_path: Path) -> dict[str, Any]:
         return run_call(session, case)
     if name in (OBSERVE, VARY):
         return (observe if name == OBSERVE else vary)(session, case)
+    if name == OBSERVE_ALONE:
+        return observe(session, case, 1)
     if name == OUTPUTS:
         return answer_outputs(session, case)
     return probe(session) if name == "probe" else run_check(session, name, case)

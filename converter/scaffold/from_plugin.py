@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx.defs
 
 from trtsmith.converter.compile.definitions.formulas import Formula, value_of
@@ -17,18 +18,18 @@ from trtsmith.converter.plugin.calls import OUTPUTS
 from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker, WorkerDiedError
 from trtsmith.converter.plugin.host.plugin_values import Shape
-from trtsmith.converter.plugin.observation import OBSERVE, VARY
+from trtsmith.converter.plugin.migration_check import observed
+from trtsmith.converter.plugin.observation import VARY
 from trtsmith.converter.scaffold.draft import Draft
 from trtsmith.converter.scaffold.names import Names, check_names
 from trtsmith.converter.scaffold.plugin_rules import Rules, python_text, rules_with_fields
 from trtsmith.converter.scaffold.port_types import variables_of
 from trtsmith.converter.scaffold.quoting import literal
 from trtsmith.converter.scaffold.reference_source import unwritten
-from trtsmith.importers.opdef import TYPE_VARIABLES, Attr, Field, Kind, Port, Value
+from trtsmith.importers.opdef import PORT_TYPES, TYPE_VARIABLES, Attr, Field, Kind, Port, Value
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import by_name
 
-_INTERFACE = "V2_DYNAMICEXT"
 _VERSION = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 
@@ -74,16 +75,19 @@ def migrate_plugins(
 ) -> tuple[list[MigratedPlugin], list[Problem]]:
     """The plugins that cases are of, and why others cannot be migrated. UsageError where the library cannot be loaded.
 
-    package: the Python package that is to be written. domain: in which models have the plugins' nodes.
+    cases: by plugin, NAME or NAME:VERSION. package: the Python package that is to be written. domain: in which models have
+    the plugins' nodes.
     """
     made: list[MigratedPlugin] = []
     problems: list[Problem] = []
     with LibraryWorker(library, None, timeout_s) as worker:
         creators = worker.start()["creators"]
-        names = [creator["name"] for creator in creators]
         for plugin, known in cases.items():
-            index = names.index(plugin)
-            others = [one["version"] for one in creators[index + 1 :] if one["name"] == plugin]
+            index = creator_of(creators, plugin)
+            found_v2 = [
+                one for one in creators if one["name"] == creators[index]["name"] and one["family"] != 3
+            ]
+            others = [one["version"] for one in found_v2 if one is not creators[index]]
             try:
                 known = [_with_defaults(creators[index], case) for case in known]
                 base = max(known, key=lambda case: len(case.inputs))
@@ -94,6 +98,13 @@ def migrate_plugins(
             except ValueError as error:
                 problems.append(_refusal(library, plugin, str(error)))
     return made, problems
+
+
+def creator_of(creators: Sequence[Mapping[str, Any]], plugin: str) -> int:
+    """The index of NAME or NAME:VERSION, of V2 plugins before others; -1 where there is none."""
+    name, _, version = plugin.partition(":")
+    found = [i for i, one in enumerate(creators) if one["name"] == name and version in ("", one["version"])]
+    return next((i for i in found if creators[i]["family"] != 3), found[0] if found else -1)
 
 
 def _refusal(library: Path, plugin: str, what: str) -> Problem:
@@ -111,14 +122,15 @@ def _asked(
     if creator["family"] == 3:
         raise ValueError("it is a V3 plugin already")
     try:
-        found = worker.ask(index, OBSERVE, case)
+        found = observed(worker, index, case)
     except WorkerDiedError as death:
         raise ValueError(f"the plugin {death}") from death
     if "problem" in found:
         raise ValueError(found["problem"])
-    if found["interface"] != _INTERFACE:
+    if not found["combinations"]:
+        count = len(case.inputs)
         raise ValueError(
-            f"it is an I{found['interface'].replace('_', '')} plugin, whose shapes have no batch"
+            f"it takes no types and formats with {count} inputs; give as many as it has, of its types"
         )
     if not found["complete"]:
         raise ValueError(f"it takes {len(found['combinations'])} combinations of types and formats, or more")
@@ -166,6 +178,9 @@ class _Drafting:
         taken = {tuple(dtype for dtype, _ in one) for one in found["combinations"] if _linear(one)}
         if not taken:
             raise ValueError("it takes no linear tensors, and a package's plugins take no others")
+        known = {one for one in taken if PORT_TYPES.issuperset(one)} or taken
+        left_out = sorted({dtype for one in taken - known for dtype in one} - PORT_TYPES)
+        taken = known
         count = len(case.inputs)
         variables = variables_of(taken, count)
         samples = tuple(
@@ -197,7 +212,8 @@ class _Drafting:
         if rules is not None and not all(_holds(rules, *one) for one in asked):
             rules = None
         wider = _wider(ports, taken)
-        notes += [found["note"]] * bool(found["note"])
+        notes += [found[name] for name in ("alone", "note") if found.get(name)]
+        notes += [f"it also takes {', '.join(left_out)}; the new plugin does not"] * bool(left_out)
         moved = {name for change, _ in found["changed"] for name in change}
         notes += [
             f"it takes no other values of its field {name}: whether shapes follow it was not seen"
@@ -271,6 +287,12 @@ class _Drafting:
             if not _NAME.fullmatch(name or ""):
                 raise ValueError(
                     f"it has a field called {name!r}; a package's are letters, digits and underscores"
+                )
+            if kind == "unknown" and value is not None:  # the creator names it only
+                kind = (
+                    "int32"
+                    if all(isinstance(v, int) for v in np.ravel(np.array(value, object)))
+                    else "float32"
                 )
             whole = re.fullmatch(r"int(8|16|32|64)", kind) is not None
             if not (whole or re.fullmatch(r"float(16|32|64)", kind)):

@@ -65,7 +65,9 @@ def variables_of(taken: Collection[tuple[str, ...]], inputs: int) -> list[str]:
             side = f"input {port}" if port < inputs else f"output {port - inputs}"
             if not free or (port >= inputs and len(TYPE_VARIABLES[free[0]]) > 1):
                 raise ValueError(
-                    f"{side} takes {', '.join(sorted(types))}" + " independently of the others" * bool(port)
+                    f"{side} takes {', '.join(sorted(types))}"
+                    + " independently of the others" * bool(port)
+                    + ", and a package's ports do not"
                 )
             leaders[leader] = free[0]
         found.append(leaders[leader])

@@ -30,8 +30,10 @@ from trtsmith.converter.verify.elsewhere import ComparisonElsewhere
 from trtsmith.converter.verify.engine import Progress, allowance_elsewhere, verify_engine
 from trtsmith.converter.verify.given import load_expected, load_inputs, told
 from trtsmith.converter.verify.graphs import (
+    Place,
     computing,
-    graphs_at_ends,
+    ends_of,
+    graphs_at,
     runs_at,
     size_in_words,
     verify_graphs,
@@ -77,7 +79,7 @@ class ConversionCheck:
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
     gave, or a function of the user's. plain: the original's own, where they are known already. generation: of the inputs,
     where the user gave none. fixed: inputs whose values the profile has. samples: sets of inputs of the original with which
-    8 bits were calibrated.
+    8 bits were calibrated. more: of further profiles, whose usual sizes are compared with inputs that are made up.
     """
 
     original: Model
@@ -93,6 +95,7 @@ class ConversionCheck:
     generation: Generation | None = None
     fixed: frozenset[str] = frozenset()
     samples: Sequence[Arrays] = ()
+    more: tuple[Generation, ...] = ()
 
     def run(
         self,
@@ -112,8 +115,9 @@ class ConversionCheck:
         told = replace(rewritten, typed=calibrated) if own else rewritten
         checked = _Checked(told, request, precision, progress, plain, own and plain is not None)
         verdict = self._usual(checked, _why_not(self.mode, self.gpu, built))
-        if self.generation is not None and verdict.status != DISAGREE and verdict.ran == "graphs":
-            verdict = self._at_ends(self.generation, verdict, checked)
+        for places in (self._ends(), self._profiles()):
+            if places and verdict.status != DISAGREE and verdict.ran == "graphs":
+                verdict = self._elsewhere(places, verdict, checked)
         return self._with_cost(verdict, checked) if precision in QUANTIZED else verdict
 
     def _with_cost(self, verdict: Verdict, checked: _Checked) -> Verdict:
@@ -137,39 +141,52 @@ class ConversionCheck:
         reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
         return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
 
-    def _at_ends(self, generation: Generation, verdict: Verdict, checked: _Checked) -> Verdict:
-        """The verdict with the ends of the profile, where the graph in the model's own precision stands for a chosen one.
+    def _ends(self) -> dict[str, Place]:
+        """The ends of the first profile, where inputs are made up."""
+        return {} if self.generation is None else ends_of(self.generation)
+
+    def _profiles(self) -> dict[str, Place]:
+        """The usual sizes of further profiles."""
+        return {f"profile {number}": (one, "opt") for number, one in enumerate(self.more, 1)}
+
+    def _elsewhere(self, places: Mapping[str, Place], verdict: Verdict, checked: _Checked) -> Verdict:
+        """The verdict with other sizes, where the graph in the model's own precision stands for a chosen one.
 
         The precision pass does the same at all sizes. An engine that was run is run there, too, where the graphs agree.
         """
         graphs, words = checked.rewritten, ""
         if checked.plain is not None and graphs.precision is not None:
             graphs, words = checked.plain, " in the model's own precision"
-        sizes = graphs_at_ends(generation, graphs, self.references, self.tolerances, checked.progress)
+        sizes = graphs_at(places, graphs, self.references, self.tolerances, checked.progress)
         if verdict.engine_run:
-            sizes = self._engine_at_ends(generation, sizes, checked)
+            sizes = self._engine_elsewhere(places, sizes, checked)
             words = ""
+        sizes = replace(sizes, fix=runs_at(places, sizes.failed, sizes.unknown))
         accepted = () if self.tolerances is None else self.tolerances.not_compared
         return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
 
-    def _engine_at_ends(self, generation: Generation, sizes: OtherSizes, checked: _Checked) -> OtherSizes:
+    def _engine_elsewhere(
+        self, places: Mapping[str, Place], sizes: OtherSizes, checked: _Checked
+    ) -> OtherSizes:
         """The same of the engine: its comparisons take the place of the graph's where these agree."""
         comparisons = [one for one in sizes.comparisons if one.at not in sizes.sets]
         failed, unknown = dict(sizes.failed), dict(sizes.unknown)
-        for end, (feeds, plain) in sizes.sets.items():
-            where = size_in_words(generation, end)
+        profiles = list(self._profiles())
+        for at, (feeds, plain) in sizes.sets.items():
+            where = size_in_words(*places[at], at)
             steps_of(checked.progress)(f"running the engine at {where}")
+            profile = profiles.index(at) + 1 if at in profiles else 0
+            there = replace(checked, request=replace(checked.request, profile=profile))
             try:
-                one = self._engine(checked, InputSet(end, feeds), plain, {})
+                one = self._engine(there, InputSet(at, feeds), plain, {})
             except UsageError as error:
-                failed[end] = f"at {where}, the engine fails: {error.problems[0].what}"
+                failed[at] = f"at {where}, the engine fails: {error.problems[0].what}"
                 continue
             comparisons += one.comparisons
             known = {compared.output for compared in one.comparisons}
             if left := [output.why for output in one.left_out if output.output not in known]:
-                unknown[end] = f"at {where}, {'; '.join(left)}"
-        fix = runs_at(generation, failed, sizes.unknown)
-        return replace(sizes, comparisons=tuple(comparisons), failed=failed, fix=fix, unknown=unknown)
+                unknown[at] = f"at {where}, {'; '.join(left)}"
+        return replace(sizes, comparisons=tuple(comparisons), failed=failed, unknown=unknown)
 
     def _usual(self, checked: _Checked, not_run: str) -> Verdict:
         """The verdict on the given inputs, or on those of usual sizes: the graphs first; if they agree, the engine.
@@ -352,10 +369,12 @@ def prepare(
     mode: str,
     references: References = NO_REFERENCES,
     samples: Sequence[Arrays] = (),
+    more: Sequence[Mapping[str, ShapeRange]] = (),
 ) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
-    samples: those of --calibration. The original is fed the frozen values too; what was generated for a shape tensor are
+    samples: those of --calibration. more: further profiles. The original is fed the frozen values too; what was generated
+    for a shape tensor are
     its usual values.
     UsageError: files that do not fit the model, or mode "engine" without a GPU.
     """
@@ -393,6 +412,7 @@ def prepare(
         generation if inputs is None else None,
         generation.fixed,
         [{**one, **frozen} for one in samples],
+        tuple(Generation(original, specs, one, values, frozen) for one in more),
     )
 
 

@@ -137,22 +137,30 @@ MOST_BYTES = 2 << 30
 """Of all values of a graph: an end of a profile where there are more is not compared."""
 
 
-def graphs_at_ends(
-    generation: Generation,
+Place = tuple[Generation, str]
+"""Where inputs are made up: a profile, and one of its ends."""
+
+
+def ends_of(generation: Generation) -> dict[str, Place]:
+    """The smallest and largest sizes of a profile, where they are others than its usual ones."""
+    ends = [end for end in ("min", "max") if generation.numbers(end) != generation.numbers("opt")]
+    return {end: (generation, end) for end in ends}
+
+
+def graphs_at(
+    places: Mapping[str, Place],
     rewritten: Rewritten,
     references: References,
     tolerances: Tolerances | None,
     progress: Progress,
 ) -> OtherSizes:
-    """The original against the rewritten graph, in float32, at the smallest and largest sizes of the profile.
+    """The original against the rewritten graph, in float32, at sizes by what comparisons call them.
 
     Neither graph is optimised: each runs once or twice, and of a quantised network the optimiser makes another.
     """
-    ends = [end for end in ("min", "max") if generation.numbers(end) != generation.numbers("opt")]
-    if not ends:
-        return OtherSizes()
+    generation, _ = next(iter(places.values()))
     step = steps_of(progress)
-    step("opening both graphs for the ends of the profile")
+    step("opening both graphs for other sizes")
     graph, random = runnable(rewritten.model), random_outputs(generation.model)
     left = {value.name for value in graph.proto.graph.input}
     try:
@@ -164,18 +172,18 @@ def graphs_at_ends(
     unknown: dict[str, str] = {}
     found: list[Comparison] = []
     sets: dict[str, tuple[Arrays, Arrays]] = {}
-    for end in ends:
-        where = size_in_words(generation, end)
+    for at, (generation, end) in places.items():
+        where = size_in_words(generation, end, at)
         step(f"comparing at {where}")
         size = _bytes(generation, end)
         if size > MOST_BYTES:
             most = f"more than {MOST_BYTES / 2**30:g} GiB"
-            unknown[end] = f"{where}, was not compared: its values take {size / 2**30:.1f} GiB, {most}"
+            unknown[at] = f"{where}, was not compared: its values take {size / 2**30:.1f} GiB, {most}"
             continue
         try:
             feeds = generation.at(end).arrays
         except UsageError as error:
-            unknown[end] = f"{where}, was not compared: {error.problems[0].what}"
+            unknown[at] = f"{where}, was not compared: {error.problems[0].what}"
             continue
         which = "original"
         try:
@@ -184,27 +192,31 @@ def graphs_at_ends(
             given = to_engine({n: v for n, v in feeds.items() if n in left}, rewritten.io_types)
             actual = to_model(run_session(session, graph, given), rewritten.io_types)
         except TrtsmithError as error:
-            failed[end] = f"at {where}, {_failure(which, error)}"
+            failed[at] = f"at {where}, {_failure(which, error)}"
             continue
         wanted = {n: v for n, v in expected.items() if n not in random}
         own = expected if references.whole is None else None
-        known, there = compared_graphs(generation.model, feeds, wanted, actual, tolerances, end, own)
+        known, there = compared_graphs(generation.model, feeds, wanted, actual, tolerances, at, own)
         unproven = {**known.excluded(tolerances), **known.unproven(tolerances)}
         there = tuple(one for one in there if one.output not in unproven)
         if unproven:
-            unknown[end] = f"at {where}, {'; '.join(unproven.values())}"
+            unknown[at] = f"at {where}, {'; '.join(unproven.values())}"
         if all(one.agrees for one in there):
-            sets[end] = feeds, expected
+            sets[at] = feeds, expected
         found += there
-    return OtherSizes("", tuple(found), failed, runs_at(generation, failed, unknown), unknown, sets)
+    return OtherSizes("", tuple(found), failed, "", unknown, sets)
 
 
-def size_in_words(generation: Generation, end: str) -> str:
-    return f"the {ENDS[end]} size, {generation.words(end)}"
+def size_in_words(generation: Generation, end: str, at: str) -> str:
+    of = "" if at == end else f" of {at}"
+    return f"the {ENDS[end]} size{of}, {generation.words(end)}"
 
 
-def runs_at(generation: Generation, failed: Collection[str], unknown: Collection[str]) -> str:
-    """What helps where an end of the profile fails."""
+def runs_at(places: Mapping[str, Place], failed: Collection[str], unknown: Collection[str]) -> str:
+    """What helps where an end of the profile, or a further profile, fails."""
+    generation, _ = next(iter(places.values()))
+    if "min" not in places and "max" not in places:
+        return f"leave out {' and '.join(failed)}, or export the model anew"
     low, high = ("opt" if end in failed or end in unknown else end for end in ("min", "max"))
     return f"narrow the profile to what runs ({generation.flags(low, high)}), or export the model anew"
 

@@ -168,11 +168,11 @@ def _told(wrong: Sequence[Comparison]) -> str:
 
 @dataclass(frozen=True)
 class OtherSizes:
-    """What came of the ends of a profile beside its usual sizes.
+    """What came of other sizes than the usual ones: the ends of a profile, or further profiles, "profile 1".
 
-    graphs: which were compared, where they are not those of the usual sizes. comparisons: of the ends where both ran.
-    failed: by end, why one did not run. fix: what helps then. unknown: by end, why it was not tried.
-    sets: of the ends where both ran and agree, the inputs and the original's outputs.
+    graphs: which were compared, where they are not those of the usual sizes. comparisons: of the sizes where both ran.
+    failed: by size, why one did not run. fix: what helps then. unknown: by size, why it was not tried.
+    sets: of the sizes where both ran and agree, the inputs and the original's outputs.
     """
 
     graphs: str = ""
@@ -193,9 +193,10 @@ def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[s
     failed = [*sizes.failed.values(), *([sizes.fix] if sizes.failed else [])]
     told = [*failed, *sizes.unknown.values()]
     if there:
-        ends = " and ".join(dict.fromkeys(ENDS[c.at] for c in there))
+        ends = " and ".join(dict.fromkeys(ENDS.get(c.at, c.at) for c in there))
+        where = f"at the {ends} sizes" if there[0].at in ENDS else f"in {ends}"
         worst = max(c.relative for c in there)
-        told.insert(0, f"at the {ends} sizes{sizes.graphs} {worst:.1e}")
+        told.insert(0, f"{where}{sizes.graphs} {worst:.1e}")
     ran = 1 + len({c.at for c in sizes.comparisons})
     few = verdict.agrees and sizes.failed
     counted = f"{ran} of {ran + len(sizes.failed)} sizes compared: " if few else ""

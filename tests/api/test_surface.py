@@ -26,10 +26,10 @@ from trtsmith.options import options_of
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [
-    "Analysis", "BatchResult", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport", "Located",
-    "OpDef", "Problem", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError", "Verdict", "__version__", "batch",
-    "bench", "bundle", "check", "check_plugin", "convert", "load", "load_report", "locate", "operators", "rewrite", "run",
-    "verify",
+    "Analysis", "BatchResult", "Conversion", "ConversionError", "Engine", "InvalidModelError", "LibraryReport",
+    "Located", "OpDef", "Problem", "Refitted", "Report", "Runner", "TritonModel", "TrtsmithError", "UsageError",
+    "Verdict", "__version__", "batch", "bench", "bundle", "check", "check_plugin", "convert", "load", "load_report",
+    "locate", "operators", "refit", "rewrite", "run", "verify",
 ]  # fmt: skip
 
 SIGNATURES = {
@@ -80,6 +80,8 @@ SIGNATURES = {
     "progress=None) -> BatchResult",
     "bundle": "(engine, triton, *, name=None, model_version=1, batching=None, instances=1, queue_delay_us=100) -> "
     "TritonModel",
+    "refit": "(engine, onnx, *, output=None, plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
+    "verbose=False, progress=None) -> Refitted",
     "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
     "-> LibraryReport",
     "operators": "(*, ops=(), plugins_from_packages=True) -> tuple[OpDef, ...]",
@@ -91,6 +93,7 @@ FIELDS = {
     "Conversion": "plan rewritten built verdict bundle seconds warnings engine libraries calling mended original",
     "Located": "status against inputs nodes growth values skipped folder kernel precision outputs wide advice shared",
     "Problem": "what where expected fix",
+    "Refitted": "bundle weights changed",
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
     "Verdict": "status reason engine_run inputs comparisons meanings left_out precision not_run warnings ran "
@@ -194,6 +197,7 @@ OTHER = {
     "bench": {"list"},
     "bundle": {"verbose", "ops", "plugins_from_packages"},  # it reads no model
     "locate": {"verbose"},
+    "refit": set[str](),
     "run": {"ops", "plugins_from_packages", "output", "list"},
     "batch": {"init", "force", "html", "fail_on", "list", "verbose", "color"},
 }
@@ -230,8 +234,8 @@ def test_every_option_of_a_stage_is_set(name: str, declared: str, maker: str, op
 
 
 FUNCTIONS = ("check", "convert", "load_report", "rewrite", "verify")
-OF_ENGINES = ("bench", "bundle", "locate", "operators", "run", "check_plugin")
-NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "run", "verify"}
+OF_ENGINES = ("bench", "bundle", "locate", "operators", "refit", "run", "check_plugin")
+NEED_A_GPU = {"Engine", "Runner", "bench", "locate", "refit", "run", "verify"}
 TAKE_MORE = {"bundle", "check_plugin"}  # an engine of TensorRT; a minute
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from trtsmith.converter.cli.console import Console, table
 from trtsmith.converter.engine import libraries
-from trtsmith.converter.engine.build.flavour import PIP, InstalledFlavour, installed_flavours
+from trtsmith.converter.engine.build.flavour import InstalledFlavour, any_tensorrt, installed_flavours
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.runtime.device import PACKAGES, missing_packages
@@ -101,9 +101,7 @@ def examine() -> list[DoctorLine]:
         DoctorLine(flavour.name, "ok", f"{flavour.version} ({flavour.distribution})") for flavour in flavours
     ]
     if not flavours:
-        found.append(
-            DoctorLine("tensorrt", "missing", "neither TensorRT nor TensorRT-RTX", PIP["tensorrt_rtx"])
-        )
+        found.append(DoctorLine("tensorrt", "missing", "neither TensorRT nor TensorRT-RTX", any_tensorrt()))
     gpu = find_gpu()
     if gpu is None:
         found.append(DoctorLine("gpu", "absent", "none: engines are built for sm86, and cannot run here"))

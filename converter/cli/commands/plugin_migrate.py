@@ -51,7 +51,11 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("library", type=Path, metavar="LIB", help="the shared library, or a folder with one")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the folder to write")
     parser.add_argument(
-        "--plugin", action="append", default=[], metavar="NAME", help="migrate this one (all); repeatable"
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="migrate this one (all), or a version of it, NAME:VERSION; repeatable",
     )
     parser.add_argument(
         "--example",
@@ -121,9 +125,11 @@ def _library(path: Path) -> Path:
 
 def _cases(options: argparse.Namespace, library: Path) -> dict[str, list[ContractCase]]:
     """The cases of every plugin that is asked for. UsageError, with all that is missing, where one has none."""
+    from trtsmith.converter.scaffold.from_plugin import creator_of
+
     creators = list_creators(library)["creators"]
     names = list(dict.fromkeys(str(creator["name"]) for creator in creators))
-    wrong = [name for name in options.plugin if name not in names]
+    wrong = [name for name in options.plugin if creator_of(creators, name) < 0]
     if wrong:
         raise UsageError(
             f"the library has no plugin {wrong[0]}",
@@ -132,10 +138,11 @@ def _cases(options: argparse.Namespace, library: Path) -> dict[str, list[Contrac
             "correct the name",
         )
     chosen = list(dict.fromkeys(options.plugin)) or names
-    known = list(contract_cases(op for op in operators() if op.name in chosen))
+    plain = {name: name.partition(":")[0] for name in chosen}
+    known = list(contract_cases(op for op in operators() if op.name in plain.values()))
     if options.model is not None:
         known += _of_model(options, library)
-    cases = {name: [case for case in known if case.plugin == name] for name in chosen}
+    cases = {name: [case for case in known if case.plugin == plain[name]] for name in chosen}
     if options.example:
         if len(chosen) != 1:
             raise UsageError(
@@ -145,8 +152,8 @@ def _cases(options: argparse.Namespace, library: Path) -> dict[str, list[Contrac
                 f"add --plugin {chosen[0]}",
             )
         (name,) = chosen
-        creator = next(one for one in creators if one["name"] == name)
-        cases[name] = _with_examples(name, creator, cases[name], examples(options.example))
+        creator = creators[creator_of(creators, name)]
+        cases[name] = _with_examples(plain[name], creator, cases[name], examples(options.example))
     missing = [name for name, found in cases.items() if not found]
     if missing:
         raise UsageError([_no_case(library, name) for name in missing])
@@ -182,8 +189,9 @@ def _with_examples(
 
 
 def _field(name: str, kind: str, text: str) -> Value:
+    whole = kind.startswith("int") or (kind == "unknown" and re.fullmatch(r"[-\d,]+", text))
     try:
-        numbers = tuple((float if kind.startswith("float") else int)(part) for part in text.split(","))
+        numbers = tuple((int if whole else float)(part) for part in text.split(","))
     except ValueError:
         raise UsageError(
             f"{text!r} is no value of a field of {kind}",

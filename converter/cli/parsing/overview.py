@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "verify": ("run and compare", "compare an engine's outputs with onnxruntime's"),
     "locate": ("run and compare", "find the node that makes an engine's results wrong"),
     "bench": ("run and compare", "time an engine, by layer, and against other runtimes"),
+    "refit": ("deploy", "give an engine the weights of another model of the same structure"),
     "bundle": ("deploy", "an engine as a model of a Triton Inference Server repository"),
     "ops": ("operators and plugins", "operators, aliases and dtypes"),
     "plugin": ("operators and plugins", "inspect and test plugin libraries"),

@@ -93,7 +93,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     size = memoryview(plan).nbytes
     if request.keep:
         events.phase("writing the engine")
-        _write(request.engine_path, plan)
+        write_engine(request.engine_path, plan)
     if cache is not None and request.timing_cache is not None:
         _write_cache(request.timing_cache, config)
     inputs, outputs = describe_tensors(network)
@@ -220,7 +220,7 @@ def _write_cache(path: Path, config: Any) -> None:
         if path.is_file():  # another build may have written since this one read
             with suppress(TypeError):  # of another version or GPU: None
                 cache.combine(config.create_timing_cache(path.read_bytes()), False)
-        _write(unfinished, cache.serialize())
+        write_engine(unfinished, cache.serialize())
         os.replace(unfinished, path)
 
 
@@ -230,7 +230,7 @@ def _build_problems(flavour: Flavour, request: BuildRequest, messages: Messages)
     return [explain(error, f"{request.onnx_path}", rtx=flavour.is_rtx) for error in dict.fromkeys(errors)]
 
 
-def _write(path: Path, data: Any) -> int:
+def write_engine(path: Path, data: Any) -> int:
     """Write and sync a new file; a half-written one is removed. The parent gives it its final name."""
     view = memoryview(data).cast("B")
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import platform
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,13 @@ def parser_library(maps: Path = Path("/proc/self/maps")) -> Path | None:
     return next((Path(file) for file in sorted(files)), None)
 
 
+def any_tensorrt() -> str:
+    """What to do where there is none. TensorRT-RTX has no wheels for aarch64."""
+    if platform.machine() == "aarch64":
+        return f"JetPack brings it on a Jetson; elsewhere: {PIP['tensorrt']}"
+    return f"{PIP['tensorrt_rtx']}; it needs no GPU to build"
+
+
 def installed_flavours() -> tuple[InstalledFlavour, ...]:
     """The TensorRTs that are installed, without importing any: an import maps hundreds of megabytes."""
     found = []
@@ -136,7 +144,7 @@ def choose_flavour(prefer: str = "auto", gpu: Gpu | None = None) -> str:
             "No TensorRT is installed in this Python.",
             "the modules tensorrt and tensorrt_rtx",
             "one of the two",
-            f"{PIP['tensorrt_rtx']}; it needs no GPU to build",
+            any_tensorrt(),
         )
     others = f"; or --flavour {installed[0]}, which is installed" if installed else ""
     raise UsageError(

@@ -54,13 +54,14 @@ def request_for(
     flavour: str = "auto",
     *,
     embedded_plugins: bool = False,
+    without_weights: bool = False,
     **settings: Any,
 ) -> RunRequest:
     """How to run ENGINE, by the manifest beside it: which TensorRT, which plugin libraries, which casts at the edges.
 
     plugins: libraries of the user's, in addition. One that has the name of a library of the manifest stands for it.
-    embedded_plugins: load the libraries inside the engine even if no manifest lists them. settings: the other fields of
-    RunRequest, as they are.
+    embedded_plugins: load the libraries inside the engine even if no manifest lists them. without_weights:
+    take an engine that has none yet, too. settings: the other fields of RunRequest, as they are.
     A library runs code of its own, so one is loaded only if it is named in the manifest, with its hash, or here.
     Without a manifest only `plugins` and `flavour` hold.
 
@@ -69,11 +70,9 @@ def request_for(
     manifest = checked_manifest(engine, flavour)
     if manifest is None:
         return RunRequest(engine, tuple(plugins), flavour, embedded_plugins=embedded_plugins, **settings)
-    if manifest.stripped:
+    if manifest.stripped and not without_weights:
         what, expected = "The engine was built without its weights (--strip-plan).", "an engine with weights"
-        fix = (
-            "refit it with TensorRT's OnnxParserRefitter and run the result; or convert without --strip-plan"
-        )
+        fix = f"trtsmith refit {shlex.quote(str(engine))} --onnx MODEL; or convert without --strip-plan"
         raise UsageError(what, str(engine), expected, fix)
     return RunRequest(
         engine,

@@ -63,6 +63,20 @@ class ChildRequest(PlainData):
 
 
 @dataclass(frozen=True)
+class RefitRequest(PlainData):
+    """What a child process is told that gives an engine new weights.
+
+    onnx_path: the rewritten graph with them. output: a new file. changed: the weights that have other values than the
+        engine was built with, and that TensorRT must know by name.
+    """
+
+    run: RunRequest
+    onnx_path: Path
+    output: Path
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RunResult:
     """What an engine gave.
 

@@ -224,6 +224,41 @@ def test_the_engine_is_run_at_the_ends_too(place: Place) -> None:
     assert "(--shapes x=8:8:64)" in out
 
 
+def test_further_profiles_are_compared_too(place: Place) -> None:
+    """At their usual sizes, where an engine may be wrong, or fail, in one profile alone."""
+
+    def fails(outputs: Arrays) -> Arrays:
+        if outputs["y"].size == 16:
+            raise UsageError(Problem("no kernel runs", "e.plan", "an engine that runs", "build it again"))
+        return outputs
+
+    sizes = ("x=8", "x=2:16:32", "x=4:4:64")
+    profiles = [word for n, one in enumerate(sizes) for word in ("--profile", str(n), "--shapes", one)]
+    place.profiled("y = Exp (x)  z = Neg (x)")
+    np.savez("x.npz", x=np.ones(8, np.float32))
+    place.has(AMPERE)
+    for inputs in ((), ("--inputs", "x.npz")):
+        place.fake.asked.clear()
+        place.fake.requests.clear()
+        code, out, verdict = place.convert(*profiles, *inputs)
+        assert code == 0 and verdict["engine_run"] and "; in profile 1 and profile 2 0.0e+00" in out
+        assert [c["at"] for c in verdict["comparisons"][::2]] == ["opt", "profile 1", "profile 2"]
+        assert [len(feeds["x"]) for feeds in place.fake.asked] == [8, 16, 4]
+        assert [request.profile for request in place.fake.requests] == [0, 1, 2]
+    wrong = {4: 1.5}
+    place.fake.planted = lambda outputs: {**outputs, "y": outputs["y"] * wrong.get(outputs["y"].size, 1)}
+    code, out, verdict = place.convert(*profiles)
+    assert (code, verdict["status"]) == (3, "disagree") and "y at profile 2: " in out
+    place.fake.planted = fails
+    code, out, verdict = place.convert(*profiles)
+    assert (code, verdict["status"]) == (3, "agrees in part") and "2 of 3 sizes compared" in out
+    assert "at the usual size of profile 1, x=16, the engine fails: no kernel runs" in out
+    assert "leave out profile 1" in out
+    place.has(None)
+    code, out, verdict = place.convert(*profiles)
+    assert code == 0 and not verdict["engine_run"] and "; in profile 1 and profile 2 0.0e+00" in out
+
+
 def test_a_fault_at_another_size_is_found() -> None:
     near, big, nowhere = (
         {"y": np.ones((2, 3)) + np.eye(2, 3)},

@@ -8,16 +8,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.converter.cli.commands.running import Cli, refused, shell, snapshot
 from tests.converter.plugin import fixtures
+from trtsmith.converter.cli.commands.plugin_migrate import _field
 from trtsmith.converter.engine.libraries import plugin_library_v2
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
+from trtsmith.converter.plugin.contract import ContractCase
 from trtsmith.converter.plugin.creators import list_creators
-from trtsmith.converter.plugin.migration_check import differences
+from trtsmith.converter.plugin.host.host_worker import WorkerDiedError
+from trtsmith.converter.plugin.migration_check import differences, observed
+from trtsmith.converter.plugin.observation import OBSERVE
+from trtsmith.converter.scaffold.from_plugin import creator_of
 
 COMPILED = ("MatrixInverse", "PositionSensitiveRegionAlign", "DeformableRegionPool")
 REPEAT = ("--example", "x=2x3x4", "--example", "repeats=3", "--example", "weights=1,2")
@@ -117,7 +123,7 @@ def test_broken_plugins_are_refused_with_the_reason(here: Path, cli: Cli, fault:
             "good_v2",
             "--plugin RepeatIOExt --example x=2x3x4 --example repeats=3 --example weights=1,2",
             1,
-            "IOEXT",
+            "IPluginV2IOExt",
         ),
         ("good_v3", "--plugin Repeat0 --example x=2x3x4", 1, "it is a V3 plugin already"),
         ("good_v2", "", 2, "a V2 plugin does not say how many it has"),
@@ -143,3 +149,29 @@ def test_a_folder_has_one_library(here: Path, cli: Cli) -> None:
     refused(cli("plugin migrate sources"), 2, "the folder has 0 shared libraries: none")
     (here / "sources" / "libgood_v2.so").write_bytes(fixtures.library("good_v2").read_bytes())
     assert migrate(cli, here / "sources", "--plugin", "RepeatDynamicExt0", *REPEAT)
+
+
+def test_a_version_is_chosen_and_v2_comes_first() -> None:
+    """As NVIDIA's own library has them: V3 and V2 plugins of one name."""
+    creators = [{"name": "A", "version": v, "family": f} for v, f in (("4", 3), ("1", 2), ("2", 2))]
+    found = [creator_of(creators, plugin) for plugin in ("A", "A:2", "A:4", "A:5", "B")]
+    assert found == [1, 2, 0, -1, -1]
+
+
+def test_a_field_of_no_declared_type_takes_that_of_its_value() -> None:
+    assert [_field("k", "unknown", text) for text in ("3", "1,-2", "0.5,1")] == [3, (1, -2), (0.5, 1.0)]
+
+
+def test_a_plugin_that_ends_its_process_at_other_sizes_is_asked_for_its_own() -> None:
+    """As NVIDIA's Reorg does, whose sizes must be multiples of a field."""
+
+    class Worker:
+        def ask(self, index: int, what: str, case: object) -> dict[str, Any]:
+            if what == OBSERVE:
+                raise WorkerDiedError("ended the process with SIGABRT")
+            return {"samples": [1]}
+
+    worker: Any = Worker()
+    case = ContractCase("Reorg", "example", {}, (), ())
+    said = "with other sizes it ended the process with SIGABRT"
+    assert observed(worker, 0, case) == {"samples": [1], "alone": said}

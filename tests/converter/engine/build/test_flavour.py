@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -121,7 +122,7 @@ def test_the_parser_that_is_loaded_says_whether_it_imports_plugins(
 
 def test_the_installed_parser_imports_plugins() -> None:
     code = (
-        "from trtsmith.converter.engine.build.flavour import load_flavour, parser_library; "
+        "from trtsmith.converter.engine.build.flavour import any_tensorrt, load_flavour, parser_library; "
         "found = load_flavour('tensorrt_rtx'); print(parser_library().name, found.imports_plugins)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -210,3 +211,10 @@ def test_real_rtx_loads() -> None:
     assert rtx.is_rtx and rtx.strongly_typed
     assert "sm86" in targets.supported_targets(rtx)
     assert fl.network_flags(rtx) > 0
+
+
+def test_what_is_missing_on_arm_is_tensorrt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TensorRT-RTX has no wheels there."""
+    for machine, word in (("x86_64", "tensorrt-rtx"), ("aarch64", "JetPack")):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        assert word in fl.any_tensorrt() and ("rtx" in fl.any_tensorrt()) == (machine == "x86_64")

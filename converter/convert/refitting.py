@@ -1,0 +1,215 @@
+"""Gives an engine the weights of another model of the same structure, without a build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
+from trtsmith.converter.convert.foreign_nodes import target_of
+from trtsmith.converter.convert.precision_request import QUANTIZED, engine_request
+from trtsmith.converter.engine.bundle.bundle import (
+    Bundle,
+    check_output,
+    file_digest,
+    manifest_path,
+    write_bundle,
+)
+from trtsmith.converter.engine.bundle.manifest import flag, mapping, read_manifest
+from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_facts, origin_of
+from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.child.process import ChildDied, run_child
+from trtsmith.converter.engine.libraries import plugin_library
+from trtsmith.converter.engine.runtime.run_in_child import checked, death_problem
+from trtsmith.converter.engine.runtime.run_request import RefitRequest, RunRequest
+from trtsmith.converter.graph.engine_structure import Structure, differences, structure_of
+from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
+from trtsmith.converter.model.progress import Progress, progress_reports
+from trtsmith.converter.model.save import save_model
+
+_WORKER = "trtsmith.converter.engine.runtime.refit_worker"
+_BUILD = "convert the new model"
+
+
+@dataclass(frozen=True)
+class RefitOptions:
+    """What `trtsmith refit` is told. onnx: the model with the new weights. output: of the new engine; None: `engine`."""
+
+    engine: Path
+    onnx: ModelSource
+    output: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    flavour: str = "auto"
+    timeout_s: float | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class Refitted:
+    """What came out. weights: how many the engine can be given. changed: the names of those that have other values now."""
+
+    bundle: Bundle
+    weights: int
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Built:
+    """What the manifest says of the engine. prefer_stock: whether it was converted with that."""
+
+    document: Mapping[str, Any]
+    structure: Structure
+    prefer_stock: bool
+
+
+def refit_facts(model: Model, settings: Mapping[str, Any], *, prefer_stock: bool) -> dict[str, Any]:
+    """The part of an engine's manifest that a refit reads: nothing where its weights stay as they are.
+
+    model: the graph that TensorRT built.
+    """
+    if not {"refit", "strip_plan"} & settings.keys():
+        return {}
+    return {"refit": structure_of(model).to_json() | {"prefer_stock": prefer_stock}}
+
+
+def refit(options: RefitOptions, progress: Progress) -> Refitted:
+    """Rewrite the model as the engine's was, compare the two graphs, and give the engine the new weights.
+
+    UsageError: the engine cannot be refitted, or not here; the model has another structure. ConversionError as of `convert`.
+    Nothing is written then.
+    """
+    with progress_reports(progress) as telling:
+        target = options.output or options.engine
+        request = request_for(
+            options.engine,
+            options.plugins,
+            options.flavour,
+            without_weights=True,
+            verbose=options.verbose,
+            timeout_s=options.timeout_s,
+        )
+        built = _built(options.engine)
+        check_output(
+            target, options.onnx if isinstance(options.onnx, Path) else None, request.plugin_libraries
+        )
+        origin = origin_of(options.engine)
+        telling.step("loading the model")
+        original = load_model(options.onnx)
+        graph = _rewritten(original, options, request, origin, built, telling)
+        new = structure_of(graph)
+        found = differences(built.structure, new, str(original.path), _BUILD)
+        if found:
+            raise UsageError(found)
+        changed = built.structure.changed(new)
+        request = checked(request)
+        with ScratchFolder("refit") as folder:
+            order = RefitRequest(
+                request, Path(folder) / "model.onnx", Path(folder) / "engine", _by_name(graph, changed)
+            )
+            telling.step("saving the rewritten graph")
+            save_model(graph, order.onnx_path)
+            try:
+                limit = request.timeout_s
+                done = run_child(
+                    _WORKER, order.to_text(), request.flavour, timeout_s=limit, on_progress=telling
+                )
+            except ChildDied as death:
+                raise UsageError(death_problem(death, request)) from death
+            telling.step("writing the bundle")
+            facts = _facts(built, original, options.engine, new, again=bool(done["again"]))
+            bundle = write_bundle(order.output, target, _libraries(built.document, request), facts)
+    return Refitted(bundle, done["weights"], changed)
+
+
+def _built(engine: Path) -> _Built:
+    def parse(document: Mapping[str, Any]) -> _Built | None:
+        if "refit" not in document:
+            return None
+        told = mapping(document["refit"])
+        return _Built(document, Structure.from_json(told), flag(told["prefer_stock"]))
+
+    found = read_manifest(engine, parse)
+    if found is None:
+        what = (
+            "the engine's weights cannot be replaced"
+            if manifest_path(engine).exists()
+            else "the engine has no manifest"
+        )
+        expected = "an engine of `trtsmith convert --refit` or `--strip-plan`, with its manifest beside it"
+        raise UsageError(what, str(engine), expected, "convert the model again with --refit")
+    return found
+
+
+def _rewritten(
+    original: Model,
+    options: RefitOptions,
+    request: RunRequest,
+    origin: EngineOrigin,
+    built: _Built,
+    progress: Progress,
+) -> Model:
+    """The graph that `convert` would build of the model, asked for what the manifest says."""
+    where = str(manifest_path(options.engine))
+    precision = engine_request(origin, request.io_types)
+    if precision.precision in QUANTIZED:
+        what = f"the engine is calibrated for {precision.precision}: its scales belong to its weights"
+        raise UsageError(
+            what, where, "an engine in fp32, fp16 or bf16", _BUILD + ", with samples for --calibration"
+        )
+    if built.document.get("mended"):
+        what = "the engine's graph was mended where TensorRT refused it, and such a graph is not made anew"
+        raise UsageError(what, where, "an engine of a graph that TensorRT took as it was", _BUILD)
+    frozen = {one.name: one.array() for one in origin.frozen}
+    unknown = [name for name, value in frozen.items() if value is None]
+    if unknown:
+        what = f"the manifest has only the hash of the frozen input {unknown[0]!r}"
+        raise UsageError(what, where, "frozen inputs of less than 1 KiB", _BUILD)
+    foreign = [path for path in request.plugin_libraries if path.name != plugin_library().name]
+    asked = AnalysisOptions(
+        replace(target_of(request.flavour, prefer_stock=built.prefer_stock), float_lstm=origin.float_lstm),
+        frozen={name: np.asarray(value) for name, value in frozen.items()},
+        plugins=tuple(foreign),
+        precision=precision,
+        profiles=origin.profiles,
+        values=origin.values,
+        progress=progress,
+    )
+    return analyse(original, asked).needed().rewritten.model
+
+
+def _by_name(graph: Model, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Of changed weights those that TensorRT must know by name: of a BatchNormalization it makes weights of its own."""
+    folded: set[str] = set()
+    others: set[str] = set()
+    for inner in all_graphs(graph.proto.graph):
+        for node in inner.node:
+            (folded if node.op_type == "BatchNormalization" else others).update(node.input)
+    return tuple(name for name in changed if name in others or name not in folded)
+
+
+def _libraries(document: Mapping[str, Any], request: RunRequest) -> tuple[Path, ...]:
+    """Those that lie beside the engine."""
+    return tuple(path for path in request.plugin_libraries if path.name in document["files"])
+
+
+def _facts(built: _Built, original: Model, engine: Path, new: Structure, *, again: bool) -> dict[str, Any]:
+    """The manifest of the engine with the new weights, which were compared with nothing yet."""
+    before = built.document
+    settings = dict(before["settings"])
+    if settings.pop("strip_plan", None):
+        settings["refit"] = again
+    refitted = {"engine": file_digest(engine), "model": before["model"]}
+    facts = {name: value for name, value in before.items() if name not in ("files", "refit")}
+    facts |= {"model": origin_facts(original, {})["model"], "verdict": None, "settings": settings}
+    if settings.get("refit"):
+        facts["refit"] = new.to_json() | {"prefer_stock": built.prefer_stock}
+    return facts | {"refitted_from": refitted}
