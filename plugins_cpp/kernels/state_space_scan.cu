@@ -46,7 +46,7 @@ __device__ float softplus(float x) {
 
 __device__ float silu(float x) { return __fdividef(x, 1.0F + exp2Fast(-kLog2E * x)); }
 
-// Four tokens of a row of a tile in shared memory. Four words more a row: lanes that read neighbouring rows meet no bank twice.
+// Four tokens of a row of a tile in shared memory. Four words more a row: lanes of neighbouring rows meet no bank twice.
 constexpr int kPitch = kTile + 4;
 
 __device__ float4& quad(float* tile, int row, int at) { return reinterpret_cast<float4*>(tile + row * kPitch)[at]; }
@@ -343,8 +343,9 @@ cudaError_t stateSpaceScan(const StateSpaceScanParams& params, const StateSpaceS
         (values > 0 && (params.u == nullptr || params.delta == nullptr || params.output == nullptr))) {
         return cudaErrorInvalidValue;
     }
-    // Few channels: as many lanes as there are columns. Measured on an H200 with 16 columns: 86 and 148 us for 2048 channels,
-    // 408 and 249 us for 12288. Many columns: they and 32 channels' states would need more than 48 KiB of shared memory.
+    // Few channels: as many lanes as there are columns. Measured on an H200, 2048 tokens with 16 columns in float16: 86
+    // and 148 us for 2048 channels, 408 and 249 us for 12288. Many columns: the states of 32 channels would need more than
+    // 48 KiB of shared memory.
     const Arguments a{params, shape, 0, 0};
     return series < kManySeries || shape.states > 64 ? scan<16, 1>(a, stream) : scan<4, 4>(a, stream);
 }
