@@ -211,22 +211,34 @@ _CASES = (
 def _guard(node: AliasedNode) -> Refusal | None:
     for name in ("B", "C"):
         rank = len(node.shapes.get(name, (0, 0, 0)))
-        if rank not in (3, 4):
+        if rank not in (2, 3, 4):
             return Refusal(
                 f"{name} has {rank} dimensions",
-                "[batch, states, length], or [batch, groups, states, length]",
+                "[channels, states], [batch, states, length], or [batch, groups, states, length]",
                 f"expand {name} to one of these where the model is exported",
             )
     return None
 
 
 def _prologue(node: AliasedNode) -> dict[str, Value]:
-    """The maps of groups, and zeros for what is left out."""
+    """The maps of groups, each channel a group where one map is the same for all tokens; zeros for what is left out."""
     g = node.builder()
-    sizes = g.Shape("a")[1:2], g.Shape("u")[2:3]
-    made = {name.lower(): g.Reshape(name, [0, -1, *sizes]) for name in ("B", "C")}
+    channels, states, length = g.Shape("a")[:1], g.Shape("a")[1:2], g.Shape("u")[2:3]
+    ranks = {name: len(node.shapes.get(name, (0, 0, 0))) for name in ("B", "C")}
+    whole = g.Concat(g.Shape("u")[:1], channels, states, length, axis=0)
+
+    def maps(name: str) -> Value:
+        if 2 not in ranks.values():
+            return g.Reshape(name, [0, -1, states, length])
+        if ranks[name] < 4:
+            shape = [1, channels, states, 1] if ranks[name] == 2 else [0, 1, states, length]
+            return g.Expand(g.Reshape(name, shape), whole)
+        each = g.Div(channels, g.Shape(name)[1:2])
+        return g.Gather(name, g.Div(g.arange(channels), each), axis=1)
+
     left_out = [name for name in ("d", "delta_bias") if name not in node.present]
-    return made | {name: g.Expand(0.0, g.Shape("a")[:1]) for name in left_out}
+    zeros = {name: g.Expand(0.0, channels) for name in left_out}
+    return {name.lower(): maps(name) for name in ("B", "C")} | zeros
 
 
 def _widened(node: AliasedNode) -> dict[str, Value]:

@@ -12,8 +12,13 @@ SCAN = "StateSpaceScan"
 N, D, S, L = 2, 4, 3, 7
 
 
-def inputs(maps: tuple[int, ...], *more: str) -> Callable[[], dict[str, np.ndarray | None]]:
-    """more: names of those of d, z and delta_bias that are connected, and in which order all of the node's are."""
+def inputs(
+    maps: tuple[int, ...], *more: str, outer: tuple[int, ...] = ()
+) -> Callable[[], dict[str, np.ndarray | None]]:
+    """outer: shape of C, if it is another.
+
+    more: names of those of d, z and delta_bias that are connected, and in which order all of the node's are.
+    """
     shapes = {"d": (D,), "z": (N, D, L), "delta_bias": (D,)}
 
     def make() -> dict[str, np.ndarray | None]:
@@ -28,7 +33,7 @@ def inputs(maps: tuple[int, ...], *more: str) -> Callable[[], dict[str, np.ndarr
             "delta": abs(draw(N, D, L)),
             "a": rates,
             "B": draw(*maps),
-            "C": draw(*maps),
+            "C": draw(*(outer or maps)),
         }
         return {**given, **{name.strip("-"): None if "-" in name else draw(*shapes[name]) for name in more}}
 
@@ -43,7 +48,9 @@ def scanned(soft: bool, last: bool = True) -> Callable[[Arrays], tuple[np.ndarra
         maps = []
         for name in "BC":
             found = given[name]
-            found = found[:, None] if found.ndim == 3 else found
+            found = (
+                found[:, None] if found.ndim == 3 else found[None, ..., None] if found.ndim == 2 else found
+            )
             maps.append(np.repeat(found, D // found.shape[1], 1) + np.zeros((N, D, S, L)))
         fall = np.cumsum(step, 2)
         pairs = fall[..., :, None] - fall[..., None, :]  # [N, D, to, from]
@@ -93,6 +100,12 @@ EXAMPLES = (
     ),
     Example(SCAN, SCAN, "trtsmith", SOFT, own, own_oracle),
 )
+
+FIXED_MAPS = [
+    Example(SCAN, "SelectiveScan", "mamba", SOFT, inputs((D, S), "d", outer=outer), scanned(True), note=note)
+    for note, outer in (("both", (D, S)), ("B", GROUPS), ("B, and one group", FLAT))
+]
+"""Whose maps are the same for all tokens, as only their shapes tell."""
 
 SHAPES = {
     **dict.fromkeys(("u", "delta"), (2, 6, 9)),
