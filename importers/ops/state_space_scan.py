@@ -231,8 +231,9 @@ def _prologue(node: AliasedNode) -> dict[str, Value]:
         if 2 not in ranks.values():
             return g.Reshape(name, [0, -1, states, length])
         if ranks[name] < 4:
-            shape = [1, channels, states, 1] if ranks[name] == 2 else [0, 1, states, length]
-            return g.Expand(g.Reshape(name, shape), whole)
+            fixed = ranks[name] == 2
+            one = g.Reshape(name, [1, channels, states, 1] if fixed else [0, 1, states, length])
+            return g.Expand(one, whole)
         each = g.Div(channels, g.Shape(name)[1:2])
         return g.Gather(name, g.Div(g.arange(channels), each), axis=1)
 
