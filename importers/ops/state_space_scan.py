@@ -66,22 +66,19 @@ def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> lis
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """One channel after the other, one token after the other."""
+    """One token after the other."""
     given = {name: array.astype(np.float64) for name, array in inputs.items()}
     u, a = given["u"], given["a"]
-    batch, channels, length = u.shape
-    output, last = np.zeros(u.shape), np.zeros((batch, channels, a.shape[1]))
+    groups = np.arange(u.shape[1]) // (u.shape[1] // given["b"].shape[1])
+    steps = given["delta"] + given["delta_bias"][:, None]
+    if fields["delta_softplus"]:
+        steps = np.logaddexp(0, steps)
+    output, last = given["d"][:, None] * u, np.zeros((*u.shape[:2], a.shape[1]))
     with np.errstate(all="ignore"):
-        for n, i in np.ndindex(batch, channels):
-            group = i // (channels // given["b"].shape[1])
-            step = given["delta"][n, i] + given["delta_bias"][i]
-            if fields["delta_softplus"]:
-                step = np.logaddexp(0, step)
-            for t in range(length):
-                added = step[t] * u[n, i, t] * given["b"][n, group, :, t]
-                last[n, i] = np.exp(step[t] * a[i]) * last[n, i] + added
-                output[n, i, t] = last[n, i] @ given["c"][n, group, :, t]
-        output += given["d"][:, None] * u
+        for t in range(u.shape[2]):
+            step = steps[:, :, t, None]
+            last = np.exp(step * a) * last + step * u[:, :, t, None] * given["b"][..., t][:, groups]
+            output[:, :, t] += np.einsum("nds,nds->nd", last, given["c"][..., t][:, groups])
         if "z" in given:
             output *= given["z"] / (1 + np.exp(-given["z"]))
     return {"output": output, "last": last}
@@ -176,12 +173,16 @@ def _case(
     return Case(name, {"delta_softplus": soft}, make, large=large)
 
 
-def _spoilt(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _spoilt(length: int) -> Case:
     """Steps of no size at all, and gates that are shut or wide open."""
-    inputs = _case("", 2, 5, 3, 40).inputs(rng)
-    inputs["delta"][0, 1:3, 5:38] = -np.inf
-    inputs["z"][1, 0, ::2], inputs["z"][1, 0, 1::2] = -6e4, 600
-    return inputs
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        inputs = _case("", 2, 5, 3, length).inputs(rng)
+        inputs["delta"][0, 1:3, 5 : length - 2] = -np.inf
+        inputs["z"][1, 0, ::2], inputs["z"][1, 0, 1::2] = -6e4, 600
+        return inputs
+
+    return Case(f"strange_numbers_of_{length}_tokens", {"delta_softplus": 1}, make)
 
 
 # Mamba 130M on 2048 tokens, and on 197 of 8 images as vision's Mambas have them; VMamba's first stage, four directions.
@@ -200,10 +201,15 @@ _CASES = (
     _case("group_of_each_channel", 1, 6, 3, 31, 6),
     _case("many_states", 1, 3, 256, 24),
     _case("many_channels", 2, 300, 1, 16),
+    _case("chunks", 2, 6, 5, 300),
+    _case("chunks_of_pairs", 3, 200, 6, 152),
+    _case("chunks_of_odd_groups", 2, 12, 2, 259, 4, gate=False, soft=0),
+    _case("chunks_of_many_states", 1, 4, 129, 130),
     _case("no_tokens", 2, 3, 4, 0),
     _case("no_states", 2, 3, 0, 5),
     _case("no_images", 0, 3, 4, 5),
-    Case("strange_numbers", {"delta_softplus": 1}, _spoilt),
+    _spoilt(40),
+    _spoilt(300),
     *_BENCHMARKS,
 )
 

@@ -1,9 +1,10 @@
 #include "kernels/state_space_scan.cuh"
 
-#include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
+#include "kernels/state_space_scan_chunks.cuh"
+#include "kernels/state_space_scan_tokens.cuh"
 
-// A lane runs through the tokens of a channel, one after the other: kLanes lanes share the columns of its state, kColumns
+// Of many channels: a lane runs through the tokens of a channel, one after the other: kLanes lanes share the columns of its state, kColumns
 // each, in registers. A block has channels of one group, so that all its lanes read the same maps b and c:
 // kTile tokens of them at a time are widened into shared memory, while the next are on their way. Step sizes of a tile are
 // computed by the lanes of a warp in turn, and so are the sums over kLanes. The limit is the unit of exponentials, one for
@@ -18,7 +19,7 @@ constexpr int kVector = 8;  // elements of a load at most
 constexpr int64_t kMostStates = 1024;
 constexpr int64_t kMostTokens = int64_t{1} << 30;
 constexpr int64_t kManySeries = 4608;
-constexpr float kLog2E = 1.4426950408889634F;
+constexpr int64_t kManyTokens = 128;
 
 struct Arguments {
     StateSpaceScanParams params;
@@ -27,57 +28,10 @@ struct Arguments {
     int64_t blocksOfGroup;
 };
 
-__device__ float exp2Fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-// max(x, 0) + log(1 + q), q = exp(-|x|): a polynomial in q, of relative error 2e-7 in float32. log1pf has branches.
-__device__ float softplus(float x) {
-    const float q = exp2Fast(-kLog2E * fabsf(x));
-    float sum = 0.0052326242F;
-    for (const float next : {-0.029504957F, 0.078225493F, -0.13663207F, 0.19105989F, -0.24842977F, 0.33319095F,
-                             -0.49999493F, 0.99999994F}) {
-        sum = fmaf(sum, q, next);
-    }
-    return fmaf(sum, q, fmaxf(x, 0.0F));
-}
-
-__device__ float silu(float x) { return __fdividef(x, 1.0F + exp2Fast(-kLog2E * x)); }
-
 // Four tokens of a row of a tile in shared memory. Four words more a row: lanes of neighbouring rows meet no bank twice.
 constexpr int kPitch = kTile + 4;
 
 __device__ float4& quad(float* tile, int row, int at) { return reinterpret_cast<float4*>(tile + row * kPitch)[at]; }
-
-// Consecutive tokens of a row; zeros behind its end. kWide: rows begin and end at multiples of 16 bytes.
-template <bool kWide, typename T, int kCount>
-__device__ void loadTokens(const T* row, int at, int length, T (&values)[kCount]) {
-    constexpr int kMost = kWide ? 16 / static_cast<int>(sizeof(T)) : 1;
-    constexpr int kWidth = kCount < kMost ? kCount : kMost;
-#pragma unroll
-    for (int i = 0; i < kCount; i += kWidth) {
-        loadElements<kWidth>(row + at + i, at + i < length, values + i);
-    }
-}
-
-template <bool kWide, typename T, int kCount>
-__device__ void storeTokens(T* row, int at, int length, const float (&values)[kCount]) {
-    constexpr int kMost = kWide ? 16 / static_cast<int>(sizeof(T)) : 1;
-    constexpr int kWidth = kCount < kMost ? kCount : kMost;
-#pragma unroll
-    for (int i = 0; i < kCount; i += kWidth) {
-        float part[kWidth];
-#pragma unroll
-        for (int j = 0; j < kWidth; ++j) {
-            part[j] = values[i + j];
-        }
-        if (at + i < length) {
-            storeFloats<kWidth>(row + at + i, part);
-        }
-    }
-}
 
 template <int kLanes, int kColumns>
 struct Layout {
@@ -308,11 +262,7 @@ cudaError_t scan(Arguments a, cudaStream_t stream) {
     const int bytes = static_cast<int>((L::kFloats + L::kRows * pitch) * sizeof(float));
     return withFloatType(a.params.type, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        bool wide = a.shape.length * static_cast<int64_t>(sizeof(T)) % 16 == 0;
-        for (const void* rows : {a.params.u, a.params.delta, a.params.b, a.params.c, a.params.z,
-                                 static_cast<const void*>(a.params.output)}) {
-            wide = wide && isAligned(rows, 16);
-        }
+        const bool wide = rowsAreWide<T>(a.params, a.shape.length);
         const auto kernel = wide ? scanKernel<T, true, kLanes, kColumns> : scanKernel<T, false, kLanes, kColumns>;
         const cudaError_t error = allowSharedBytes(kernel, bytes);
         return error != cudaSuccess ? error : launch(kernel, gridBlocks(a.blocks), kThreads, bytes, stream, a);
@@ -343,9 +293,12 @@ cudaError_t stateSpaceScan(const StateSpaceScanParams& params, const StateSpaceS
         (values > 0 && (params.u == nullptr || params.delta == nullptr || params.output == nullptr))) {
         return cudaErrorInvalidValue;
     }
-    // Few channels: as many lanes as there are columns. Measured on an H200, 2048 tokens with 16 columns in float16: 86
-    // and 148 us for 2048 channels, 408 and 249 us for 12288. Many columns: the states of 32 channels would need more than
-    // 48 KiB of shared memory.
+    // Where channels are many they fill the GPU, and each takes its tokens one after the other. Measured on an H200 with 16
+    // columns in float16: 8 x 1536 channels of 2048 tokens take 249 us so and 382 us in chunks, 1536 channels 86 and 49 us.
+    // Many columns: they and 32 channels' states would need more than 48 KiB of shared memory.
+    if (shape.length >= kManyTokens && series < kManySeries) {
+        return scanChunks(params, shape, series, stream);
+    }
     const Arguments a{params, shape, 0, 0};
     return series < kManySeries || shape.states > 64 ? scan<16, 1>(a, stream) : scan<4, 4>(a, stream);
 }

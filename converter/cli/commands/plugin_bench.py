@@ -27,7 +27,6 @@ COUNT = 50
 
 def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     timed = [op.name for op in OPS if op.benchmarks]
-    names = ", ".join(timed)
     baselines = "; ".join(f"{name}: {text}" for name, text in BASELINES.items())
     text = "time trtsmith's kernels on a GPU against PyTorch, torchvision and the limits of the machine"
     parser = actions.add_parser(
@@ -37,7 +36,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
         description=f"{text[0].upper()}{text[1:]}. Needs PyTorch with CUDA. Exit code 3: a kernel's result is wrong.",
         epilog=f"examples:\n  trtsmith plugin bench {timed[0]} --against eager,compile --json bench.json",
     )
-    parser.add_argument("names", nargs="+", metavar="OP", help=names)
+    parser.add_argument("names", nargs="+", metavar="OP", help="operators, as `trtsmith ops` names them")
     parser.add_argument(
         "--case", nargs="+", default=[], metavar="NAME", help="these sizes only; an unknown name lists them"
     )

@@ -159,6 +159,7 @@ BALL_NEIGHBOURS = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,
+    chain="stock-point-clouds",
     cases=(
         _case("one_of_each", (1, 1), 1, 1),
         _case("more_places_than_points", (2, 3), 7, 5),

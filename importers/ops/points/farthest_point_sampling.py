@@ -167,11 +167,13 @@ FARTHEST_POINT_SAMPLING = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,
+    chain="stock-point-clouds",
     cases=(
         _case("one_of_each", (1, 1), 1),
         _case("more_samples_than_points", (2, 3), 9),
         _case("equally_far", (3, 41), 20, steps=1),
         _case("odd", (2, 301), 33),
+        _case("many_samples", (2, 333), 160),
         _case("all_skipped", (2, 7), 4, steps=0, skip_origin=1),
         _case("skip_origin", (3, 70), 25, steps=2, skip_origin=1),
         Case("strange_points", {"samples": 40, "skip_origin": 0}, _strange),

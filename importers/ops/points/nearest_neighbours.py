@@ -127,6 +127,7 @@ NEAREST_NEIGHBOURS = OpDef(
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,
+    chain="stock-point-clouds",
     cases=(
         _case("one_of_each", (1, 1), 1, 1),
         _case("three", (2, 50), 13, 3),

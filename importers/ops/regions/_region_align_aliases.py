@@ -1,6 +1,6 @@
 """Lists the forms in which other tools write RoI align.
 
-ONNX's own RoiAlign is none of them: TensorRT imports it, and its largest sample is not the one meant here.
+ONNX's own RoiAlign is none of them: TensorRT imports it, and a rule writes the plugin for TensorRT-RTX.
 """
 
 from __future__ import annotations

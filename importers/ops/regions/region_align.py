@@ -175,7 +175,7 @@ REGION_ALIGN = OpDef(
         "RoI align of boxes, each cut into bins that hold the average or the largest of bilinear samples of a feature map. "
         "A sample up to one pixel outside of the map takes its edge, one farther away is zero. The output is zero for a "
         "region whose image does not exist, with a coordinate that is not finite, or, where sampling_ratio is 0, without a "
-        "positive size. ONNX's own RoiAlign is TensorRT's to import: its maximum is another one."
+        "positive size. The maximum of ONNX's RoiAlign is that of corners times weights."
     ),
     inputs=(
         Port("x", "T", 4, "[N, C, H, W]"),
@@ -191,6 +191,7 @@ REGION_ALIGN = OpDef(
         common.POOLING,
     ),
     shape=common.shape,
+    onnx="RoiAlign",
     check=_check,
     reference=_POOLING.reference,
     torch_reference=_POOLING.torch_reference,

@@ -1,4 +1,4 @@
-"""Models that the rule roi-align takes."""
+"""Models that the rule roi-align-plugin takes."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ _EXAMPLES = (
 )
 
 
-EXAMPLES = {"roi-align": _EXAMPLES}
+EXAMPLES = {"roi-align-plugin": _EXAMPLES}

@@ -11,10 +11,12 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM_CORNER, MOST_SAMPLES
-from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
+from trtsmith.importers.registry import standing_for
+
+PLUGIN = standing_for("RoiAlign")
 
 
-@node_rule("roi-align", "RoiAlign", flavour="tensorrt_rtx", opset=11)
+@node_rule("roi-align-plugin", "RoiAlign", flavour="tensorrt_rtx", opset=11)
 def roi_align_rule(node: NodeView) -> Replacement | Refusal | None:
     """RoiAlign by a plugin."""
     samples = int(node.attributes["sampling_ratio"])
@@ -40,6 +42,6 @@ def roi_align_rule(node: NodeView) -> Replacement | Refusal | None:
         "aligned": int(node.attributes.get("coordinate_transformation_mode") == "half_pixel"),
         "pooling": AVERAGE if node.attributes["mode"] == "avg" else MAXIMUM_CORNER,
     }
-    (result,) = plugin_outputs(w, REGION_ALIGN, [x, w.Concat(images, boxes, axis=1)], fields)
+    (result,) = plugin_outputs(w, PLUGIN, [x, w.Concat(images, boxes, axis=1)], fields)
     result = result if dtype == "float32" else w.Cast(result, to=dtype)
-    return Replacement(w.finish(result), f"plugin {REGION_ALIGN.name}")
+    return Replacement(w.finish(result), f"plugin {PLUGIN.name}")

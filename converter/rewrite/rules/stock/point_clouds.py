@@ -37,10 +37,11 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     wide,
 )
 from trtsmith.importers.opdef import TYPE_VARIABLES, AliasedNode, OpDef
-from trtsmith.importers.ops.points.ball_neighbours import BALL_NEIGHBOURS
-from trtsmith.importers.ops.points.farthest_point_sampling import FARTHEST_POINT_SAMPLING
-from trtsmith.importers.ops.points.nearest_neighbours import NEAREST_NEIGHBOURS
 from trtsmith.importers.registry import OPS
+
+_NAME = "stock-point-clouds"
+
+_SAMPLES, _BALLS, _NEIGHBOURS = (op for op in OPS if op.chain == _NAME)
 
 _OPSET = 12
 """The first one whose GatherND knows batches."""
@@ -100,8 +101,8 @@ def _three_nearest(w: Writer, dtype: str) -> Replacement | Refusal:
             "write mmcv::ThreeNN, with a square behind it if the model has squares",
         )
     settings(w.node)
-    distances, places = plugin_outputs(w, NEAREST_NEIGHBOURS, _clouds(w, 1, 0), {"neighbours": 3})
-    return Replacement(w.finish(w.Cast(distances, to=dtype), places), _said(NEAREST_NEIGHBOURS))
+    distances, places = plugin_outputs(w, _NEIGHBOURS, _clouds(w, 1, 0), {"neighbours": 3})
+    return Replacement(w.finish(w.Cast(distances, to=dtype), places), _said(_NEIGHBOURS))
 
 
 def _neighbours(w: Writer, dtype: str) -> Replacement:
@@ -109,8 +110,8 @@ def _neighbours(w: Writer, dtype: str) -> Replacement:
     clouds = _clouds(w, 0, min(1, len(w.x) - 1))
     if given["transposed"]:
         clouds = [_by_rows(cloud) for cloud in clouds]
-    places = plugin_outputs(w, NEAREST_NEIGHBOURS, clouds, {"neighbours": given["k"]})[1]
-    return Replacement(w.finish(_by_rows(places)), _said(NEAREST_NEIGHBOURS), numerics=_TIES)
+    places = plugin_outputs(w, _NEIGHBOURS, clouds, {"neighbours": given["k"]})[1]
+    return Replacement(w.finish(_by_rows(places)), _said(_NEIGHBOURS), numerics=_TIES)
 
 
 def _number(node: NodeView, index: int, what: str) -> float:
@@ -144,7 +145,7 @@ def _cluster_pairs(w: Writer, dtype: str) -> Value | Refusal:
         reason = f"{count} neighbours are asked for, and {node.input(0)!r} has {dims[0]} points"
         return Refusal(reason, f"{count} points or more", "export the model with more points")
     clouds = [w.Unsqueeze(cloud, axes=[0]) for cloud in _clouds(w, 0, 1)]
-    places = plugin_outputs(w, NEAREST_NEIGHBOURS, clouds, {"neighbours": count})[1]
+    places = plugin_outputs(w, _NEIGHBOURS, clouds, {"neighbours": count})[1]
     row = w.Reshape(w.arange(w.size(w.x[1], 0)), shape=[-1, 1])
     rows = w.Reshape(w.Expand(row, [1, count]), shape=[-1])
     columns = w.Cast(w.Reshape(places, shape=[-1]), to="int64")
@@ -176,13 +177,13 @@ def _ball(w: Writer, dtype: str) -> Replacement | Refusal:
             "swap the node's operands, or correct the shape of its output",
         )
     fields = {"radius": radius, "inner_radius": inner, "neighbours": most}
-    counts, places = plugin_outputs(w, BALL_NEIGHBOURS, _clouds(w, points, middles), fields)
+    counts, places = plugin_outputs(w, _BALLS, _clouds(w, points, middles), fields)
     if not counted:
-        return Replacement(w.finish(places), _said(BALL_NEIGHBOURS))
+        return Replacement(w.finish(places), _said(_BALLS))
     notes = (
         "spare places repeat the first point; rd3d's TensorRT plugin repeats all points of the ball in turn",
     )
-    return Replacement(w.finish(counts, w.Cast(places, to="int64")), _said(BALL_NEIGHBOURS), notes)
+    return Replacement(w.finish(counts, w.Cast(places, to="int64")), _said(_BALLS), notes)
 
 
 def _farthest(w: Writer, dtype: str) -> Replacement:
@@ -197,8 +198,8 @@ def _farthest(w: Writer, dtype: str) -> Replacement:
         most = settings(node, **{name: int})[name]
     skipped = node.op_type == "FurthestPointSampling" and node.domain not in ("mmcv", "mmdeploy")
     fields = {"samples": most, "skip_origin": int(skipped)}
-    (taken,) = plugin_outputs(w, FARTHEST_POINT_SAMPLING, _clouds(w, 0), fields)
-    return Replacement(w.finish(taken), _said(FARTHEST_POINT_SAMPLING), numerics=_FIRST)
+    (taken,) = plugin_outputs(w, _SAMPLES, _clouds(w, 0), fields)
+    return Replacement(w.finish(taken), _said(_SAMPLES), numerics=_FIRST)
 
 
 def _select(w: Writer, dtype: str) -> Value:
@@ -235,7 +236,7 @@ _POINTS = {
     "ThreeNN": Plugin(_three_nearest, least=2, floats=(0, 1), results=2),
     "KNN": Plugin(_neighbours, most=2),
     "BallQuery": Plugin(_ball, least=2, most=4, floats=(), results=2),
-    "knn": Plugin(_cluster_pairs, "plugin NearestNeighbours", 2, 7, floats=(0, 1)),
+    "knn": Plugin(_cluster_pairs, _said(_NEIGHBOURS), 2, 7, floats=(0, 1)),
     **dict.fromkeys(("FurthestPointSampling", "FPSampling"), Plugin(_farthest, most=2)),
     **dict.fromkeys(
         ("GatherSegmentCSR", "PTv3SerializedPooling"), Plugin(_pooled, least=4, floats=(0, 1), results=2)
@@ -244,7 +245,7 @@ _POINTS = {
 }
 
 STOCK_POINT_CLOUDS = NodeRule(
-    "stock-point-clouds",
+    _NAME,
     "samples, neighbours and balls of point clouds become plugins; gathers, and VAD's selection of rows, GatherND and TopK",
     (
         *kinds("GatherOperation", "GroupingOperation", "ThreeInterpolate", "ThreeNN"),

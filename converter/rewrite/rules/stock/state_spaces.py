@@ -1,4 +1,4 @@
-"""Rewrites state spaces, of TensorRT-Edge-LLM and onnxruntime, as products and a Scan. StateSpaceScan is Mamba's.
+"""Rewrites state spaces, of TensorRT-Edge-LLM and onnxruntime, as products and a Scan. Mamba's scan is a plugin.
 
 Sources:
 - NVIDIA/TensorRT-Edge-LLM, cpp/plugins/mamba_plugin and cpp/kernels/mamba: a convolution over the last tokens and a state

@@ -121,7 +121,7 @@ def test_what_only_tensorrt_rtx_lacks_stays_for_the_full_tensorrt(tmp_path: Path
         "short-reductions",
         "non-zero-plugin",
         "non-max-suppression-plugin",
-        "roi-align",
+        "roi-align-plugin",
         "tokens-as-maps",
         "workspace-in-branch",
     }
