@@ -300,7 +300,7 @@ class OpDef:
     shape:           output shapes from input shapes and size ports (see Dim).
     bounds:          the largest value of every size port, from fields and input shapes.
     onnx:            the ONNX operator that it computes; a rule uses it if TensorRT lacks that operator.
-    chain:           the pass or rule that finds the chain of ONNX operators that exporters write for it; "" for none.
+    chain:           the pass or rule that writes it for other nodes: a chain of ONNX's, or those of a family; "" for none.
     check:           inconsistencies of the input shapes, one sentence each; dimensions are int or None.
     reference:       float64 numpy, written for clarity and independent of `expand` and of the kernel.
     torch_reference: the same in PyTorch, in the dtype and on the device of its inputs; imports torch inside. None for

@@ -191,7 +191,7 @@ REGION_ALIGN = OpDef(
         common.POOLING,
     ),
     shape=common.shape,
-    onnx="RoiAlign",
+    chain="roi-align-plugin",
     check=_check,
     reference=_POOLING.reference,
     torch_reference=_POOLING.torch_reference,

@@ -11,12 +11,14 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Repla
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM_CORNER, MOST_SAMPLES
-from trtsmith.importers.registry import standing_for
+from trtsmith.importers.registry import OPS
 
-PLUGIN = standing_for("RoiAlign")
+NAME = "roi-align-plugin"
+
+PLUGIN = next(op for op in OPS if op.chain == NAME)
 
 
-@node_rule("roi-align-plugin", "RoiAlign", flavour="tensorrt_rtx", opset=11)
+@node_rule(NAME, "RoiAlign", flavour="tensorrt_rtx", opset=11)
 def roi_align_rule(node: NodeView) -> Replacement | Refusal | None:
     """RoiAlign by a plugin."""
     samples = int(node.attributes["sampling_ratio"])
