@@ -84,7 +84,7 @@ def test_every_alias_has_an_example() -> None:
 def test_every_alias_becomes_an_engine(
     opset: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All foreign examples are nodes of one model. Opset 18 is left out: onnxruntime takes over 20 min to open that graph."""
+    """All foreign examples are nodes of one model. Opset 18 is left out: onnxruntime takes 20 min to open that."""
     nodes: list[onnx.NodeProto] = []
     inputs, outputs, weights, feeds, expected = [], [], {}, {}, {}
     for index, (example, domain) in enumerate(aliases(opset)):
