@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-_RNG = np.random.default_rng(29)
-
 FAR = 50.0
 """No point is near a place so far away."""
 
 
 def points(*shape: int) -> np.ndarray:
-    """Points of a lattice, so that many distances are equal, and all are exact in half precision."""
-    return (_RNG.integers(-8, 9, shape) / 4).astype(np.float32)
+    """Points of a lattice, the same for each shape: many distances are equal, and all are exact in half precision."""
+    return (np.random.default_rng([29, *shape]).integers(-8, 9, shape) / 4).astype(np.float32)
 
 
 def square(a: np.ndarray, b: np.ndarray) -> np.float32:
