@@ -226,7 +226,7 @@ inline cudaError_t scanChunks(const StateSpaceScanParams& params, const StateSpa
     const ChunkArguments a{params, shape, series, 0};
     const bool pairs = shape.channels / shape.groups % 2 == 0;  // neighbours of one group
     if (series <= kFewSeries || !pairs) {
-        return launchChunks<32, 1, 4>(a, stream);
+        return launchChunks<32, 1, 5>(a, stream);
     }
     int device = 0;
     int multiprocessors = 0;

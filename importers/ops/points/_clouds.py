@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
-from trtsmith.importers.opdef import Port
+from trtsmith.importers.opdef import Fields, Port, Shapes, Work
 
 POINTS = Port("points", "T", 3, "[B, N, 3] clouds of points", positions=True)
 QUERIES = Port("queries", "T", 3, "[B, M, 3]", positions=True)
@@ -56,6 +56,22 @@ def spoilt(made: np.ndarray) -> np.ndarray:
     """Points with coordinates that are no number, or not finite."""
     made[0, 3, 1], made[-1, 5, 2], made[0, -1, 0] = np.nan, np.inf, -np.inf
     return made
+
+
+def spoilt_pair(rng: np.random.Generator, points: int, queries: int) -> dict[str, np.ndarray]:
+    """Two clouds and their queries, with such points among both."""
+    return {"points": spoilt(lattice(2, points, 3)(rng)), "queries": spoilt(lattice(2, queries, 3)(rng))}
+
+
+def eight_clouds(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Of 16,384 points within a cube of 1,024 each, and 4,096 queries: what neighbours are timed with."""
+    return {"points": scattered(rng, 8, 16384, 3), "queries": scattered(rng, 8, 4096, 3)}
+
+
+def pairs_work(_fields: Fields, shapes: Shapes) -> Work:
+    """Of each pair a distance and a comparison."""
+    batch, points, width = shapes["points"]
+    return Work(flops=3 * width * batch * points * shapes["queries"][1])
 
 
 def squared_distances(g: Builder, queries: Value | str, points: Value | str) -> Value:

@@ -18,15 +18,15 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Shapes,
-    Work,
 )
 from trtsmith.importers.ops.points._clouds import (
     POINTS,
     QUERIES,
     cloud_faults,
+    eight_clouds,
     lattice,
-    scattered,
-    spoilt,
+    pairs_work,
+    spoilt_pair,
     squared_distances,
     three_axes,
 )
@@ -109,23 +109,9 @@ def _case(
     return Case(name, fields, lambda rng: {"points": clouds(rng), "queries": others(rng)}, **given)
 
 
-def _strange(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    return {"points": spoilt(lattice(2, 60, 3)(rng)), "queries": spoilt(lattice(2, 9, 3)(rng))}
-
-
 def _benchmark(name: str, radius: float) -> Case:
-    """8 clouds of 16,384 points within a cube of 1,024, and 4,096 queries in each."""
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"points": scattered(rng, 8, 16384, 3), "queries": scattered(rng, 8, 4096, 3)}
-
-    return Case(name, {"radius": radius, "inner_radius": 0.0, "neighbours": 32}, make, large=True)
-
-
-def _work(_fields: Fields, shapes: Shapes) -> Work:
-    """Of each pair a distance and a comparison, where no ball is full."""
-    batch, points, _ = shapes["points"]
-    return Work(flops=9 * batch * points * shapes["queries"][1])
+    fields = {"radius": radius, "inner_radius": 0.0, "neighbours": 32}
+    return Case(name, fields, eight_clouds, large=True)
 
 
 _BENCHMARKS = (_benchmark("most_full_8x4096", 204.8), _benchmark("few_in_range_8x4096", 20.48))
@@ -167,7 +153,11 @@ BALL_NEIGHBOURS = OpDef(
         _case("full_balls", (2, 400), 6, 3),
         _case("inner_radius", (2, 300), 21, 40, inner_radius=0.75),
         _case("no_radius", (1, 30), 5, 3, radius=0.0),
-        Case("strange_points", {"radius": 1.25, "inner_radius": 0.0, "neighbours": 8}, _strange),
+        Case(
+            "strange_points",
+            {"radius": 1.25, "inner_radius": 0.0, "neighbours": 8},
+            lambda rng: spoilt_pair(rng, 60, 9),
+        ),
         _case("no_points", (2, 0), 3, 4),
         _case("no_queries", (2, 9), 0, 4),
         _case("several_tiles", (1, 2100), 40, 100, radius=2.0),
@@ -176,5 +166,5 @@ BALL_NEIGHBOURS = OpDef(
     ),
     huge="of more than 2^31 coordinates, the pairs would take minutes; addresses are 64-bit",
     benchmarks=_BENCHMARKS,
-    work=_work,
+    work=pairs_work,
 )

@@ -18,13 +18,13 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Shapes,
-    Work,
 )
 from trtsmith.importers.ops.points._clouds import (
     cloud_faults,
+    eight_clouds,
     lattice,
-    scattered,
-    spoilt,
+    pairs_work,
+    spoilt_pair,
     squared_distances,
 )
 
@@ -83,26 +83,9 @@ def _case(
     return Case(name, {"neighbours": neighbours}, make, **given)
 
 
-def _strange(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    return {"points": spoilt(lattice(2, 40, 3)(rng)), "queries": spoilt(lattice(2, 9, 3)(rng))}
-
-
-def _benchmark(name: str, clouds: tuple[int, int], queries: int, neighbours: int) -> Case:
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"points": scattered(rng, *clouds, 3), "queries": scattered(rng, clouds[0], queries, 3)}
-
-    return Case(name, {"neighbours": neighbours}, make, large=True)
-
-
-def _work(_fields: Fields, shapes: Shapes) -> Work:
-    """Of each pair a distance and a comparison."""
-    batch, points, width = shapes["points"]
-    return Work(flops=3 * width * batch * points * shapes["queries"][1])
-
-
 _BENCHMARKS = (
-    _benchmark("three_of_16384", (8, 16384), 4096, 3),
-    _benchmark("sixteen_of_16384", (8, 16384), 4096, 16),
+    Case("three_of_16384", {"neighbours": 3}, eight_clouds, large=True),
+    Case("sixteen_of_16384", {"neighbours": 16}, eight_clouds, large=True),
 )
 
 
@@ -136,7 +119,7 @@ NEAREST_NEIGHBOURS = OpDef(
         _case("several_passes", (2, 150), 5, 75),
         _case("two_coordinates", (2, 40), 6, 4, width=2),
         _case("features", (1, 70), 9, 5, width=20),
-        Case("strange_points", {"neighbours": 40}, _strange),
+        Case("strange_points", {"neighbours": 40}, lambda rng: spoilt_pair(rng, 40, 9)),
         _case("no_points", (2, 0), 3, 4),
         _case("no_queries", (2, 9), 0, 4),
         _case("several_tiles", (1, 2100), 20, 16),
@@ -145,5 +128,5 @@ NEAREST_NEIGHBOURS = OpDef(
     ),
     huge="of more than 2^31 coordinates, the pairs would take minutes; addresses are 64-bit",
     benchmarks=_BENCHMARKS,
-    work=_work,
+    work=pairs_work,
 )
