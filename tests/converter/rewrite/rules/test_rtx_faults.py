@@ -37,10 +37,13 @@ CONSTANTS = {
     "mixed": np.array([True, False, True, True]),
     "shape": np.array([3, 8]),
     "parts": np.array([2, 2]),
+    "two": np.array([2]),
+    "three": np.array([3]),
     "five": np.array([5]),
     "map": np.array([0, 5, 2, 3]),
     "fewer_images": np.array([-1, 5, 3, 1]),
     "fewer_channels": np.array([0, 1, 5, 6]),
+    "copied_tokens": np.array([0, 5, 0, 1]),
     "turned_map": np.array([6, 5, 1, -1]),
 }
 
@@ -210,16 +213,24 @@ TAKEN_AND_LEFT: tuple[tuple[NodeRule, str, Bodies, Bodies], ...] = (
     (
         tokens_as_maps_rule,
         TOKENS.format("float16"),
-        ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",),
+        (
+            "t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",
+            "t = Transpose <perm = [0, 2, 1]> (x) s = Shape <start = 0, end = 1> (x) "
+            "q = Concat <axis = 0> (s, five, two, three) y = Reshape (t, q)",
+        ),
         (
             # other images or channels than before
             "t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, fewer_images)",
             "t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, fewer_channels)",
             "t = Transpose <perm = [1, 2, 0]> (x) y = Reshape (t, turned_map)",
+            "t = Transpose <perm = [0, 2, 1]> (x) s = Shape <start = 0, end = 1> (x) "
+            "q = Concat <axis = 0> (s, two, five, three) y = Reshape (t, q)",
+            # a size that is copied from another axis then
+            "t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, copied_tokens)",
             # nobody knows whose sizes they are
-            "t = Transpose <perm = [0, 2, 1]> (x) s = Concat <axis = 0> (n, five, both) y = Reshape (t, s)",
+            "t = Transpose <perm = [0, 2, 1]> (x) s = Concat <axis = 0> (n, five, two, three) y = Reshape (t, s)",
             "t = Transpose <perm = [0, 2, 1]> (x) s = Shape <start = 1, end = 2> (x) "
-            "q = Concat <axis = 0> (s, five, both) y = Reshape (t, q)",
+            "q = Concat <axis = 0> (s, five, two, three) y = Reshape (t, q)",
         ),
     ),
     (tokens_as_maps_rule, TOKENS.format("float"), (), ("t = Transpose <perm = [0, 2, 1]> (x) y = Reshape (t, map)",)),
