@@ -22,12 +22,14 @@ from trtsmith.importers.opdef import (
 from trtsmith.importers.ops.points._clouds import (
     POINTS,
     QUERIES,
+    by_axis,
     cloud_faults,
     eight_clouds,
     lattice,
     pairs_work,
     spoilt_pair,
     squared_distances,
+    squares_from,
     three_axes,
 )
 
@@ -49,13 +51,13 @@ def _radii(fields: Fields) -> tuple[np.float32, np.float32]:
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """One query after the other."""
-    points, queries = inputs["points"].astype(np.float64), inputs["queries"].astype(np.float64)
+    points, queries = by_axis(inputs["points"]), inputs["queries"].astype(np.float64)
     counts = np.zeros(queries.shape[:2], np.int32)
     indices = np.zeros((*counts.shape, fields["neighbours"]), np.int32)
     inner, outer = _radii(fields)
     with np.errstate(invalid="ignore"):
         for b, m in np.ndindex(*counts.shape):
-            squares = ((points[b] - queries[b, m]) ** 2).sum(axis=1)
+            squares = squares_from(queries[b, m], points[b])
             found = np.flatnonzero((squares < outer) & ((squares >= inner) | (squares == 0)))
             found = found[: fields["neighbours"]]
             counts[b, m] = len(found)

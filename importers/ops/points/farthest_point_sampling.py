@@ -22,10 +22,12 @@ from trtsmith.importers.opdef import (
 )
 from trtsmith.importers.ops.points._clouds import (
     POINTS,
+    by_axis,
     cloud_faults,
     lattice,
     scattered,
     spoilt,
+    squares_from,
     three_axes,
 )
 
@@ -50,14 +52,14 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     """One sample after the other."""
     indices = np.zeros((len(inputs["points"]), fields["samples"]), np.int32)
-    for cloud, taken in zip(inputs["points"].astype(np.float64), indices, strict=True):
-        usable = np.isfinite(cloud).all(axis=1)
+    for cloud, taken in zip(by_axis(inputs["points"]), indices, strict=True):
+        usable = np.isfinite(cloud).all(axis=0)
         with np.errstate(invalid="ignore"):
             if fields["skip_origin"]:
-                usable &= (cloud**2).sum(axis=1) > ORIGIN
+                usable &= (cloud**2).sum(axis=0) > ORIGIN
             least = np.where(usable, FAR_AWAY, -1.0)
             for i in range(1, fields["samples"]):
-                least = np.fmin(least, ((cloud - cloud[taken[i - 1]]) ** 2).sum(axis=1))
+                least = np.fmin(least, squares_from(cloud[:, taken[i - 1]], cloud))
                 taken[i] = least.argmax()
     return {"indices": indices}
 

@@ -20,12 +20,14 @@ from trtsmith.importers.opdef import (
     Shapes,
 )
 from trtsmith.importers.ops.points._clouds import (
+    by_axis,
     cloud_faults,
     eight_clouds,
     lattice,
     pairs_work,
     spoilt_pair,
     squared_distances,
+    squares_from,
 )
 
 
@@ -39,14 +41,21 @@ def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> lis
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
-    """One query after the other, by a stable sort. Roots are rounded to float32, and then to the type of the points."""
-    points, queries = inputs["points"].astype(np.float64), inputs["queries"].astype(np.float64)
-    shape = (*queries.shape[:2], fields["neighbours"])
+    """One query after the other, by a stable sort of those no farther than the last that has a place.
+
+    Roots are rounded to float32, and then to the type of the points.
+    """
+    points, queries = by_axis(inputs["points"]), inputs["queries"].astype(np.float64)
+    most = fields["neighbours"]
+    shape = (*queries.shape[:2], most)
     distances, indices = np.full(shape, np.inf, np.float32), np.zeros(shape, np.int32)
     with np.errstate(invalid="ignore"):
         for b, m in np.ndindex(*shape[:2]):
-            squares = ((points[b] - queries[b, m]) ** 2).sum(axis=1)
-            order = [i for i in squares.argsort(kind="stable") if np.isfinite(squares[i])][: shape[2]]
+            squares = squares_from(queries[b, m], points[b])
+            squares[~np.isfinite(squares)] = np.inf
+            last = np.partition(squares, most - 1)[most - 1] if most < len(squares) else np.inf
+            order = np.flatnonzero((squares <= last) & (squares < np.inf))
+            order = order[squares[order].argsort(kind="stable")][:most]
             distances[b, m, : len(order)] = np.sqrt(squares[order])
             indices[b, m, : len(order)] = order
     return {"distances": distances.astype(inputs["points"].dtype), "indices": indices}
