@@ -48,7 +48,8 @@ TOOLS = (
     Tool("memcheck, allocations padded", ("--tool", "memcheck", "--padding", "32")),
     Tool("racecheck", ("--tool", "racecheck", "--racecheck-report", "all")),
     Tool("initcheck", ("--tool", "initcheck")),
-    Tool("synccheck", ("--tool", "synccheck")),
+    # What it takes for the number of a block's barriers by itself is too small for those of clusters.
+    Tool("synccheck", ("--tool", "synccheck", "--num-cuda-barriers", "1024")),
     Tool("memcheck, large", ("--tool", "memcheck"), "large"),
     Tool("racecheck, wide", ("--tool", "racecheck", "--racecheck-report", "all"), "wide"),
     Tool("memcheck finds a short output", ("--tool", "memcheck"), "overflow", fault=True),
