@@ -80,8 +80,8 @@ def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
     opset: version of the node's domain that the model imports.
     """
     candidates = find_aliases(node.domain, node.op_type)
-    refusals = []
-    for op, alias in candidates:
+    refusals = []  # those of aliases with as many inputs come first
+    for op, alias in sorted(candidates, key=lambda pair: len(node.inputs) not in _counts(pair[1])):
         first, last = alias.opsets
         # Opset versions count within a domain; a node that was moved to another has lost its own.
         own = normalise_domain(node.domain) in alias.domains
@@ -103,6 +103,12 @@ def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
             continue
         return _emit(node, op, alias, found, names)
     return refusals[0] if refusals else None
+
+
+def _counts(alias: Alias) -> range:
+    """How many inputs a node may have."""
+    required = sum(not name.endswith("?") for name in alias.inputs)
+    return range(required, len(alias.inputs) + len(alias.constants) + 1)
 
 
 def _read(node: ForeignNode, alias: Alias) -> tuple[AliasedNode, dict[str, str]] | Refusal:

@@ -46,6 +46,8 @@ from trtsmith.importers.ops.regions.pyramid_rotated_region_align import PYRAMID_
 from trtsmith.importers.ops.regions.region_align import REGION_ALIGN
 from trtsmith.importers.ops.regions.region_pool import REGION_POOL
 from trtsmith.importers.ops.regions.rotated_region_align import ROTATED_REGION_ALIGN
+from trtsmith.importers.ops.sampling.correlation_lookup import CORRELATION_LOOKUP
+from trtsmith.importers.ops.sampling.feature_aggregation import FEATURE_AGGREGATION
 from trtsmith.importers.ops.sampling.feature_reassembly import FEATURE_REASSEMBLY
 from trtsmith.importers.ops.sampling.grouped_deformable_sampling import GROUPED_DEFORMABLE_SAMPLING
 from trtsmith.importers.ops.sampling.local_correlation import LOCAL_CORRELATION
@@ -104,6 +106,8 @@ OPS: tuple[OpDef, ...] = (
     FARTHEST_POINT_SAMPLING,
     BALL_NEIGHBOURS,
     NEAREST_NEIGHBOURS,
+    FEATURE_AGGREGATION,
+    CORRELATION_LOOKUP,
 )
 """Our operators, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

@@ -60,3 +60,5 @@ trtsmith_operator(FarthestPointSampling
   BINDING farthest_point_sampling.cpp KERNELS points/farthest_point_sampling.cu)
 trtsmith_operator(BallNeighbours BINDING ball_neighbours.cpp KERNELS points/neighbour_search.cu)
 trtsmith_operator(NearestNeighbours BINDING nearest_neighbours.cpp KERNELS points/neighbour_search.cu)
+trtsmith_operator(FeatureAggregation BINDING feature_aggregation.cpp KERNELS sampling/feature_aggregation.cu)
+trtsmith_operator(CorrelationLookup BINDING correlation_lookup.cpp KERNELS sampling/correlation_lookup.cu)

@@ -23,7 +23,8 @@ RESULTS = ["result", *(f"result/{number}" for number in range(1, 9))]
 def alias_of(example: Example) -> Alias:
     op = by_name()[example.op]
     named = [alias for alias in (*op.aliases, own_alias(op)) if alias.op_type == example.op_type]
-    return max(named, key=lambda alias: example.domain in alias.domains)
+    given = len(example.inputs())
+    return max(named, key=lambda alias: (example.domain in alias.domains, len(alias.inputs) >= given))
 
 
 def results(example: Example) -> list[str]:

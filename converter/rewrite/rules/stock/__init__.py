@@ -5,7 +5,6 @@ from trtsmith.converter.rewrite.rules.stock.attention import (
     STOCK_DISENTANGLED_ATTENTION,
     STOCK_FUSED_ATTENTION,
 )
-from trtsmith.converter.rewrite.rules.stock.feature_sampling import STOCK_FEATURE_SAMPLING
 from trtsmith.converter.rewrite.rules.stock.legacy_layers import STOCK_DIFFUSION, STOCK_LEGACY_LAYERS
 from trtsmith.converter.rewrite.rules.stock.mmcv_layers import STOCK_DETECTION_HEADS, STOCK_MASKS
 from trtsmith.converter.rewrite.rules.stock.neighbourhoods import STOCK_NEIGHBOURHOODS
@@ -45,7 +44,6 @@ RULES: tuple[NodeRule, ...] = (
     STOCK_QUANTIZERS,
     STOCK_POINT_CLOUDS,
     STOCK_STATE_SPACES,
-    STOCK_FEATURE_SAMPLING,
     STOCK_NEIGHBOURHOODS,
     STOCK_YOLO_LAYER,
 )
