@@ -60,3 +60,4 @@ trtsmith_operator(FarthestPointSampling
   BINDING farthest_point_sampling.cpp KERNELS points/farthest_point_sampling.cu)
 trtsmith_operator(BallNeighbours BINDING ball_neighbours.cpp KERNELS points/neighbour_search.cu)
 trtsmith_operator(NearestNeighbours BINDING nearest_neighbours.cpp KERNELS points/neighbour_search.cu)
+trtsmith_operator(NeighbourhoodAttention BINDING neighbourhood_attention.cpp KERNELS neighbourhood_attention.cu)
