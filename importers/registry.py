@@ -29,6 +29,7 @@ from trtsmith.importers.ops.multiscale_deformable_attention import MULTISCALE_DE
 from trtsmith.importers.ops.multiscale_deformable_attention_from_offsets import (
     MULTISCALE_DEFORMABLE_ATTENTION_FROM_OFFSETS,
 )
+from trtsmith.importers.ops.neighbourhood_attention import NEIGHBOURHOOD_ATTENTION
 from trtsmith.importers.ops.non_zero_positions import NON_ZERO_POSITIONS
 from trtsmith.importers.ops.points.ball_neighbours import BALL_NEIGHBOURS
 from trtsmith.importers.ops.points.farthest_point_sampling import FARTHEST_POINT_SAMPLING
@@ -108,6 +109,7 @@ OPS: tuple[OpDef, ...] = (
     NEAREST_NEIGHBOURS,
     FEATURE_AGGREGATION,
     CORRELATION_LOOKUP,
+    NEIGHBOURHOOD_ATTENTION,
 )
 """Our operators, in the order of the libraries' list (plugins_cpp/ops/list.cmake). What a part of them has in common, an
 OpDef says by a property: it has a PyTorch side, benchmarks, size tensors."""

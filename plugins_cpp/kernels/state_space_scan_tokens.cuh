@@ -3,17 +3,10 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
+#include "kernels/exp2.cuh"
 #include "kernels/state_space_scan.cuh"
 
 namespace trtsmith {
-
-constexpr float kLog2E = 1.4426950408889634F;
-
-__device__ inline float exp2Fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 // exp(-|x|) with what float32 loses of |x| log2(e), which is a relative error of |x| times 1e-7 otherwise.
 __device__ inline float expOfMinus(float x) {

@@ -34,6 +34,14 @@ __device__ inline void loadMatrices(uint32_t (&fragment)[4], uint32_t address) {
                  : "memory");
 }
 
+// The same, each matrix transposed.
+__device__ inline void loadTransposed(uint32_t (&fragment)[4], uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+                 : "r"(address)
+                 : "memory");
+}
+
 // 16 bytes from device to shared memory without registers in between; zeros, reading nothing, when not `valid`.
 __device__ inline void copyAsync(uint32_t target, const void* source, bool valid) {
     const int bytes = valid ? 16 : 0;

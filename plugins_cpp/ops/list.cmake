@@ -62,3 +62,4 @@ trtsmith_operator(BallNeighbours BINDING ball_neighbours.cpp KERNELS points/neig
 trtsmith_operator(NearestNeighbours BINDING nearest_neighbours.cpp KERNELS points/neighbour_search.cu)
 trtsmith_operator(FeatureAggregation BINDING feature_aggregation.cpp KERNELS sampling/feature_aggregation.cu)
 trtsmith_operator(CorrelationLookup BINDING correlation_lookup.cpp KERNELS sampling/correlation_lookup.cu)
+trtsmith_operator(NeighbourhoodAttention BINDING neighbourhood_attention.cpp KERNELS neighbourhood_attention.cu)
