@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tests.rule_examples.example import Example
 
 TOKENS = 4
@@ -152,6 +154,16 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             ),
             rtol=2e-3,
             atol=2e-3,
+        ),
+        Example(
+            "whole numbers on the way",
+            model(
+                TRANSFORMERS[0]
+                .replace("(b, axis1)", "(again, axis1)")
+                .replace("keys =", "whole = Cast <to = 6> (b)\nagain = Cast <to = 1> (whole)\nkeys ="),
+                TRANSFORMERS[1],
+            ),
+            feeds={"b": np.linspace(-3.5, 3.5, 32, dtype=np.float32).reshape(2, 4, 4)},
         ),
         Example(
             "fewer tokens than there are",

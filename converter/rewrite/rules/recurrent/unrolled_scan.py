@@ -102,7 +102,7 @@ def _inserted(axes: tuple[str, ...], place: int, axis: str) -> tuple[str, ...]:
 
 
 def _dims(node: NodeView, name: str) -> tuple[Dim, ...]:
-    """None for an unknown rank."""
+    """Empty for an unknown rank."""
     kind = node.type_of(name)
     return () if kind is None else dims_of(kind) or ()
 
@@ -126,11 +126,7 @@ def _origin(node: NodeView, part: _Part) -> tuple[_Part, NodeView | None]:
         elif maker.is_a("Unsqueeze") and places:
             made = {place % len(axes) for place in places}
             axes = tuple(axis for at, axis in enumerate(axes) if at not in made)
-        elif (
-            maker.is_a("Squeeze", "Gather")
-            and len(places) == 1
-            and (maker.shape(0) or ())[places[0] :][:1] == (1,)
-        ):
+        elif maker.is_a("Squeeze", "Gather") and [_dims(node, source)[at:][:1] for at in places] == [(1,)]:
             axes = _inserted(axes, places[0], "")
         elif maker.is_a("Cast"):
             if not {_type(node, part), _type(node, _Part(source, axes))} <= {*_FLOATS}:
@@ -170,8 +166,8 @@ def _cut(maker: NodeView, name: str) -> tuple[int, int] | None:
     """The place at which a node takes `name` out of its operand, or begins to, and along which axis."""
     axis = int(maker.attributes.get("axis", 0))
     if maker.is_a("Split"):
-        even = (maker.shape(0) or ())[axis:][:1] == (len(maker.outputs),)
-        return (maker.outputs.index(name), axis) if even else None
+        single = all(_dims(maker, part)[axis:][:1] == (1,) for part in maker.outputs)
+        return (maker.outputs.index(name), axis) if single else None
     if not maker.is_a("Gather", "Slice"):
         return None
     first, along = maker.constant(1), maker.constant(3)
@@ -193,13 +189,8 @@ def _operands(maker: NodeView, axes: tuple[str, ...], summed: str = "") -> list[
         return []
     left, arrow, right = str(maker.attributes["equation"]).replace(" ", "").partition("->")
     terms = left.split(",")
-    lacking = set("".join(terms)) - set(right)
-    if (
-        not arrow
-        or "." in left
-        or len(lacking) != len(summed)
-        or any(len({*x}) < len(x) for x in (*terms, right))
-    ):
+    lacking, repeats = set("".join(terms)) - set(right), any(len({*x}) < len(x) for x in (*terms, right))
+    if not arrow or "." in left or repeats or len(lacking) != len(summed):
         return []
     letters = {**dict(zip(right, axes, strict=True)), **dict.fromkeys(lacking, summed)}
     return [_Part(maker.input(i), tuple(letters[x] for x in term)) for i, term in enumerate(terms)]
@@ -213,10 +204,7 @@ def _sums(node: NodeView, part: _Part) -> Iterator[list[_Part]]:
         return
     if maker.is_a("MatMul") and len(axes) == 3 and axes[2] not in ("i", "j"):
         if maker.rank(0) == 3 and _dims(node, maker.input(1))[2:] == (1,):
-            yield [
-                _Part(maker.input(0), (*axes[:2], "s")),
-                _Part(maker.input(1), (axes[0], "s", "")),
-            ]
+            yield [_Part(maker.input(0), (*axes[:2], "s")), _Part(maker.input(1), (axes[0], "s", ""))]
         return
     pair = _operands(maker, axes, summed="s")
     over, scaled = (_places(maker), maker.maker(0)) if maker.is_a("ReduceSum") else ([], None)

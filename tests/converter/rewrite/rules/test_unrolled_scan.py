@@ -46,6 +46,8 @@ BROKEN = {
     "a state that is not zero at first": ("<value = float[1] {0}>", "<value = float[1] {1}>"),
     "a difference": ("x1 = Add", "x1 = Sub"),
     "a quotient": ("k1 = Mul", "k1 = Div"),
+    "a product of both": ("x1 = Add", "x1 = Mul"),
+    "a sum of both": ("k1 = Mul", "k1 = Add"),
     "C of another token": ("c1 = Gather <axis = 1> (c, i1)", "c1 = Gather <axis = 1> (c, i2)"),
     "C along another axis": ("c1 = Gather <axis = 1>", "c1 = Gather <axis = 2>"),
     "another C": ("c1 = Gather <axis = 1> (c", "c1 = Gather <axis = 1> (b"),
