@@ -21,7 +21,9 @@ from models.deformable_detr import build_deformable_detr
 from models.dino_decoder import build_dino_decoder, dino_inputs
 from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
+from models.pointnet2 import build_pointnet2, object_points
 from models.rotated_detector import build_rotated_detector
+from models.vision_mamba import build_vision_mamba
 from models.voxel_backbone import FRAMES as LIDAR_FRAMES
 from models.voxel_backbone import build_voxel_backbone, lidar_inputs
 from models.yolo_nms import build_yolo_nms
@@ -217,5 +219,28 @@ MODELS: dict[str, ExportableModel] = {
         small_inputs={"extent": 6.4, "capacity": 800},
         takes_sizes=False,
         max_batch=LIDAR_FRAMES,
+    ),
+    "vision_mamba": ExportableModel(
+        build=build_vision_mamba,
+        inputs=_photo_inputs,
+        input_names=("image",),
+        output_names=("logits",),
+        height=224,
+        width=224,
+        small_height=48,
+        small_width=64,
+        small={"channels": 32, "depth": 2, "states": 4, "num_classes": 10},
+    ),
+    "pointnet2": ExportableModel(
+        build=build_pointnet2,
+        inputs=object_points,
+        input_names=("points",),
+        output_names=("logits",),
+        height=1024,  # points
+        width=3,
+        small_height=200,
+        small_width=3,
+        small={"middles": (64, 16), "channels": 16, "num_classes": 10},
+        takes_sizes=False,
     ),
 }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
@@ -99,3 +100,85 @@ def bev_pool_v2(
         )
     pooled: Tensor = torch.ops.trtsmith.bev_pool(depth, feat, *ranks, **grid, output_planes=planes)
     return pooled.permute(3, 0, 1, 2)[None]
+
+
+def selective_scan(
+    u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, z: Tensor, delta_bias: Tensor
+) -> Tensor:
+    """mamba_ssm's selective_scan_fn with delta_softplus: u, delta and gates z [N,D,L], rates a [D,S], b and c [N,S,L], d and
+    delta_bias [D] -> [N,D,L]."""
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "mamba_ssm::SelectiveScan",
+            (u, delta, a, b, c, d, z, delta_bias),
+            {"delta_softplus": 1},
+            dtype=u.dtype,
+            shape=u.shape,
+            version=1,
+        )
+    if torch.compiler.is_compiling():
+        return _associative_scan(u, delta, a, b, c, d, z, delta_bias)
+    found: Tensor = torch.ops.trtsmith.state_space_scan(
+        u, delta, a, b[:, None], c[:, None], d, delta_bias, z, delta_softplus=1
+    )[0]
+    return found
+
+
+def _associative_scan(
+    u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, d: Tensor, z: Tensor, delta_bias: Tensor
+) -> Tensor:
+    """The same for torch.compile, as transformers has it: one kernel for the recurrence, where a loop is one a token."""
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    def both(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        return first[0] * second[0], second[0] * first[1] + second[1]
+
+    kind = torch.promote_types(u.dtype, torch.float32)
+    step = F.softplus(delta.to(kind) + delta_bias.to(kind)[:, None])
+    decay = (step[..., None] * a.to(kind)[:, None]).exp()  # [N,D,L,S]
+    added = (step * u)[..., None] * b.transpose(1, 2)[:, None]
+    mode = "pointwise" if u.is_cuda else "generic"
+    _, states = associative_scan(both, (decay, added), dim=2, combine_mode=mode)
+    found: Tensor = (states * c.transpose(1, 2)[:, None]).sum(-1) + d[:, None] * u
+    return (found * F.silu(z)).to(u.dtype)
+
+
+def furthest_point_sampling(points: Tensor, samples: int) -> Tensor:
+    """Pointnet2's: clouds [N,P,3] -> numbers of points that are far from each other, int32 [N,samples]."""
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "TRT::FurthestPointSampling",
+            (points,),
+            {"npoint": samples},
+            dtype=torch.int32,
+            shape=(points.shape[0], samples),
+            version=1,
+        )
+    found: Tensor = torch.ops.trtsmith.farthest_point_sampling(points, samples=samples, skip_origin=1)
+    return found
+
+
+def ball_query(middles: Tensor, points: Tensor, radius: float, places: int) -> Tensor:
+    """Pointnet2's: middles [N,M,3] and clouds [N,P,3] -> numbers of points around each middle, int32 [N,M,places]."""
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "TRT::BallQuery",
+            (middles, points),
+            {"radius": radius, "nsample": places},
+            dtype=torch.int32,
+            shape=(*middles.shape[:2], places),
+            version=1,
+        )
+    found: Tensor = torch.ops.trtsmith.ball_neighbours(points, middles, radius=radius, neighbours=places)[1]
+    return found
+
+
+def grouping_operation(features: Tensor, index: Tensor) -> Tensor:
+    """Pointnet2's: features [N,C,P] at int32 [N,M,places] -> [N,C,M,places]."""
+    shape = (features.shape[0], features.shape[1], *index.shape[1:])
+    if torch.compiler.is_exporting():
+        return torch.onnx.ops.symbolic(
+            "TRT::GroupingOperation", (features, index), dtype=features.dtype, shape=shape, version=1
+        )
+    places = index.flatten(1)[:, None].long().expand(-1, features.shape[1], -1)
+    return features.gather(2, places).view(shape)

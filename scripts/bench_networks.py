@@ -42,7 +42,7 @@ WAYS = (
     "compile, CUDA graphs",
 )
 
-BATCHES = {"centernet_dcn": (1, 8)}
+BATCHES = {"centernet_dcn": (1, 8), "vision_mamba": (1, 8), "pointnet2": (1, 8)}
 """Of networks that are measured at another batch than 1."""
 
 

@@ -36,7 +36,12 @@ MODELS = {
         "RulebookConvolution",
     },
     "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
+    "vision_mamba": {"StateSpaceScan"},
+    "pointnet2": {"FarthestPointSampling", "BallNeighbours"},
 }
+
+SAID = {"pointnet2": "of points equally far away the lowest number comes first"}
+"""Warnings that a model gives rise to."""
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -58,7 +63,8 @@ def test_models(
         capsys, "convert", files.model, "-o", engine, "-q", "--inputs", files.inputs, "--expected",
         files.expected, "--report", tmp_path / "report.json", *shapes,
     )  # fmt: skip
-    assert (ran.code, ran.err) == (0, ""), ran
+    unsaid = [line for line in ran.err.splitlines() if SAID.get(name, "\n") not in line]
+    assert (ran.code, unsaid) == (0, []), ran
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["verdict"]["status"] == "agree" and report["routes"]["plugin"] > 0
     assert len(report["engine"]["plugin_layers"]) == report["routes"]["plugin"]

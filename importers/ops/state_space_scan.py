@@ -319,4 +319,5 @@ STATE_SPACE_SCAN = OpDef(
     huge="a block reads rows of its own channels, and their addresses are 64-bit: RoI align's case stands for those",
     benchmarks=_BENCHMARKS,
     work=_work,
+    chain="unrolled-scan",
 )

@@ -11,7 +11,15 @@ from trtsmith.converter.rewrite.engine.records import Pass
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand, rewrite
 from trtsmith.converter.rewrite.target import RTX
 
-NETWORKS = ("deformable_detr", "dino_decoder", "bevformer_layer", "basicvsrpp_alignment", "centernet_dcn")
+NETWORKS = (
+    "deformable_detr",
+    "dino_decoder",
+    "bevformer_layer",
+    "basicvsrpp_alignment",
+    "centernet_dcn",
+    "vision_mamba",
+    "pointnet2",
+)
 
 GRID_SAMPLE = "_grid_sample"
 """Ends the name of the same network exported as a chain of GridSample."""

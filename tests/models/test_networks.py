@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
-from models import MODELS, yolo_nms  # noqa: E402
+from models import MODELS, foreign, yolo_nms  # noqa: E402
 from models.bevdet_view import lifted_points  # noqa: E402
 from models.bevformer_layer import example_projections  # noqa: E402
 from models.export import main  # noqa: E402
@@ -41,6 +41,8 @@ CUSTOM_NODES = {
         ("trtsmith", name)
         for name in ("VoxelGeneration", "SubmanifoldRulebook", "StridedRulebook", "RulebookConvolution")
     },
+    "vision_mamba": {("mamba_ssm", "SelectiveScan")},
+    "pointnet2": {("TRT", name) for name in ("FurthestPointSampling", "BallQuery", "GroupingOperation")},
     "rotated_detector": {("mmdeploy", "MMCVMultiLevelRotatedRoiAlign"), ("trtsmith", "RotatedBoxSelection")},
 }
 
@@ -259,3 +261,12 @@ def test_more_images_than_a_model_is_exported_for_are_a_usage_error(
         main(["bevformer_layer", "-o", str(tmp_path), "--batch", "3"])
     assert stopped.value.code == 2
     assert "--batch 3: bevformer_layer is exported for 1 to 2 images" in capsys.readouterr().err
+
+
+def test_what_torch_compile_scans_is_the_same() -> None:
+    """torch.compile gets PyTorch's associative scan in place of a loop over tokens."""
+    torch.manual_seed(0)
+    u, delta, z = torch.randn(3, 2, 6, 9)
+    b, c = torch.randn(2, 2, 4, 9)
+    given = (u, delta, -torch.rand(6, 4), b, c, torch.randn(6), z, torch.randn(6))
+    torch.testing.assert_close(foreign._associative_scan(*given), foreign.selective_scan(*given))
