@@ -168,7 +168,7 @@ _CASES = (
     _case("maps", (2, 5, 9, 6, 7), 3),
     _case("maps_of_one_row", (1, 4, 5, 1, 6), 2),
     _case("radius_0", (1, 9, 17, 5, 6), 0),
-    _case("large_radius", (1, 2, 3, 9, 11), 32),
+    _case("large_radius", (1, 2, 3, 9, 11), 17),
     _case("strange_places_in_lines", (1, 13, 11, 31), 4, strange=True),
     _case("strange_places_in_maps", (2, 5, 9, 6, 7), 3, strange=True),
     _case("no_pixels", (2, 0, 3, 4, 5), 1),
