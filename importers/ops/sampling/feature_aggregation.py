@@ -288,7 +288,7 @@ FEATURE_AGGREGATION = OpDef(
         *_aliases("MSDA", "nv", "NVIDIA/tao_pytorch_backend, cv/sparse4d/utils/onnx_export.py"),
     ),
     cases=_CASES,
-    tolerance={"float32": 5e-6, "float16": 4.5e-4, "bfloat16": 3.4e-3},
+    tolerance={"float32": 8e-6, "float16": 4.5e-4, "bfloat16": 3.4e-3},
     huge="rows of features are read by 64-bit addresses: multi-scale deformable attention's case stands for those",
     benchmarks=_BENCHMARKS,
     baselines={"grid_sample": _torch_reference},
