@@ -76,6 +76,10 @@ __device__ void await(uint32_t barrier, uint32_t parity) {
         : "memory");
 }
 
+__device__ void endBarrier(uint32_t barrier) {
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 __device__ void syncCluster() {
     asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
@@ -85,6 +89,7 @@ __device__ uint32_t inBlock(uint32_t address, int) { return address; }
 __device__ void send(uint32_t, uint32_t, uint32_t, int, const Point&, int) {}
 __device__ void expect(uint32_t, uint32_t) {}
 __device__ void await(uint32_t, uint32_t) {}
+__device__ void endBarrier(uint32_t) {}
 __device__ void syncCluster() {}
 #endif
 
@@ -256,6 +261,9 @@ __global__ void __launch_bounds__(kThreads) sampleKernel(const __grid_constant__
     }
     if constexpr (kCluster) {
         syncCluster();
+        if (thread < 2) {
+            endBarrier(sharedAddress(&shared.barriers[thread]));
+        }
     }
 }
 
