@@ -107,9 +107,9 @@ def _torch_reference(_fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
         places = torch.where(depth > _NEAREST, places, -1.0)
     counts = ((places > 0) & (places < 1)).all(-1, keepdim=True)
     grids = torch.where(counts, 2 * places - 1, -3.0)
-    for camera, sizes in enumerate(inputs["sizes"].tolist()):
-        for level, (height, width) in enumerate(sizes):
-            start = int(inputs["starts"][camera, level])
+    maps = zip(inputs["sizes"].tolist(), inputs["starts"].tolist(), strict=True)
+    for camera, (sizes, starts) in enumerate(maps):
+        for level, ((height, width), start) in enumerate(zip(sizes, starts, strict=True)):
             if min(height, width) < 1 or start < 0 or start + height * width > features.shape[1]:
                 continue
             rows = features[:, start : start + height * width].transpose(1, 2).unflatten(2, (height, width))

@@ -2,8 +2,8 @@
 
 Source: SHI-Labs/NATTEN until 0.17, csrc. Names are those of its functions, for no exporter was found: natten1dqkrpb,
 natten2dqkrpb, natten3dqkrpb (q, k [B, heads, *space, D], bias [heads, 2K - 1, ...]), which give the scores of K, K^2 or K^3
-neighbours without a factor, and natten1dav, natten2dav, natten3dav (scores, v). na1d, na2d and na3d, which do both, become
-the plugin NeighbourhoodAttention.
+neighbours without a factor, and natten1dav, natten2dav, natten3dav (scores, v). na1d, na2d and na3d, which do both, are a
+plugin of ours.
 
 Along an axis, dilation d makes d groups of places that know each other; a place is the middle of its K neighbours, or as
 near to it as the border allows.
