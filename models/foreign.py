@@ -15,13 +15,18 @@ from torch import Tensor
 import trtsmith.importers.torch_ops  # noqa: F401  registers torch.ops.trtsmith
 
 
+def _exporting() -> bool:
+    """Whether torch.export runs. Before 2.12 torch.compile, too, takes is_exporting for true (pytorch/pytorch#176347)."""
+    return torch.compiler.is_exporting() and not torch.compiler.is_dynamo_compiling()
+
+
 def efficient_nms(
     boxes: Tensor, scores: Tensor, *, score_threshold: float, iou_threshold: float, rows: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """EfficientNMS_TRT: corners [N,B,4] and scores [N,B,C] of each class -> number of detections [N,1], and of the best
     `rows` corners [N,rows,4], scores and classes [N,rows]; zeros behind the last detection."""
     batch = scores.shape[0]
-    if torch.compiler.is_exporting():
+    if _exporting():
         number, found, best, classes = torch.onnx.ops.symbolic_multi_out(
             "TRT::EfficientNMS_TRT",
             (boxes, scores),
@@ -66,7 +71,7 @@ def multilevel_rotated_roi_align(
         "finest_scale": finest_scale,
         "roi_scale_factor": -1.0,
     }
-    if torch.compiler.is_exporting():
+    if _exporting():
         return torch.onnx.ops.symbolic(
             "mmdeploy::MMCVMultiLevelRotatedRoiAlign",
             (rois, *maps),
@@ -89,7 +94,7 @@ def bev_pool_v2(
     """BEVDet's bev_pool_v2: weights [M,D,h,w] of depths and features [M,h,w,C], and int32 ranks_depth, ranks_feat and
     ranks_bev [P] with interval_starts and interval_lengths [I] -> [1,C,planes,height,width]."""
     grid = {"output_height": height, "output_width": width}
-    if torch.compiler.is_exporting():
+    if _exporting():
         return torch.onnx.ops.symbolic(
             "mmdeploy::bev_pool_v2",
             (depth, feat, *ranks),
@@ -107,7 +112,7 @@ def selective_scan(
 ) -> Tensor:
     """mamba_ssm's selective_scan_fn with delta_softplus: u, delta and gates z [N,D,L], rates a [D,S], b and c [N,S,L], d and
     delta_bias [D] -> [N,D,L]."""
-    if torch.compiler.is_exporting():
+    if _exporting():
         return torch.onnx.ops.symbolic(
             "mamba_ssm::SelectiveScan",
             (u, delta, a, b, c, d, z, delta_bias),
@@ -145,7 +150,7 @@ def _associative_scan(
 
 def furthest_point_sampling(points: Tensor, samples: int) -> Tensor:
     """Pointnet2's: clouds [N,P,3] -> numbers of points that are far from each other, int32 [N,samples]."""
-    if torch.compiler.is_exporting():
+    if _exporting():
         return torch.onnx.ops.symbolic(
             "TRT::FurthestPointSampling",
             (points,),
@@ -160,7 +165,7 @@ def furthest_point_sampling(points: Tensor, samples: int) -> Tensor:
 
 def ball_query(middles: Tensor, points: Tensor, radius: float, places: int) -> Tensor:
     """Pointnet2's: middles [N,M,3] and clouds [N,P,3] -> numbers of points around each middle, int32 [N,M,places]."""
-    if torch.compiler.is_exporting():
+    if _exporting():
         return torch.onnx.ops.symbolic(
             "TRT::BallQuery",
             (middles, points),
@@ -176,7 +181,7 @@ def ball_query(middles: Tensor, points: Tensor, radius: float, places: int) -> T
 def grouping_operation(features: Tensor, index: Tensor) -> Tensor:
     """Pointnet2's: features [N,C,P] at int32 [N,M,places] -> [N,C,M,places]."""
     shape = (features.shape[0], features.shape[1], *index.shape[1:])
-    if torch.compiler.is_exporting():
+    if _exporting():
         return torch.onnx.ops.symbolic(
             "TRT::GroupingOperation", (features, index), dtype=features.dtype, shape=shape, version=1
         )

@@ -10,8 +10,14 @@ from typing import Any
 
 from docpages.marks import table_of
 
-H200 = Path(__file__).resolve().parents[2] / "benchmarks" / "h200"
-RECORDS = [H200 / name for name in ("networks_fp32_bf16.json", "networks.json", "networks_earlier.json")]
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+RECORDS = [
+    *(
+        FOLDER / "h200" / name
+        for name in ("networks_fp32_bf16.json", "networks.json", "networks_earlier.json")
+    ),
+    FOLDER / "h100" / "networks.json",
+]
 """The newest first: of the others only what it has not."""
 
 WAYS = (
@@ -102,6 +108,7 @@ COLUMNS: Mapping[str, Callable[[tuple[Record, Record]], str]] = {
     "network": lambda pair: pair[0]["network"],
     "batch": lambda pair: str(pair[0]["batch"]),
     "precision": lambda pair: pair[0]["precision"],
+    "GPU": lambda pair: pair[1]["gpu"].split()[1],
     "commit": lambda pair: pair[1]["commit"],
     **{title: partial(_time, way) for title, way in zip(TITLES, WAYS, strict=True)},
     "best of the others": lambda pair: _ratio(pair[0]["rows"]),

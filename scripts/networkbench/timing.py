@@ -16,6 +16,9 @@ WARM = 10
 LEAST, MOST = 8, 60
 """Runs of a way in one round."""
 
+SLOW = 2
+"""The same of a way of which one run takes longer than a round: loops over tokens in Python."""
+
 ROUND_MS = 120.0
 """That the runs of a way in one round take about."""
 
@@ -46,6 +49,8 @@ def _round(run: Callable[[], Any], count: int) -> list[float]:
 
 
 def _count(run: Callable[[], Any]) -> int:
+    if _round(run, 1)[0] > ROUND_MS:
+        return SLOW
     times = _round(run, WARM)
     return max(LEAST, min(MOST, int(ROUND_MS / max(median(times), 1e-3))))
 
