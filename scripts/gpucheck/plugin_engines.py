@@ -20,7 +20,8 @@ from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.plugin.cases import type_choices
-from trtsmith.importers.registry import OPS, by_name
+from trtsmith.importers.opdef import OpDef
+from trtsmith.importers.registry import by_name
 
 STATIC = "static shapes"
 DYNAMIC = "dynamic shapes"
@@ -36,10 +37,10 @@ WORKER = __name__
 """The module whose `work` runs in the workers."""
 
 
-def check(folder: Path, limit_s: float, notes: Notes) -> None:
+def check(folder: Path, limit_s: float, notes: Notes, ops: Sequence[OpDef]) -> None:
     """The step. A row for each operator, choice of types, route and class of cases; fails for any case that is not right."""
     end = time.monotonic() + limit_s
-    names = [f"{op.name}:{number}" for op in OPS for number in range(len(type_choices(op)))]
+    names = [f"{op.name}:{number}" for op in ops for number in range(len(type_choices(op)))]
     jobs = deque(f"{step}:{name}" for step in ("run", "embed") for name in names)
     workers = os.cpu_count() or 1
     counts: Counter[str] = Counter()
