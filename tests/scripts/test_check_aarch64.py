@@ -102,7 +102,7 @@ def test_faults_of_a_library_are_named() -> None:
 
 NEWER = (
     *("StateSpaceScan", "FarthestPointSampling", "BallNeighbours", "NearestNeighbours"),
-    *("FeatureAggregation", "CorrelationLookup"),
+    *("FeatureAggregation", "CorrelationLookup", "NeighbourhoodAttention"),
 )
 """Operators that were not compiled for aarch64 yet, which takes two hours. docs/platforms.md says so."""
 
