@@ -12,11 +12,8 @@ from docpages.marks import table_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 RECORDS = [
-    *(
-        FOLDER / "h200" / name
-        for name in ("networks_fp32_bf16.json", "networks.json", "networks_earlier.json")
-    ),
-    FOLDER / "h100" / "networks.json",
+    *(FOLDER / "h200" / f"networks{which}.json" for which in ("_fp32_bf16", "", "_earlier")),
+    *(FOLDER / "h100" / f"networks{which}.json" for which in ("", "_earlier")),
 ]
 """The newest first: of the others only what it has not."""
 
