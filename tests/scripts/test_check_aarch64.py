@@ -100,13 +100,6 @@ def test_faults_of_a_library_are_named() -> None:
     assert "its kernels are of CUDA 13.0" in list(faults_of(found, "cuda12"))
 
 
-NEWER = (
-    *("StateSpaceScan", "FarthestPointSampling", "BallNeighbours", "NearestNeighbours"),
-    *("FeatureAggregation", "CorrelationLookup", "NeighbourhoodAttention"),
-)
-"""Operators that were not compiled for aarch64 yet, which takes two hours. docs/platforms.md says so."""
-
-
 def test_the_record_shows_every_library_and_every_creator() -> None:
     assert RECORD["faults"] == []
     assert set(RECORD["libraries"]) == set(cross.ARCHITECTURES)
@@ -118,7 +111,5 @@ def test_the_record_shows_every_library_and_every_creator() -> None:
                 assert "87" in found["kernels"]
     for answers in RECORD["registries"].values():
         for interface in ("V3", "V2"):
-            known = [op.name for op in OPS if interface in op.interfaces and op.name not in NEWER]
+            known = [op.name for op in OPS if interface in op.interfaces]
             assert list(answers["asked"][interface]) == known
-    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
-    assert all(f"`{name}`" in page for name in NEWER)
