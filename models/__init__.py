@@ -23,6 +23,7 @@ from models.geometry import build_geometry, example_cameras
 from models.photo import photo_batch
 from models.pointnet2 import build_pointnet2, object_points
 from models.rotated_detector import build_rotated_detector
+from models.sparse4d_head import build_sparse4d_head, sparse4d_inputs
 from models.vision_mamba import build_vision_mamba
 from models.voxel_backbone import FRAMES as LIDAR_FRAMES
 from models.voxel_backbone import build_voxel_backbone, lidar_inputs
@@ -242,5 +243,17 @@ MODELS: dict[str, ExportableModel] = {
         small_width=3,
         small={"middles": (64, 16), "channels": 16, "num_classes": 10},
         takes_sizes=False,
+    ),
+    "sparse4d_head": ExportableModel(
+        build=build_sparse4d_head,
+        inputs=sparse4d_inputs,
+        input_names=("features", "lidar2img", "image_sizes"),
+        output_names=("classes", "boxes", "quality"),
+        height=256,
+        width=704,
+        small_height=64,
+        small_width=176,
+        small={"channels": 32, "groups": 4, "depth": 2, "anchors": 50},
+        small_inputs={"channels": 32},
     ),
 }

@@ -187,3 +187,44 @@ def grouping_operation(features: Tensor, index: Tensor) -> Tensor:
         )
     places = index.flatten(1)[:, None].long().expand(-1, features.shape[1], -1)
     return features.gather(2, places).view(shape)
+
+
+def deformable_aggregation(
+    features: Tensor,
+    shapes: Sequence[tuple[int, int]],
+    points: Tensor,
+    lidar2img: Tensor,
+    image_sizes: Tensor,
+    weights: Tensor,
+) -> Tensor:
+    """Sparse4D's: features [N,F,C] of each camera's levels with these shapes, key points [N,A,P,3], lidar2img [N,K,4,4],
+    image_sizes [N,K,2] and weights [N,A,P,K,L,G] -> [N,A,C]."""
+    cameras, groups = lidar2img.shape[1], weights.shape[5]
+    areas = [height * width for height, width in shapes]
+    if _exporting():
+        ends = torch.tensor(areas * cameras).cumsum(0).view(cameras, -1)
+        starts = (ends - torch.tensor(areas)).int()
+        sizes = torch.tensor([shapes] * cameras, dtype=torch.int32)
+        return torch.onnx.ops.symbolic(
+            "custom::DeformableAttentionAggrPlugin",
+            (features, sizes, starts, points, lidar2img, image_sizes, weights),
+            dtype=features.dtype,
+            shape=(*weights.shape[:2], features.shape[2]),
+            version=1,
+        )
+    # As Sparse4D samples without its kernel, but that a point of another camera's image counts nowhere, as in the kernel.
+    exact = torch.promote_types(features.dtype, torch.float32)
+    camera = lidar2img.to(exact)[:, :, None, None]
+    moved = (camera[..., :3] * points.to(exact)[:, None, :, :, None]).sum(-1) + camera[..., 3]  # [N,K,A,P,4]
+    places = moved[..., :2] / moved[..., 2:3].clamp(min=1e-5) / image_sizes.to(exact)[:, :, None, None]
+    counts = ((places > 0) & (places < 1)).all(-1, keepdim=True)
+    grid = torch.where(counts, 2 * places - 1, -3.0).to(features.dtype).flatten(0, 1)
+    total = None
+    for level, rows in enumerate(features.unflatten(1, (cameras, -1)).split(areas, dim=2)):
+        maps = rows.flatten(0, 1).transpose(1, 2).unflatten(2, shapes[level])
+        found = F.grid_sample(maps, grid, align_corners=False).unflatten(0, (-1, cameras))
+        shares = weights[..., level, :].permute(0, 3, 4, 1, 2)  # [N,K,G,A,P]
+        part = (found.unflatten(2, (groups, -1)) * shares[:, :, :, None]).sum((1, 5))
+        total = part if total is None else total + part
+    assert total is not None
+    return total.flatten(1, 2).transpose(1, 2)

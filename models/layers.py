@@ -188,7 +188,8 @@ def init_weights(model: nn.Module) -> None:
                 nn.init.normal_(module.bias, std=0.05)
         elif isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
-            nn.init.normal_(module.bias, std=0.05)
+            if module.bias is not None:
+                nn.init.normal_(module.bias, std=0.05)
         elif isinstance(module, (nn.BatchNorm2d, FrozenBatchNorm2d, nn.GroupNorm, nn.LayerNorm)):
             nn.init.uniform_(module.weight, 0.8, 1.2)
             nn.init.normal_(module.bias, std=0.1)

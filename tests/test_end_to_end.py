@@ -38,6 +38,7 @@ MODELS = {
     "rotated_detector": {"PyramidRotatedRegionAlign", "RotatedBoxSelection"},
     "vision_mamba": {"StateSpaceScan"},
     "pointnet2": {"FarthestPointSampling", "BallNeighbours"},
+    "sparse4d_head": {"FeatureAggregation"},
 }
 
 SAID = {"pointnet2": "of points equally far away the lowest number comes first"}

@@ -19,6 +19,7 @@ NETWORKS = (
     "centernet_dcn",
     "vision_mamba",
     "pointnet2",
+    "sparse4d_head",
 )
 
 GRID_SAMPLE = "_grid_sample"

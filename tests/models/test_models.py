@@ -54,7 +54,7 @@ def test_outputs_vary_with_place_and_with_the_image(name: str) -> None:
         assert output.isfinite().all()
         if not output.is_floating_point():  # numbers of detections and their classes
             continue
-        assert 0.02 < output.std() < 5, output_name
+        assert 0.02 < output.std() < (15 if name == "sparse4d_head" else 5), output_name  # its boxes: metres
         # Queries and detections are axis 1 of the detectors' outputs, pixels are axes 2 and 3 of the others.
         places = output.flatten(2).transpose(1, 2) if output.dim() == 4 else output
         assert places.std(1).mean() > 0.02, output_name

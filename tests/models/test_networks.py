@@ -43,6 +43,7 @@ CUSTOM_NODES = {
     },
     "vision_mamba": {("mamba_ssm", "SelectiveScan")},
     "pointnet2": {("TRT", name) for name in ("FurthestPointSampling", "BallQuery", "GroupingOperation")},
+    "sparse4d_head": {("custom", "DeformableAttentionAggrPlugin")},
     "rotated_detector": {("mmdeploy", "MMCVMultiLevelRotatedRoiAlign"), ("trtsmith", "RotatedBoxSelection")},
 }
 
