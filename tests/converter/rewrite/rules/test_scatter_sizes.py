@@ -51,3 +51,12 @@ def test_ranks_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     text = f'<ir_version: 9, opset_import: ["" : 16]> g (float[5] x, int64 i, float[4] u) => (float[5] y) {{ {ELEMENTS} }}'
     (refused,) = rewrite(loaded(text, tmp_path), RTX).declined
     assert "ranks 1, 0 and 1" in refused.refusal.reason
+
+
+def test_tuples_longer_than_the_rank_are_named(tmp_path: Path) -> None:
+    interface = "(float[5] x, float[4] u) => (float[5] y)"
+    body = '<int64[4, 2] i = {0, 0, 1, 0, 2, 0, 3, 0}> { y = ScatterND <reduction = "add"> (x, i, u) }'
+    text = f'<ir_version: 9, opset_import: ["" : 16]> g {interface} {body}'
+    (refused,) = rewrite(loaded(text, tmp_path), RTX).declined
+    assert "rank 1" in refused.refusal.reason
+    assert "at most the rank" in refused.refusal.expected
