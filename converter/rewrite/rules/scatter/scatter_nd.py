@@ -35,7 +35,7 @@ def scatter_nd_rule(node: NodeView) -> Replacement | Refusal | None:
     if name not in REDUCTIONS or not rank or dtype is None or not depth or depth > rank:
         return Refusal(
             f"reduction {name!r} on a tensor of rank {rank} and type {dtype}, indices of shape {indices}",
-            f"one of {', '.join(REDUCTIONS)}, known rank and type, and indices whose last size is known and at most the rank",
+            f"one of {', '.join(REDUCTIONS)}, known rank and type, and indices of a last size known and at most the rank",
             "run onnx.shape_inference on the model, or export it with shapes",
         )
     reduction = REDUCTIONS[name]
