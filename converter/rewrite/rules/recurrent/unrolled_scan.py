@@ -138,10 +138,12 @@ def _origin(node: NodeView, part: _Part) -> tuple[_Part, NodeView | None]:
 
 
 def _places(maker: NodeView) -> list[int]:
-    """The axes that Squeeze and Unsqueeze name, or that of which Gather takes one place."""
+    """The axes that Squeeze, Unsqueeze and ReduceSum name, or that of which Gather takes one place."""
     if maker.is_a("Gather"):
         index = maker.constant(1)
         return [int(maker.attributes["axis"])] if index is not None and index.ndim == 0 else []
+    if not maker.is_a("Squeeze", "Unsqueeze", "ReduceSum"):
+        return []
     named = maker.constant(1) if maker.input(1) else maker.attributes.get("axes", ())
     return [] if named is None else [int(place) for place in np.ravel(named)]
 
