@@ -80,7 +80,7 @@ def lower(node: ForeignNode, opset: int) -> Lowered | Refusal | None:
     opset: version of the node's domain that the model imports.
     """
     candidates = find_aliases(node.domain, node.op_type)
-    refusals = []  # those of aliases with as many inputs come first
+    refusals = []  # aliases that take as many inputs come first: their refusal names the right one
     for op, alias in sorted(candidates, key=lambda pair: len(node.inputs) not in _counts(pair[1])):
         first, last = alias.opsets
         # Opset versions count within a domain; a node that was moved to another has lost its own.

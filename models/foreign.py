@@ -212,7 +212,7 @@ def deformable_aggregation(
             shape=(*weights.shape[:2], features.shape[2]),
             version=1,
         )
-    # As Sparse4D samples without its kernel, but that a point of another camera's image counts nowhere, as in the kernel.
+    # As Sparse4D samples without its kernel, but points outside an image do not count, as in the kernel.
     exact = torch.promote_types(features.dtype, torch.float32)
     camera = lidar2img.to(exact)[:, :, None, None]
     moved = (camera[..., :3] * points.to(exact)[:, None, :, :, None]).sum(-1) + camera[..., 3]  # [N,K,A,P,4]

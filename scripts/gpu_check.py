@@ -110,7 +110,7 @@ def parse() -> argparse.Namespace:
         "--operators",
         nargs="+",
         metavar="NAME",
-        help="these only, in the steps that run operators one by one",
+        help="check these operators only, in the steps that take them one by one",
     )
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="these only, in the step networks")
     parser.add_argument("--step", choices=list(ALL), help=argparse.SUPPRESS)

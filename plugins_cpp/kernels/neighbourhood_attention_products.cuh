@@ -79,7 +79,7 @@ struct ScalarProducts {
 
     __device__ void score(const T* keys, int lane, float (&scores)[2][4]) const {
         const int part = lane % 4;
-#pragma unroll  // not by itself for 128 numbers a head: 2060 us on an H200, where an H100 takes 1840 with it
+#pragma unroll  // without it, arrays of 128 numbers a head are in local memory: 2060 us on an H200, with it 1739 on an H100
         for (int j = 0; j < 4; ++j) {
             float sums[2][4] = {};
             for (int key = 0; key < 4; ++key) {
@@ -107,7 +107,7 @@ struct ScalarProducts {
     }
 
     static __device__ void add(const T* values, int lane, const float (&shares)[2][4], float (&sums)[kWidth / 8][4]) {
-#pragma unroll  // not by itself for 128 numbers a head: 2060 us on an H200, where an H100 takes 1840 with it
+#pragma unroll  // as above
         for (int key = 0; key < kGroup; ++key) {
             float share[2];
             for (int i = 0; i < 2; ++i) {

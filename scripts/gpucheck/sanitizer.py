@@ -48,7 +48,7 @@ TOOLS = (
     Tool("memcheck, allocations padded", ("--tool", "memcheck", "--padding", "32")),
     Tool("racecheck", ("--tool", "racecheck", "--racecheck-report", "all")),
     Tool("initcheck", ("--tool", "initcheck")),
-    # What it takes for the number of a block's barriers by itself is too small for those of clusters.
+    # synccheck's own estimate of a block's barriers is too low for kernels with clusters.
     Tool("synccheck", ("--tool", "synccheck", "--num-cuda-barriers", "1024")),
     Tool("memcheck, large", ("--tool", "memcheck"), "large"),
     Tool("racecheck, wide", ("--tool", "racecheck", "--racecheck-report", "all"), "wide"),

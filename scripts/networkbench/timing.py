@@ -17,7 +17,7 @@ LEAST, MOST = 8, 60
 """Runs of a way in one round."""
 
 SLOW = 2
-"""The same of a way of which one run takes longer than a round: loops over tokens in Python."""
+"""Runs in one round of a way that takes longer than a round for one, such as a loop over tokens in Python."""
 
 ROUND_MS = 120.0
 """That the runs of a way in one round take about."""

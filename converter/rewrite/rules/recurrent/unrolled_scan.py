@@ -7,7 +7,7 @@ sum over the states of x * C[t]. PyTorch's exporters write that loop out.
 The rule begins at the Concat of all y[t]. It follows every axis through the nodes that move elements, by a letter, and holds
 each token to the one before: the decay, the input and C are those of the same tensors at the next place, and the state is
 multiplied from where it was added. The letters of the factors then tell A, dt, B and u. Where a letter, a size or a place is
-another, the graph stays as it is; so it does where the last state is read elsewhere, which would keep the loop.
+another, the graph stays as it is; so it does where another node reads the last state, which would keep the loop.
 """
 
 from __future__ import annotations
