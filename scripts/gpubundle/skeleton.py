@@ -12,8 +12,6 @@ from onnx import numpy_helper
 
 SUFFIX = ".skeleton.onnx"
 WEIGHT = "trtsmith.weight_of_the_module"
-LEAST_BYTES = 4096
-"""Smaller initializers travel with the graph."""
 
 
 def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False) -> Iterator[Path]:
@@ -42,14 +40,17 @@ def write_skeletons(folder: Path, names: Sequence[str] = (), small: bool = False
 
 
 def strip(proto: onnx.ModelProto, weights: Mapping[str, Any]) -> onnx.ModelProto:
-    """A copy of the model in which initializers that are these arrays, by name, shape and value, have no data."""
+    """A copy of the model in which initializers that are these arrays, by name, shape and value, have no data.
+
+    Small ones too: a bias that stayed would be that of the module as it was then, next to weights of the module as it is.
+    """
     result = deepcopy(proto)
     for tensor in result.graph.initializer:
         array = numpy_helper.to_array(tensor)
         weight = weights.get(tensor.name)
-        if array.nbytes < LEAST_BYTES or weight is None or weight.shape != array.shape:
+        if weight is None or (weight.shape, weight.dtype) != (array.shape, array.dtype):
             continue
-        if weight.dtype == array.dtype and weight.tobytes() == array.tobytes():
+        if weight.tobytes() == array.tobytes():
             clear_data(tensor)
             tensor.doc_string = WEIGHT
     return result
