@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import json
 import re
 from pathlib import Path
@@ -51,8 +50,7 @@ def test_python_that_a_page_shows_is_python_and_imports_what_there_is(page: Path
     ):
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "trtsmith":
-                module = importlib.import_module(node.module or "")
-                assert all(hasattr(module, name.name) for name in node.names), code
+                exec(ast.unparse(node), {})  # an import alone, which raises ImportError
 
 
 def extras() -> set[str]:
