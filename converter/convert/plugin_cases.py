@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from trtsmith.converter.model.node_functions import NodeFunction, calling, funct
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.plugin.calls import own_outputs
-from trtsmith.converter.plugin.contract import ContractCase, GpuCase
+from trtsmith.converter.plugin.contract import ContractCase, GpuCase, ModelCases
 from trtsmith.converter.plugin.creators import held_plugins
 from trtsmith.converter.plugin.host.plugin_values import EncodedField, Shape, TensorDesc, Value
 from trtsmith.converter.rewrite.rewrite import reference
@@ -31,19 +31,6 @@ from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.registry import op_name
 
 A = onnx.AttributeProto
-
-
-@dataclass(frozen=True)
-class ModelCases:
-    """contract: a case for each node. kernels: of operators that the user has a function for. notes: what is missing."""
-
-    contract: tuple[ContractCase, ...]
-    kernels: tuple[GpuCase, ...] = ()
-    notes: tuple[str, ...] = field(default=())
-
-    def gpu_cases(self, plugin: str) -> tuple[GpuCase, ...]:
-        """The kernel cases of a plugin."""
-        return tuple(case for case in self.kernels if case.plugin == plugin)
 
 
 def cases_from_model(

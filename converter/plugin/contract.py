@@ -68,6 +68,19 @@ class GpuCase:
         return "ordinary" if all(np.isfinite(array).all() for array in floats) else "NaN or infinity"
 
 
+@dataclass(frozen=True)
+class ModelCases:
+    """Of a model: a contract case for each node, kernel cases of operators that have a function, and what is missing."""
+
+    contract: tuple[ContractCase, ...]
+    kernels: tuple[GpuCase, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def gpu_cases(self, plugin: str) -> tuple[GpuCase, ...]:
+        """The kernel cases of a plugin."""
+        return tuple(case for case in self.kernels if case.plugin == plugin)
+
+
 class CheckStatus(Enum):
     """FAIL: the plugin breaks the contract of TensorRT, or its definition. ADVICE: it does what TensorRT does not forbid."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typing_extensions import TypedDict
 
@@ -16,14 +16,11 @@ from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_report
 from trtsmith.converter.plugin.cases import contract_cases, gpu_cases
-from trtsmith.converter.plugin.contract import CheckResult
+from trtsmith.converter.plugin.contract import CheckResult, ModelCases
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
 from trtsmith.options import REFERENCE, Flag, References, StrPath
-
-if TYPE_CHECKING:
-    from trtsmith.converter.convert.plugin_cases import ModelCases
 
 DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 
@@ -126,14 +123,11 @@ def test(options: argparse.Namespace, console: Console) -> int:
 
 def _cases(options: argparse.Namespace) -> ModelCases:
     """The cases of --model; without one there is nothing that the other flags could be about."""
-    from trtsmith.converter.convert.plugin_cases import (  # `plugin` works without what converts
-        ModelCases,
-        cases_from_model,
-    )
-    from trtsmith.converter.model.shapes import parse_shapes
-    from trtsmith.converter.verify.references import parse_references
-
     if options.model is not None:
+        from trtsmith.converter.convert.plugin_cases import cases_from_model  # needs onnxruntime
+        from trtsmith.converter.model.shapes import parse_shapes
+        from trtsmith.converter.verify.references import parse_references
+
         references = parse_references(options.reference)
         return cases_from_model(options.model, options.library, parse_shapes(options.shapes), references)
     for flag, given in (("--shapes", options.shapes), ("--reference", options.reference)):

@@ -44,6 +44,7 @@ def imported(libraries: str, words: str) -> tuple[int, list[str]]:
         ("convrt", 2, f"{LIBRARIES} {COMMANDS}.check {COMMANDS}.convert"),
         ("check -q m.onnx", 0, f"{LIBRARIES} {LATER}"),
         ("plugin bench Nothing", 2, LIBRARIES),
+        ("plugin test none.so", 2, LIBRARIES),
         ("batch zoo.toml -q", 1, "ray rich torch tensorrt_rtx"),
         ("convert -q m.onnx -o m.plan", 0, "polygraphy ray torch tensorrt_rtx"),
         ("verify m.onnx none.plan", 2, "polygraphy ray torch tensorrt_rtx"),
