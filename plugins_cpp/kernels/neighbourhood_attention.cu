@@ -95,10 +95,7 @@ __device__ void attendAlone(const Arguments& a, int64_t image, const int (&place
                         score =
                             fmaf(loadFloat(query + i), loadFloat(static_cast<const T*>(a.params.k) + row + i), score);
                     }
-                    for (int apart = 16; apart > 0; apart /= 2) {
-                        score += __shfl_xor_sync(kAll, score, apart);
-                    }
-                    score *= a.scale;
+                    score = warpSum(score) * a.scale;
                     const float next = fmaxf(best, score);
                     const float factor = exp2Fast(best - next);
                     const float share = exp2Fast(score - next);
@@ -218,8 +215,8 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
         }
     }
     for (int apart = 4; apart < 32; apart *= 2) {
-        firstKey = min(firstKey, __shfl_xor_sync(kAll, firstKey, apart));
-        endKey = max(endKey, __shfl_xor_sync(kAll, endKey, apart));
+        firstKey = min(firstKey, __shfl_xor_sync(kAllLanes, firstKey, apart));
+        endKey = max(endKey, __shfl_xor_sync(kAllLanes, endKey, apart));
     }
 
     const int plane = count[1] * count[2];
@@ -303,10 +300,10 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
             }
             most[0] *= a.scale;
             most[1] *= a.scale;
-            if (__any_sync(kAll, most[0] > best[0] + kSlack || most[1] > best[1] + kSlack)) {
+            if (__any_sync(kAllLanes, most[0] > best[0] + kSlack || most[1] > best[1] + kSlack)) {
                 for (int i = 0; i < 2; ++i) {
-                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAll, most[i], 1));
-                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAll, most[i], 2));
+                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 1));
+                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 2));
                     const float next = fmaxf(best[i], most[i]);
                     const float factor = exp2Fast(best[i] - next);
                     best[i] = next;
@@ -329,8 +326,8 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
 
     uint32_t spoilt[2];
     for (int i = 0; i < 2; ++i) {
-        total[i] += __shfl_xor_sync(kAll, total[i], 1);
-        total[i] += __shfl_xor_sync(kAll, total[i], 2);
+        total[i] += __shfl_xor_sync(kAllLanes, total[i], 1);
+        total[i] += __shfl_xor_sync(kAllLanes, total[i], 2);
         const float inverse = 1.0F / total[i];
         bool finite = true;
         for (int n = 0; n < kWidth / 8; ++n) {
@@ -340,7 +337,7 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
             }
         }
         // A value that is not finite times a share of 0 is not 0, though it may be no neighbour's: those rows anew.
-        spoilt[i] = __ballot_sync(kAll, there[i] && !finite);
+        spoilt[i] = __ballot_sync(kAllLanes, there[i] && !finite);
         if (there[i] && (spoilt[i] >> (lane & ~3) & 15U) == 0) {
             for (int n = 0; n < kWidth / 8; ++n) {
                 const int at = Products::dimension(n, part);

@@ -5,11 +5,11 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/tensor_core.cuh"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
 
 constexpr int kGroup = 16;  // places of a warp, and keys that it computes with at a time
-constexpr uint32_t kAll = 0xffffffffU;
 
 // Four lanes have rows r and r + 8 of a warp: numbers [n][2 * i] and [n][2 * i + 1] of row i are its elements at
 // dimension(n) and the next. Scores [i][j] are those of row i with the key column(j) of a group.
@@ -97,10 +97,10 @@ struct ScalarProducts {
             for (int i = 0; i < 2; ++i) {
                 float half[2];
                 for (int key = 0; key < 2; ++key) {
-                    const float away = __shfl_xor_sync(kAll, part < 2 ? sums[i][2 + key] : sums[i][key], 2);
+                    const float away = __shfl_xor_sync(kAllLanes, part < 2 ? sums[i][2 + key] : sums[i][key], 2);
                     half[key] = (part < 2 ? sums[i][key] : sums[i][2 + key]) + away;
                 }
-                const float away = __shfl_xor_sync(kAll, part % 2 == 0 ? half[1] : half[0], 1);
+                const float away = __shfl_xor_sync(kAllLanes, part % 2 == 0 ? half[1] : half[0], 1);
                 scores[i][j] = (part % 2 == 0 ? half[0] : half[1]) + away;
             }
         }
@@ -111,7 +111,7 @@ struct ScalarProducts {
         for (int key = 0; key < kGroup; ++key) {
             float share[2];
             for (int i = 0; i < 2; ++i) {
-                share[i] = __shfl_sync(kAll, shares[i][key / 4], key % 4, 4);
+                share[i] = __shfl_sync(kAllLanes, shares[i][key / 4], key % 4, 4);
             }
             for (int n = 0; n < kWidth / 8; n += 2) {
                 float x[4];
