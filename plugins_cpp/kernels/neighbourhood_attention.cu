@@ -61,26 +61,25 @@ __device__ void findNeighbours(const Axis& axis, int place, int size, int& first
     last = axis.causal ? place : first + axis.kernel - 1;
 }
 
-// Attention of one place by a warp, one neighbour after the other, for any width.
+// Attention of one place of a head by a warp, one neighbour after the other, for any width.
 template <typename T>
-__device__ void attendAlone(const Arguments& a, int64_t image, const int (&place)[3], int head) {
+__device__ void attendAlone(const Arguments& a, int64_t row) {
     constexpr int kOwn = 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    int64_t own = image;
-    int64_t start = image;
+    const int64_t own = row * a.width;
+    int64_t start = own;
+    int64_t rest = row / a.heads.divisor;
     int count[3];
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 2; i >= 0; --i) {
         const Axis& axis = a.axes[i];
-        int inGroup = place[i];
-        const int group = divide(inGroup, axis.dilation);
+        int place = static_cast<int>(rest % axis.length);
+        rest /= axis.length;
+        const int group = divide(place, axis.dilation);
         int first, last;
-        findNeighbours(axis, inGroup, placesOf(axis, group), first, last);
+        findNeighbours(axis, place, placesOf(axis, group), first, last);
         count[i] = last - first + 1;
-        own = own * axis.length + place[i];
-        start = start * axis.length + group + static_cast<int64_t>(first) * axis.dilation.divisor;
+        start += (first - place) * axis.pitch;
     }
-    own = (own * a.heads.divisor + head) * a.width;
-    start = (start * a.heads.divisor + head) * a.width;
     const T* const query = static_cast<const T*>(a.params.q) + own;
     for (int begin = 0; begin < a.width; begin += 32 * kOwn) {
         float best = -FLT_MAX;
@@ -89,11 +88,11 @@ __device__ void attendAlone(const Arguments& a, int64_t image, const int (&place
         for (int x = 0; x < count[0]; ++x) {
             for (int y = 0; y < count[1]; ++y) {
                 for (int z = 0; z < count[2]; ++z) {
-                    const int64_t row = start + x * a.axes[0].pitch + y * a.axes[1].pitch + z * a.axes[2].pitch;
+                    const int64_t at = start + x * a.axes[0].pitch + y * a.axes[1].pitch + z * a.axes[2].pitch;
                     float score = 0.0F;
                     for (int i = lane; i < a.width; i += 32) {
                         score =
-                            fmaf(loadFloat(query + i), loadFloat(static_cast<const T*>(a.params.k) + row + i), score);
+                            fmaf(loadFloat(query + i), loadFloat(static_cast<const T*>(a.params.k) + at + i), score);
                     }
                     score = warpSum(score) * a.scale;
                     const float next = fmaxf(best, score);
@@ -102,9 +101,9 @@ __device__ void attendAlone(const Arguments& a, int64_t image, const int (&place
                     best = next;
                     total = total * factor + share;
                     for (int i = 0; i < kOwn; ++i) {
-                        const int at = begin + 32 * i + lane;
-                        const T* const values = static_cast<const T*>(a.params.v) + row;
-                        sums[i] = sums[i] * factor + share * loadFloat(values + at, at < a.width);
+                        const int column = begin + 32 * i + lane;
+                        const T* const values = static_cast<const T*>(a.params.v) + at;
+                        sums[i] = sums[i] * factor + share * loadFloat(values + column, column < a.width);
                     }
                 }
             }
@@ -122,13 +121,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads) aloneKernel(const __grid_constant__ Arguments a, int64_t count) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; i < count; i += step) {
-        int64_t rest = i / a.heads.divisor;
-        int place[3];
-        for (int axis = 2; axis >= 0; --axis) {
-            place[axis] = static_cast<int>(rest % a.axes[axis].length);
-            rest /= a.axes[axis].length;
-        }
-        attendAlone<T>(a, rest, place, static_cast<int>(i % a.heads.divisor));
+        attendAlone<T>(a, i);
     }
 }
 
@@ -161,8 +154,7 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
         begin[i] = divide(rest, a.axes[i].tiles) << a.axes[i].log;
         group[i] = divide(rest, a.axes[i].dilation);
     }
-    const int64_t image = rest;
-    int64_t origin = image;
+    int64_t origin = rest;
     for (int i = 0; i < 3; ++i) {
         const Axis& axis = a.axes[i];
         size[i] = placesOf(axis, group[i]);
@@ -353,15 +345,8 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
         if (((own < 8 ? spoilt[0] : spoilt[1]) >> own % 8 * 4 & 15U) == 0) {
             continue;
         }
-        int inTile = thread / 32 * kGroup + own;
-        int place[3];
-        for (int j = 2; j >= 0; --j) {
-            const Axis& axis = a.axes[j];
-            const int inGroup = begin[j] + (inTile & ((1 << axis.log) - 1));
-            place[j] = group[j] + inGroup * static_cast<int>(axis.dilation.divisor);
-            inTile >>= axis.log;
-        }
-        attendAlone<T>(a, image, place, head);
+        const int64_t at = origin + int64_t{__shfl_sync(kAllLanes, own < 8 ? row[0] : row[1], own % 8 * 4)} * kWord;
+        attendAlone<T>(a, at / a.width);
     }
 }
 
