@@ -30,18 +30,19 @@ from trtsmith.importers.opdef import (
 _AXES = ("kernel_size", "stride", "dilation", "is_causal")
 
 
-def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
-    return {"output": shapes["q"]}
+def _three(values: tuple[int, ...], other: int = 1) -> tuple[int, ...]:
+    """Of a line or a plane, with `other` for the axes that a volume has before its own."""
+    return (other,) * (3 - len(values)) + values
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     q = shapes.get("q", (None,) * 6)
-    faults = []
-    for axis, right in enumerate(q):
-        for name in ("k", "v"):
-            found = shapes[name][axis] if name in shapes else None
-            if found is not None and right is not None and found != right:
-                faults.append(f"{name}[{axis}] = {found}, not {right} = q[{axis}]")
+    faults = [
+        f"{name}[{axis}] = {found}, not {right} = q[{axis}]"
+        for name in "kv"
+        for axis, (found, right) in enumerate(zip(shapes.get(name, q), q, strict=True))
+        if None not in (found, right) and found != right
+    ]
     for axis in range(3):
         kernel, stride, dilation = (fields[name][axis] for name in _AXES[:3])
         size = q[1 + axis]
@@ -170,13 +171,8 @@ def _case(
     scale: float = 0.0,
     **marks: bool,
 ) -> Case:
-    """A line and a plane have axes of length 1 before their own."""
-
-    def three(values: tuple[int, ...]) -> tuple[int, ...]:
-        return (1,) * (3 - len(values)) + values
-
-    fields = dict(zip(_AXES, (three(kernel), stride, dilation, causal), strict=True)) | {"scale": scale}
-    shape = (batch, *three(space), heads, width)
+    fields = dict(zip(_AXES, (_three(kernel), stride, dilation, causal), strict=True)) | {"scale": scale}
+    shape = (batch, *_three(space), heads, width)
     return Case(name, fields, lambda rng: {port: rng.normal(size=shape) for port in "qkv"}, **marks)
 
 
@@ -209,30 +205,24 @@ _CASES = (
 
 
 def _alias(axes: int) -> Alias:
-    more = [1] * (3 - axes)
     inputs = ("query", "key", "value")
-
-    def three(values: tuple[int, ...], other: int) -> tuple[int, ...]:
-        return (other,) * (3 - axes) + (values if len(values) == axes else values * axes)
+    wanted, fix = f"{axes + 3}: batch, space, heads, width", "correct the operand where the model is exported"
 
     def guard(node: AliasedNode) -> Refusal | None:
         for name, shape in node.shapes.items():
             if len(shape) != axes + 3:
-                reason, wanted = (
-                    f"{name} has {len(shape)} dimensions",
-                    f"{axes + 3}: batch, space, heads, width",
-                )
-                return Refusal(reason, wanted, "correct the operand where the model is exported")
+                return Refusal(f"{name} has {len(shape)} dimensions", wanted, fix)
         return None
 
     def fields(node: AliasedNode) -> Fields:
-        found = {name: three(node.attrs[name], int(name != "is_causal")) for name in _AXES}
+        given = {name: node.attrs[name] * (axes // len(node.attrs[name])) for name in _AXES}
+        found = {name: _three(values, int(name != "is_causal")) for name, values in given.items()}
         return {**found, "scale": node.attrs["scale"]}
 
     def prologue(node: AliasedNode) -> dict[str, Value]:
         g = node.builder()
         sizes = g.Shape("query")
-        shape = g.vector(sizes[:1], *more, sizes[1:])
+        shape = g.vector(sizes[:1], *[1] * (3 - axes), sizes[1:])
         return {port: g.Reshape(name, shape) for port, name in zip("qkv", inputs, strict=True)}
 
     def epilogue(node: AliasedNode) -> dict[str, Value]:
@@ -288,7 +278,7 @@ NEIGHBOURHOOD_ATTENTION = OpDef(
         Field("is_causal", Kind.INTS, "1: none after the place", length=3, default=(0, 0, 0), allowed=(0, 1)),
         Field("scale", Kind.FLOAT, "of scores; 0: D^-0.5", default=0.0),
     ),
-    shape=_shape,
+    shape=lambda _, shapes: {"output": shapes["q"]},
     check=_check,
     reference=_reference,
     torch_reference=_torch_reference,

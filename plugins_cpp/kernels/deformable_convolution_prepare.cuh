@@ -4,6 +4,7 @@
 #include "convert.cuh"
 #include "deformable_convolution_layout.cuh"
 #include "dispatch.cuh"
+#include "warp.cuh"
 
 namespace trtsmith {
 namespace tiled {
@@ -42,11 +43,7 @@ __device__ inline uint32_t finiteBits(float value) {
 
 // Largest of a block's values, to all its threads.
 __device__ inline uint32_t blockMaximum(uint32_t value, uint32_t* scratch) {
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) {
-        const uint32_t other = __shfl_xor_sync(0xffffffffU, value, distance);
-        value = other > value ? other : value;
-    }
+    value = warpMax(value);
     if (threadIdx.x % 32 == 0) {
         scratch[threadIdx.x / 32] = value;
     }

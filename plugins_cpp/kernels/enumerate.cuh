@@ -12,11 +12,11 @@
 #include <limits>
 
 #include "dispatch.cuh"
+#include "warp.cuh"
 
 namespace trtsmith {
 namespace enumerate_detail {
 
-constexpr int kWarp = 32;
 constexpr int kThreads = 256;
 constexpr int kBlocks = 4;  // of a multiprocessor: told none, ptxas takes 40 registers and spills what long flags need
 constexpr int kWarps = kThreads / kWarp;
@@ -34,7 +34,7 @@ __device__ int64_t exclusiveSum(int64_t value, int64_t* sums, int64_t& total) {
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     int64_t inclusive = value;
     for (int step = 1; step < kWarp; step *= 2) {
-        const int64_t other = __shfl_up_sync(0xffffffffu, inclusive, static_cast<unsigned int>(step));
+        const int64_t other = __shfl_up_sync(kAllLanes, inclusive, static_cast<unsigned int>(step));
         inclusive += lane >= step ? other : 0;
     }
     if (lane == kWarp - 1) {
@@ -59,7 +59,7 @@ __device__ int flagsOfWarp(const Flag& flag, int64_t first, int64_t n, unsigned 
 #pragma unroll
     for (int round = 0; round < kRounds; ++round) {
         const int64_t at = first + round * kWarp + lane;
-        flags[round] = __ballot_sync(0xffffffffu, at < n && flag(at));
+        flags[round] = __ballot_sync(kAllLanes, at < n && flag(at));
         count += __popc(flags[round]);
     }
     return count;

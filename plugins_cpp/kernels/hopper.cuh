@@ -77,11 +77,12 @@ __device__ inline void setRegisters() {
 }
 
 // Rows of 128 bytes in shared memory, from an address that is a multiple of 1,024, their 16-byte chunks exchanged by the
-// last 3 bits of the row's number; to go along a row, the address may advance by whole products (32 bytes).
-__device__ inline uint64_t describeRows(uint32_t address) {
+// last 3 bits of the row's number; to go along a row, the address may advance by whole products (32 bytes). `apart`: bytes
+// to the next 64 columns, where a product reads b transposed and has more.
+__device__ inline uint64_t describeRows(uint32_t address, uint32_t apart = 16) {
     constexpr uint64_t kEightRows = uint64_t{1024 / 16} << 32;
     constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
-    return static_cast<uint64_t>((address & 0x3FFFFU) >> 4) | uint64_t{1} << 16 | kEightRows | kSwizzle128;
+    return static_cast<uint64_t>((address & 0x3FFFFU) >> 4) | uint64_t{apart / 16} << 16 | kEightRows | kSwizzle128;
 }
 
 // Between ordinary accesses to a product's registers and the product.
@@ -102,68 +103,57 @@ __device__ inline void pin(float (&sums)[kCount]) {
     }
 }
 
-// The type of the operands is part of the instruction's name, which only the preprocessor can put together.
-#define TRTSMITH_MULTIPLY_ASYNC_64(TYPE)                                                                               \
-    asm volatile(                                                                                                      \
-        "{\n"                                                                                                          \
-        ".reg .pred add;\n"                                                                                            \
-        "setp.ne.b32 add, %34, 0;\n"                                                                                   \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE                                                    \
-        " {"                                                                                                           \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                       \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "                            \
-        "%32, %33, add, 1, 1, 0, 0;\n"                                                                                 \
-        "}\n"                                                                                                          \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),     \
-          "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), \
-          "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),              \
-          "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]),              \
-          "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31])               \
-        : "l"(a), "l"(b), "r"(static_cast<int>(add)))
+// The shape and the operands' type are parts of the instruction's name, which only the preprocessor can put together.
+#define TRTSMITH_NUMBERS_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define TRTSMITH_NUMBERS_32 \
+    TRTSMITH_NUMBERS_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TRTSMITH_NUMBERS_64                                                                                       \
+    TRTSMITH_NUMBERS_32                                                                                           \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
+    "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TRTSMITH_SUMS_4(I) "+f"(sums[I]), "+f"(sums[I + 1]), "+f"(sums[I + 2]), "+f"(sums[I + 3])
+#define TRTSMITH_SUMS_16(I) TRTSMITH_SUMS_4(I), TRTSMITH_SUMS_4(I + 4), TRTSMITH_SUMS_4(I + 8), TRTSMITH_SUMS_4(I + 12)
+#define TRTSMITH_SUMS_32(I) TRTSMITH_SUMS_16(I), TRTSMITH_SUMS_16(I + 16)
+#define TRTSMITH_SUMS_64(I) TRTSMITH_SUMS_32(I), TRTSMITH_SUMS_32(I + 32)
+// ADD is the number of the operand that says whether to add, OPERANDS those before it, and TRANSPOSED what follows.
+#define TRTSMITH_MULTIPLY(COLUMNS, TYPE, COUNT, OPERANDS, ADD, TRANSPOSED, ...)                                   \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" COLUMNS    \
+                 "k16.f32." TYPE "." TYPE " {" TRTSMITH_NUMBERS_##COUNT "}, " OPERANDS ", add, 1, 1, " TRANSPOSED \
+                                                                        ";\n}\n"                                  \
+                 : TRTSMITH_SUMS_##COUNT(0)                                                                       \
+                 : __VA_ARGS__)
 
-#define TRTSMITH_MULTIPLY_ASYNC_128(TYPE)                                                                              \
-    asm volatile(                                                                                                      \
-        "{\n"                                                                                                          \
-        ".reg .pred add;\n"                                                                                            \
-        "setp.ne.b32 add, %66, 0;\n"                                                                                   \
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE                                                   \
-        " {"                                                                                                           \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                       \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                             \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                             \
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "                            \
-        "%64, %65, add, 1, 1, 0, 0;\n"                                                                                 \
-        "}\n"                                                                                                          \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]), "+f"(sums[4]), "+f"(sums[5]), "+f"(sums[6]),     \
-          "+f"(sums[7]), "+f"(sums[8]), "+f"(sums[9]), "+f"(sums[10]), "+f"(sums[11]), "+f"(sums[12]), "+f"(sums[13]), \
-          "+f"(sums[14]), "+f"(sums[15]), "+f"(sums[16]), "+f"(sums[17]), "+f"(sums[18]), "+f"(sums[19]),              \
-          "+f"(sums[20]), "+f"(sums[21]), "+f"(sums[22]), "+f"(sums[23]), "+f"(sums[24]), "+f"(sums[25]),              \
-          "+f"(sums[26]), "+f"(sums[27]), "+f"(sums[28]), "+f"(sums[29]), "+f"(sums[30]), "+f"(sums[31]),              \
-          "+f"(sums[32]), "+f"(sums[33]), "+f"(sums[34]), "+f"(sums[35]), "+f"(sums[36]), "+f"(sums[37]),              \
-          "+f"(sums[38]), "+f"(sums[39]), "+f"(sums[40]), "+f"(sums[41]), "+f"(sums[42]), "+f"(sums[43]),              \
-          "+f"(sums[44]), "+f"(sums[45]), "+f"(sums[46]), "+f"(sums[47]), "+f"(sums[48]), "+f"(sums[49]),              \
-          "+f"(sums[50]), "+f"(sums[51]), "+f"(sums[52]), "+f"(sums[53]), "+f"(sums[54]), "+f"(sums[55]),              \
-          "+f"(sums[56]), "+f"(sums[57]), "+f"(sums[58]), "+f"(sums[59]), "+f"(sums[60]), "+f"(sums[61]),              \
-          "+f"(sums[62]), "+f"(sums[63])                                                                               \
-        : "l"(a), "l"(b), "r"(static_cast<int>(add)))
-
-// sums[64 x N] (+)= a[64 x 16] * b[N x 16]^T, N of 64 or 128, both in shared memory as describeRows says. Lane's
+// sums[64 x N] (+)= a[64 x 16] * b[N x 16]^T, N of 32, 64 or 128, both in shared memory as describeRows says. Lane's
 // sums 4j to 4j + 3: row lane / 4, columns 8j + 2 (lane % 4) and the next; then row lane / 4 + 8. A warp has 16 rows.
-__device__ inline void multiplyAsync(float (&sums)[32], uint64_t a, uint64_t b, bool add, __half) {
-    TRTSMITH_MULTIPLY_ASYNC_64("f16");
-}
-__device__ inline void multiplyAsync(float (&sums)[32], uint64_t a, uint64_t b, bool add, __nv_bfloat16) {
-    TRTSMITH_MULTIPLY_ASYNC_64("bf16");
-}
-__device__ inline void multiplyAsync(float (&sums)[64], uint64_t a, uint64_t b, bool add, __half) {
-    TRTSMITH_MULTIPLY_ASYNC_128("f16");
-}
-__device__ inline void multiplyAsync(float (&sums)[64], uint64_t a, uint64_t b, bool add, __nv_bfloat16) {
-    TRTSMITH_MULTIPLY_ASYNC_128("bf16");
-}
-
-#undef TRTSMITH_MULTIPLY_ASYNC_64
-#undef TRTSMITH_MULTIPLY_ASYNC_128
+#define TRTSMITH_MULTIPLY_ASYNC(COLUMNS, COUNT, A, ADD, T, TYPE)                                             \
+    __device__ inline void multiplyAsync(float (&sums)[COUNT], uint64_t a, uint64_t b, bool add, T) {        \
+        TRTSMITH_MULTIPLY(COLUMNS, TYPE, COUNT, A, ADD, "0, 0", "l"(a), "l"(b), "r"(static_cast<int>(add))); \
+    }
+// sums[64 x N] += a[64 x 16] * b[16 x N], N of 64 or 128, a in registers, in each warp as mma.m16n8k16 has it.
+#define TRTSMITH_MULTIPLY_TRANSPOSED(COLUMNS, COUNT, A, ADD, T, TYPE)                                            \
+    __device__ inline void multiplyTransposed(float (&sums)[COUNT], const uint32_t (&a)[4], uint64_t b, T) {     \
+        TRTSMITH_MULTIPLY(COLUMNS, TYPE, COUNT, A, ADD, "1", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), \
+                          "r"(1));                                                                               \
+    }
+#define TRTSMITH_PRODUCTS(T, TYPE)                                                      \
+    TRTSMITH_MULTIPLY_ASYNC("32", 16, "%16, %17", "%18", T, TYPE)                       \
+    TRTSMITH_MULTIPLY_ASYNC("64", 32, "%32, %33", "%34", T, TYPE)                       \
+    TRTSMITH_MULTIPLY_ASYNC("128", 64, "%64, %65", "%66", T, TYPE)                      \
+    TRTSMITH_MULTIPLY_TRANSPOSED("64", 32, "{%32, %33, %34, %35}, %36", "%37", T, TYPE) \
+    TRTSMITH_MULTIPLY_TRANSPOSED("128", 64, "{%64, %65, %66, %67}, %68", "%69", T, TYPE)
+TRTSMITH_PRODUCTS(__half, "f16")
+TRTSMITH_PRODUCTS(__nv_bfloat16, "bf16")
+#undef TRTSMITH_PRODUCTS
+#undef TRTSMITH_MULTIPLY_ASYNC
+#undef TRTSMITH_MULTIPLY_TRANSPOSED
+#undef TRTSMITH_MULTIPLY
+#undef TRTSMITH_NUMBERS_16
+#undef TRTSMITH_NUMBERS_32
+#undef TRTSMITH_NUMBERS_64
+#undef TRTSMITH_SUMS_4
+#undef TRTSMITH_SUMS_16
+#undef TRTSMITH_SUMS_32
+#undef TRTSMITH_SUMS_64
 
 }  // namespace hopper
 }  // namespace trtsmith

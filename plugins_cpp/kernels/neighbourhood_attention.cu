@@ -15,6 +15,7 @@
 // It reads the box of all their neighbours, kKeys at a time into shared memory, while the next are on their way. A warp has
 // 16 of the places, and computes with the neighbours from the first to the last of any of these, 16 at a time: scores, the
 // mask, shares and sums of values as in FlashAttention (arXiv 2205.14135), with tensor cores for 16 bits (sm_80 and later).
+// On Hopper, where a head has more than 32 numbers, the warps compute together, with all keys of a step.
 namespace trtsmith {
 namespace {
 
@@ -61,26 +62,25 @@ __device__ void findNeighbours(const Axis& axis, int place, int size, int& first
     last = axis.causal ? place : first + axis.kernel - 1;
 }
 
-// Attention of one place by a warp, one neighbour after the other, for any width.
+// Attention of one place of a head by a warp, one neighbour after the other, for any width.
 template <typename T>
-__device__ void attendAlone(const Arguments& a, int64_t image, const int (&place)[3], int head) {
+__device__ void attendAlone(const Arguments& a, int64_t row) {
     constexpr int kOwn = 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    int64_t own = image;
-    int64_t start = image;
+    const int64_t own = row * a.width;
+    int64_t start = own;
+    int64_t rest = row / a.heads.divisor;
     int count[3];
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 2; i >= 0; --i) {
         const Axis& axis = a.axes[i];
-        int inGroup = place[i];
-        const int group = divide(inGroup, axis.dilation);
+        int place = static_cast<int>(rest % axis.length);
+        rest /= axis.length;
+        const int group = divide(place, axis.dilation);
         int first, last;
-        findNeighbours(axis, inGroup, placesOf(axis, group), first, last);
+        findNeighbours(axis, place, placesOf(axis, group), first, last);
         count[i] = last - first + 1;
-        own = own * axis.length + place[i];
-        start = start * axis.length + group + static_cast<int64_t>(first) * axis.dilation.divisor;
+        start += (first - place) * axis.pitch;
     }
-    own = (own * a.heads.divisor + head) * a.width;
-    start = (start * a.heads.divisor + head) * a.width;
     const T* const query = static_cast<const T*>(a.params.q) + own;
     for (int begin = 0; begin < a.width; begin += 32 * kOwn) {
         float best = -FLT_MAX;
@@ -89,25 +89,22 @@ __device__ void attendAlone(const Arguments& a, int64_t image, const int (&place
         for (int x = 0; x < count[0]; ++x) {
             for (int y = 0; y < count[1]; ++y) {
                 for (int z = 0; z < count[2]; ++z) {
-                    const int64_t row = start + x * a.axes[0].pitch + y * a.axes[1].pitch + z * a.axes[2].pitch;
+                    const int64_t at = start + x * a.axes[0].pitch + y * a.axes[1].pitch + z * a.axes[2].pitch;
                     float score = 0.0F;
                     for (int i = lane; i < a.width; i += 32) {
                         score =
-                            fmaf(loadFloat(query + i), loadFloat(static_cast<const T*>(a.params.k) + row + i), score);
+                            fmaf(loadFloat(query + i), loadFloat(static_cast<const T*>(a.params.k) + at + i), score);
                     }
-                    for (int apart = 16; apart > 0; apart /= 2) {
-                        score += __shfl_xor_sync(kAll, score, apart);
-                    }
-                    score *= a.scale;
+                    score = warpSum(score) * a.scale;
                     const float next = fmaxf(best, score);
                     const float factor = exp2Fast(best - next);
                     const float share = exp2Fast(score - next);
                     best = next;
                     total = total * factor + share;
                     for (int i = 0; i < kOwn; ++i) {
-                        const int at = begin + 32 * i + lane;
-                        const T* const values = static_cast<const T*>(a.params.v) + row;
-                        sums[i] = sums[i] * factor + share * loadFloat(values + at, at < a.width);
+                        const int column = begin + 32 * i + lane;
+                        const T* const values = static_cast<const T*>(a.params.v) + at;
+                        sums[i] = sums[i] * factor + share * loadFloat(values + column, column < a.width);
                     }
                 }
             }
@@ -125,33 +122,33 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads) aloneKernel(const __grid_constant__ Arguments a, int64_t count) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kWarps;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; i < count; i += step) {
-        int64_t rest = i / a.heads.divisor;
-        int place[3];
-        for (int axis = 2; axis >= 0; --axis) {
-            place[axis] = static_cast<int>(rest % a.axes[axis].length);
-            rest /= a.axes[axis].length;
-        }
-        attendAlone<T>(a, rest, place, static_cast<int>(i % a.heads.divisor));
+        attendAlone<T>(a, i);
     }
 }
 
 // Blocks of a multiprocessor at a time for rows of that many bytes, as registers allow. Measured on an H100 in float16: 32
 // images of 56 x 56, 4 heads of 32, 7 x 7 neighbours take 95 us so, 102 us with one block less, and 127 us with blocks of 128
-// places; 128 x 128, 16 heads of 128, 13 x 13 take 347, 348 and 391 us.
-constexpr int blocksFor(int bytes) { return bytes <= 64 ? 5 : bytes <= 128 ? 4 : bytes <= 256 ? 3 : 2; }
+// places; 128 x 128, 16 heads of 128, 13 x 13 take 347, 348 and 391 us, and on an H200 345, and 229 together.
+constexpr int blocksFor(int bytes, bool together) {
+    return bytes <= 64 ? 5 : bytes <= 128 || together ? 4 : bytes <= 256 ? 3 : 2;
+}
 
 template <typename T, int kWidth>
-__global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(sizeof(T))))
+constexpr bool kTogether = kHopper && sizeof(T) == 2 && kWidth >= 64;
+
+template <typename T, int kWidth>
+__global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(sizeof(T)), kTogether<T, kWidth>))
     tileKernel(const __grid_constant__ Arguments a) {
     constexpr int kWord = 16 / static_cast<int>(sizeof(T));
-    constexpr int kPitch = kWidth + kWord;  // rows that matrices and quads of lanes meet in other banks
     constexpr int kBytes = kWidth * static_cast<int>(sizeof(T));
     constexpr int kKeys = kBytes <= 128 ? 64 : 8192 / kBytes;
     constexpr float kSlack = 8.0F;  // shares may be up to 2^8 before all are scaled down again
-    using Products = std::conditional_t<kModern && sizeof(T) == 2, TensorProducts<T, kWidth, kPitch>,
-                                        ScalarProducts<T, kWidth, kPitch>>;
-    __shared__ __align__(16) T keys[2][kKeys * kPitch];
-    __shared__ __align__(16) T values[2][kKeys * kPitch];
+    using Products = std::conditional_t<
+        kTogether<T, kWidth>, HopperProducts<T, kWidth, kKeys>,
+        std::conditional_t<kModern && sizeof(T) == 2, TensorProducts<T, kWidth>, ScalarProducts<T, kWidth>>>;
+    constexpr int kTile = kKeys * Products::kPitch;
+    __shared__ __align__(1024) T keys[2][kTile];
+    __shared__ __align__(1024) T values[2][kTile];
     __shared__ int2 box[4][kKeys];  // of a key its row, in words from the first, and its place as a word
 
     const int thread = static_cast<int>(threadIdx.x);
@@ -164,8 +161,7 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
         begin[i] = divide(rest, a.axes[i].tiles) << a.axes[i].log;
         group[i] = divide(rest, a.axes[i].dilation);
     }
-    const int64_t image = rest;
-    int64_t origin = image;
+    int64_t origin = rest;
     for (int i = 0; i < 3; ++i) {
         const Axis& axis = a.axes[i];
         size[i] = placesOf(axis, group[i]);
@@ -187,7 +183,7 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
     int firstKey = boxed;
     int endKey = 0;
     for (int i = 0; i < 2; ++i) {
-        int place = thread / 32 * kGroup + lane / 4 + 8 * i;
+        int place = thread / 32 * kPlaces + lane / 4 + 8 * i;
         int from = 0;
         int to = 0;
         int step = 1;
@@ -218,8 +214,8 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
         }
     }
     for (int apart = 4; apart < 32; apart *= 2) {
-        firstKey = min(firstKey, __shfl_xor_sync(kAll, firstKey, apart));
-        endKey = max(endKey, __shfl_xor_sync(kAll, endKey, apart));
+        firstKey = min(firstKey, __shfl_xor_sync(kAllLanes, firstKey, apart));
+        endKey = max(endKey, __shfl_xor_sync(kAllLanes, endKey, apart));
     }
 
     const int plane = count[1] * count[2];
@@ -252,7 +248,7 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
             const int found = box[tile % 4][key].x;
             const bool valid = found >= 0 && word < a.width;
             const int64_t from = valid ? static_cast<int64_t>(found) * kWord + word : 0;
-            const int to = key * kPitch + word;
+            const int to = Products::place(key, word);
             copyRow(keys[tile % 2] + to, fromKeys + from, valid);
             copyRow(values[tile % 2] + to, fromValues + from, valid);
         }
@@ -263,7 +259,7 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
     __syncthreads();
     load(0);
     Products products;
-    float sums[kWidth / 8][4] = {};
+    float sums[kWidth / 2] = {};
     for (int n = 0; n < kWidth / 8; ++n) {
         const int at = Products::dimension(n, part);
         for (int i = 0; i < 2; ++i) {
@@ -279,92 +275,90 @@ __global__ void __launch_bounds__(kThreads, blocksFor(kWidth* static_cast<int>(s
         if constexpr (kModern) {
             waitAsyncCopies();
         }
+        if constexpr (kTogether<T, kWidth>) {
+            hopper::fenceAsync();
+        }
         __syncthreads();
         if ((tile + 1) * kKeys < boxed) {
             load(tile + 1);
             locate(tile + 2);
         }
 #pragma unroll 1
-        for (int at = 0; at < kKeys; at += kGroup) {
-            if (tile * kKeys + at + kGroup <= firstKey || tile * kKeys + at >= endKey) {
+        for (int at = 0; at < kKeys; at += Products::kAtOnce) {
+            if (!kTogether<T, kWidth> &&
+                (tile * kKeys + at + Products::kAtOnce <= firstKey || tile * kKeys + at >= endKey)) {
                 continue;
             }
-            float scores[2][4];
-            products.score(keys[tile % 2] + at * kPitch, lane, scores);
+            float scores[Products::kAtOnce / 2];
+            products.score(keys[tile % 2] + at * Products::kPitch, lane, scores);
             float most[2] = {-INFINITY, -INFINITY};
-            for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int j = 0; j < Products::kAtOnce / 4; ++j) {
                 const uint32_t place = static_cast<uint32_t>(box[tile % 4][at + Products::column(j, part)].y);
                 for (int i = 0; i < 2; ++i) {
                     // A guard is left where the place is not before the first neighbour along the axis, nor after the last.
                     const uint32_t left = ((place | a.guards) - first[i]) & (last[i] - place) & a.guards;
-                    scores[i][j] = left == a.guards ? scores[i][j] : -INFINITY;
-                    most[i] = fmaxf(most[i], scores[i][j]);
+                    float& score = scores[j / 2 * 4 + 2 * i + j % 2];
+                    score = left == a.guards ? score : -INFINITY;
+                    most[i] = fmaxf(most[i], score);
                 }
             }
             most[0] *= a.scale;
             most[1] *= a.scale;
-            if (__any_sync(kAll, most[0] > best[0] + kSlack || most[1] > best[1] + kSlack)) {
+            if (__any_sync(kAllLanes, most[0] > best[0] + kSlack || most[1] > best[1] + kSlack)) {
                 for (int i = 0; i < 2; ++i) {
-                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAll, most[i], 1));
-                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAll, most[i], 2));
+                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 1));
+                    most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 2));
                     const float next = fmaxf(best[i], most[i]);
                     const float factor = exp2Fast(best[i] - next);
                     best[i] = next;
                     total[i] *= factor;
-                    for (int n = 0; n < kWidth / 8; ++n) {
-                        sums[n][2 * i] *= factor;
-                        sums[n][2 * i + 1] *= factor;
+                    for (int n = 2 * i; n < kWidth / 2; n += 4) {
+                        sums[n] *= factor;
+                        sums[n + 1] *= factor;
                     }
                 }
             }
-            for (int i = 0; i < 2; ++i) {
-                for (int j = 0; j < 4; ++j) {
-                    scores[i][j] = exp2Fast(fmaf(scores[i][j], a.scale, -best[i]));
-                    total[i] += scores[i][j];
-                }
+#pragma unroll
+            for (int j = 0; j < Products::kAtOnce / 2; ++j) {
+                scores[j] = exp2Fast(fmaf(scores[j], a.scale, -best[j / 2 % 2]));
+                total[j / 2 % 2] += scores[j];
             }
-            Products::add(values[tile % 2] + at * kPitch, lane, scores, sums);
+            Products::add(values[tile % 2] + at * Products::kPitch, lane, scores, sums);
         }
     }
 
     uint32_t spoilt[2];
     for (int i = 0; i < 2; ++i) {
-        total[i] += __shfl_xor_sync(kAll, total[i], 1);
-        total[i] += __shfl_xor_sync(kAll, total[i], 2);
+        total[i] += __shfl_xor_sync(kAllLanes, total[i], 1);
+        total[i] += __shfl_xor_sync(kAllLanes, total[i], 2);
         const float inverse = 1.0F / total[i];
         bool finite = true;
         for (int n = 0; n < kWidth / 8; ++n) {
-            for (int k = 2 * i; k < 2 * i + 2; ++k) {
-                sums[n][k] *= inverse;
-                finite = finite && fabsf(sums[n][k]) <= FLT_MAX;
+            for (int k = 4 * n + 2 * i; k < 4 * n + 2 * i + 2; ++k) {
+                sums[k] *= inverse;
+                finite = finite && fabsf(sums[k]) <= FLT_MAX;
             }
         }
         // A value that is not finite times a share of 0 is not 0, though it may be no neighbour's: those rows anew.
-        spoilt[i] = __ballot_sync(kAll, there[i] && !finite);
+        spoilt[i] = __ballot_sync(kAllLanes, there[i] && !finite);
         if (there[i] && (spoilt[i] >> (lane & ~3) & 15U) == 0) {
             for (int n = 0; n < kWidth / 8; ++n) {
                 const int at = Products::dimension(n, part);
                 if (at < a.width) {
-                    const float pair[2] = {sums[n][2 * i], sums[n][2 * i + 1]};
+                    const float pair[2] = {sums[4 * n + 2 * i], sums[4 * n + 2 * i + 1]};
                     storeFloats(static_cast<T*>(a.params.output) + origin + int64_t{row[i]} * kWord + at, pair);
                 }
             }
         }
     }
 #pragma unroll 1
-    for (int own = 0; own < kGroup && (spoilt[0] | spoilt[1]) != 0; ++own) {
+    for (int own = 0; own < kPlaces && (spoilt[0] | spoilt[1]) != 0; ++own) {
         if (((own < 8 ? spoilt[0] : spoilt[1]) >> own % 8 * 4 & 15U) == 0) {
             continue;
         }
-        int inTile = thread / 32 * kGroup + own;
-        int place[3];
-        for (int j = 2; j >= 0; --j) {
-            const Axis& axis = a.axes[j];
-            const int inGroup = begin[j] + (inTile & ((1 << axis.log) - 1));
-            place[j] = group[j] + inGroup * static_cast<int>(axis.dilation.divisor);
-            inTile >>= axis.log;
-        }
-        attendAlone<T>(a, image, place, head);
+        const int64_t at = origin + int64_t{__shfl_sync(kAllLanes, own < 8 ? row[0] : row[1], own % 8 * 4)} * kWord;
+        attendAlone<T>(a, at / a.width);
     }
 }
 
@@ -464,7 +458,20 @@ cudaError_t neighbourhoodAttention(const NeighbourhoodAttentionParams& params, c
         const auto kernel = a.width <= 32   ? tileKernel<T, 32>
                             : a.width <= 64 ? tileKernel<T, 64>
                                             : tileKernel<T, kWidest>;
-        return launch(kernel, gridBlocks(blocks), kThreads, 0, stream, a);
+        // Where products are asynchronous, queries are in shared memory.
+        int bytes = 0;
+        if (sizeof(T) == 2 && a.width > 32) {
+            cudaFuncAttributes attributes{};
+            cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+            if (error == cudaSuccess && attributes.binaryVersion == 90) {
+                bytes = 1024 + (a.width <= 64 ? 64 : kWidest) * 2 * (1 << kLogTile);
+                error = allowSharedBytes(kernel, bytes);
+            }
+            if (error != cudaSuccess) {
+                return error;
+            }
+        }
+        return launch(kernel, gridBlocks(blocks), kThreads, bytes, stream, a);
     });
 }
 

@@ -9,12 +9,12 @@
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
 #include "kernels/fast_division.cuh"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
 namespace voxel_generation {
 
 constexpr int32_t kThreads = 256;
-constexpr int32_t kWarp = 32;
 constexpr uint32_t kNone = 0xffffffffu;
 
 // A cell that has points, and the smallest number of them; later the cell's own number in place of the cell.
@@ -53,14 +53,6 @@ __device__ inline bool placeOf(const Arguments& a, const float (&position)[3], i
         place[axis] = inside && !flat ? static_cast<int32_t>(steps) : 0;
     }
     return inside;
-}
-
-__device__ inline float sumOfWarp(float value) {
-#pragma unroll
-    for (int step = kWarp / 2; step > 0; step /= 2) {
-        value += __shfl_xor_sync(0xffffffffu, value, step);
-    }
-    return value;
 }
 
 __device__ inline float pick(int32_t axis, float x, float y, float z) { return axis == 0 ? x : (axis == 1 ? y : z); }
@@ -107,7 +99,7 @@ __global__ void __launch_bounds__(kThreads) writeKernel(const __grid_constant__ 
         int32_t place[3] = {};
         if (number < found) {
             for (int64_t k = lane; k - lane < s.maxPoints; k += kWarp) {
-                voxel.points += __popc(__ballot_sync(0xffffffffu, k < s.maxPoints && voxel.list[k] != kNone));
+                voxel.points += __popc(__ballot_sync(kAllLanes, k < s.maxPoints && voxel.list[k] != kNone));
             }
             const T* const first = points + static_cast<int64_t>(voxel.list[0]) * s.width;
 #pragma unroll
@@ -124,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) writeKernel(const __grid_constant__ 
             }
 #pragma unroll
             for (int axis = 0; axis < 3; ++axis) {
-                voxel.mean[axis] = sumOfWarp(voxel.mean[axis]) / static_cast<float>(voxel.points);
+                voxel.mean[axis] = warpSum(voxel.mean[axis]) / static_cast<float>(voxel.points);
                 voxel.centre[axis] = s.low[axis] + (static_cast<float>(place[axis]) + 0.5F) * s.size[axis];
             }
         }

@@ -1,14 +1,13 @@
-// Coordinates of points in any floating-point type, and what a warp decides in common.
+// Coordinates of points in any floating-point type.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/convert.cuh"
 #include "kernels/dtype.hpp"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
-
-constexpr unsigned int kFullWarp = 0xffffffffU;
 
 // Element i as float32. The type is the same for all threads; a kernel reads each coordinate a few times at most.
 __device__ inline float elementOf(DType type, const void* data, int64_t i) {
@@ -32,18 +31,5 @@ __device__ inline float squaredDistance(const Point& a, const Point& b) {
     const float z = a.z - b.z;
     return fmaf(z, z, fmaf(y, y, x * x));
 }
-
-__device__ inline int warpMax(int value) {
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(kFullWarp, value);
-#else
-    for (int offset = 16; offset > 0; offset /= 2) {
-        value = max(value, __shfl_xor_sync(kFullWarp, value, offset));
-    }
-    return value;
-#endif
-}
-
-__device__ inline int warpMin(int value) { return ~warpMax(~value); }
 
 }  // namespace trtsmith

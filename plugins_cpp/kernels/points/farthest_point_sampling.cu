@@ -215,12 +215,12 @@ __global__ void __launch_bounds__(kThreads) sampleKernel(const __grid_constant__
             const int lowest = warpMin(isLargest ? index : kMost);
             isLargest = isLargest && index == lowest;
         }
-        const int winner = __ffs(static_cast<int>(__ballot_sync(kFullWarp, isLargest))) - 1;
+        const int winner = __ffs(static_cast<int>(__ballot_sync(kAllLanes, isLargest))) - 1;
         const int turn = taken & 1;
         if constexpr (kCluster) {
-            point = {__shfl_sync(kFullWarp, point.x, winner), __shfl_sync(kFullWarp, point.y, winner),
-                     __shfl_sync(kFullWarp, point.z, winner)};
-            index = __shfl_sync(kFullWarp, index, winner);
+            point = {__shfl_sync(kAllLanes, point.x, winner), __shfl_sync(kAllLanes, point.y, winner),
+                     __shfl_sync(kAllLanes, point.z, winner)};
+            index = __shfl_sync(kAllLanes, index, winner);
             const uint32_t barrier = sharedAddress(&shared.barriers[turn]);
             if (thread == 0) {
                 expect(barrier, static_cast<uint32_t>(slots) * (sizeof(int) + sizeof(float4)));
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(kThreads) sampleKernel(const __grid_constant__
         int next = kMost;
 #pragma unroll
         for (int i = 0; i < kSlotsOfLane; ++i) {
-            const int found = __ffs(static_cast<int>(__ballot_sync(kFullWarp, squares[i] == farthest))) - 1;
+            const int found = __ffs(static_cast<int>(__ballot_sync(kAllLanes, squares[i] == farthest))) - 1;
             next = found >= 0 ? min(next, found * kSlotsOfLane + i) : next;
         }
         const float4 place = shared.places[turn][next];

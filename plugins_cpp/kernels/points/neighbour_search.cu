@@ -43,7 +43,7 @@ struct Ball {
 
     __device__ void take(const Arguments& a, float square, int index) {
         const bool inside = square < limit && (square >= a.minimum || square == 0.0F);
-        const unsigned int found = __ballot_sync(kFullWarp, inside);
+        const unsigned int found = __ballot_sync(kAllLanes, inside);
         if (found == 0) {
             return;
         }
@@ -53,7 +53,7 @@ struct Ball {
             places[place] = index;
         }
         if (count == 0) {
-            first = __shfl_sync(kFullWarp, index, __ffs(static_cast<int>(found)) - 1);
+            first = __shfl_sync(kAllLanes, index, __ffs(static_cast<int>(found)) - 1);
         }
         count += __popc(found);
         if (count >= most) {
@@ -85,8 +85,8 @@ struct Nearest {
     static __device__ int64_t passes(const NeighbourSearchShape& s) { return (s.neighbours + 31) / 32; }
 
     __device__ void begin(const Arguments& a, int64_t, bool exists, int64_t pass) {
-        behind = __shfl_sync(kFullWarp, square, 31);
-        behindIndex = __shfl_sync(kFullWarp, index, 31);
+        behind = __shfl_sync(kAllLanes, square, 31);
+        behindIndex = __shfl_sync(kAllLanes, index, 31);
         const int64_t left = a.shape.neighbours - 32 * pass;
         last = left < 32 ? static_cast<int>(left) - 1 : 31;
         limit = exists ? INFINITY : -INFINITY;
@@ -95,26 +95,26 @@ struct Nearest {
     }
 
     __device__ void take(const Arguments&, float theirs, int number) {
-        unsigned int found = __ballot_sync(kFullWarp, theirs < limit);
+        unsigned int found = __ballot_sync(kAllLanes, theirs < limit);
         if (found == 0) {
             return;
         }
         if (behind >= 0.0F) {
-            found &= __ballot_sync(kFullWarp, theirs > behind || (theirs == behind && number > behindIndex));
+            found &= __ballot_sync(kAllLanes, theirs > behind || (theirs == behind && number > behindIndex));
         }
         for (; found != 0; found &= found - 1) {
             const int lane = __ffs(static_cast<int>(found)) - 1;
-            const float near = __shfl_sync(kFullWarp, theirs, lane);
-            const int nearNumber = __shfl_sync(kFullWarp, number, lane);
-            const float before = __shfl_up_sync(kFullWarp, square, 1);
-            const int beforeIndex = __shfl_up_sync(kFullWarp, index, 1);
+            const float near = __shfl_sync(kAllLanes, theirs, lane);
+            const int nearNumber = __shfl_sync(kAllLanes, number, lane);
+            const float before = __shfl_up_sync(kAllLanes, square, 1);
+            const int beforeIndex = __shfl_up_sync(kAllLanes, index, 1);
             const bool moves = laneNumber() > 0 && before > near;
             if (square > near) {
                 square = moves ? before : near;
                 index = moves ? beforeIndex : nearNumber;
             }
         }
-        limit = __shfl_sync(kFullWarp, square, last);
+        limit = __shfl_sync(kAllLanes, square, last);
     }
 
     __device__ void finish(const Arguments& a, int64_t query, int64_t pass) {
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(kThreads, 3) searchKernel(const __grid_constan
                     for (int q = 0; q < kQueries; ++q) {
                         any = any || squares[q] < found[q].limit;
                     }
-                    if (__any_sync(kFullWarp, any) == 0) {
+                    if (__any_sync(kAllLanes, any) == 0) {
                         continue;
                     }
                     open = false;

@@ -8,14 +8,13 @@
 
 #include "kernels/dispatch.cuh"
 #include "kernels/reduction/indexed_reduction.cuh"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
 namespace scatter_lists {
 
 constexpr int32_t kThreads = 256;
 constexpr int32_t kSortThreads = 512;
-constexpr int32_t kWarp = 32;
-constexpr uint32_t kAll = 0xffffffffu;
 constexpr int32_t kShared = 4096;  // rows that a block sorts in shared memory
 constexpr int32_t kNoRow = 0x7fffffff;
 
@@ -49,11 +48,7 @@ static __global__ void __launch_bounds__(kThreads) countKernel(const __grid_cons
         end = segment >= end ? static_cast<int32_t>(segment) + 1 : end;
     }
     if (s.count != nullptr) {
-#pragma unroll
-        for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
-            const int32_t other = __shfl_xor_sync(kAll, end, lanes);
-            end = other > end ? other : end;
-        }
+        end = warpMax(end);
         if (threadIdx.x % kWarp == 0 && end > 0) {
             atomicMax(s.count, end);
         }
@@ -69,11 +64,11 @@ static __global__ void __launch_bounds__(kThreads) startKernel(const __grid_cons
         int32_t end = count;
 #pragma unroll
         for (int lanes = 1; lanes < kWarp; lanes *= 2) {
-            const int32_t other = __shfl_up_sync(kAll, end, lanes);
+            const int32_t other = __shfl_up_sync(kAllLanes, end, lanes);
             end += lane >= lanes ? other : 0;
         }
         int32_t start = lane == kWarp - 1 && end > 0 ? atomicAdd(s.used, end) : 0;
-        start = __shfl_sync(kAll, start, kWarp - 1);
+        start = __shfl_sync(kAllLanes, start, kWarp - 1);
         if (segment < s.segments) {
             s.starts[segment] = start + end - count;
         }

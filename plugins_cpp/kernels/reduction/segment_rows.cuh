@@ -10,14 +10,13 @@
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
 #include "kernels/reduction/segment_reduction.cuh"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
 namespace segment_rows {
 
 constexpr int32_t kThreads = 256;
 constexpr int32_t kBlocks = 4;  // of a multiprocessor: told none, ptxas takes 32 registers and spills
-constexpr int32_t kWarp = 32;
-constexpr uint32_t kAll = 0xffffffffu;
 constexpr int32_t kNoRow = 0x7fffffff;
 
 // Where the rows of a segment are: between two offsets, or in a list.
@@ -87,7 +86,7 @@ __device__ inline int32_t sortWarp(int32_t value, int32_t lane) {
     for (int width = 2; width <= kWarp; width *= 2) {
 #pragma unroll
         for (int step = width / 2; step > 0; step /= 2) {
-            const int32_t other = __shfl_xor_sync(kAll, value, step);
+            const int32_t other = __shfl_xor_sync(kAllLanes, value, step);
             const bool up = (lane & width) == 0 || width == kWarp;
             const bool lower = (lane & step) == 0;
             value = (lower == up) == (value < other) ? value : other;
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
             const int32_t k = valid ? static_cast<int32_t>(begin) + team : 0;
             int32_t row = first + k;
             if constexpr (kListed) {
-                row = __shfl_sync(kAll, own, k % kWarp);
+                row = __shfl_sync(kAllLanes, own, k % kWarp);
                 if (count > kWarp) {
                     row = valid ? where.rows[first + k] : 0;
                 }
@@ -195,9 +194,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         for (int32_t step = lanes; step < kWarp; step *= 2) {
 #pragma unroll
             for (int v = 0; v < kVector; ++v) {
-                const float value = __shfl_xor_sync(kAll, values[v], step);
+                const float value = __shfl_xor_sync(kAllLanes, values[v], step);
                 if constexpr (kExtreme) {
-                    const int32_t row = __shfl_xor_sync(kAll, origins[v], step);
+                    const int32_t row = __shfl_xor_sync(kAllLanes, origins[v], step);
                     if (value > values[v] || (value == values[v] && row < origins[v])) {
                         values[v] = value;
                         origins[v] = row;

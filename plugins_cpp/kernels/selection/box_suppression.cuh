@@ -136,7 +136,7 @@ __device__ void compareWithKept(const Selection<Boxes>& s, const Candidate* sort
         }
         __syncthreads();
     }
-    const unsigned int found = __ballot_sync(0xffffffffu, out);
+    const unsigned int found = __ballot_sync(kAllLanes, out);
     if (threadIdx.x % 32 == 0 && found != 0) {
         atomicOr(s.dead + segment * s.words + columns, static_cast<Bits>(found) << candidate);
     }

@@ -12,7 +12,6 @@ namespace detection_selection_detail {
 constexpr int kTileThreads = 256;
 constexpr int kTileItems = 8;
 constexpr int64_t kTile = kTileThreads * kTileItems;
-constexpr unsigned int kFullWarp = 0xffffffffU;
 
 inline int64_t tilesOf(const Plan& plan) { return ceilDivide(plan.scores, kTile); }
 
@@ -40,7 +39,7 @@ __device__ void eachTile(const Plan& plan, int64_t tiles, const Use& use) {
 
 // Adds 1 to a counter for every thread of a warp that has one: threads with the same counter add once.
 __device__ inline void countInWarp(uint32_t* counters, uint32_t which, bool has) {
-    const unsigned int active = __ballot_sync(kFullWarp, has);
+    const unsigned int active = __ballot_sync(kAllLanes, has);
     if (has) {
         const unsigned int peers = __match_any_sync(active, which);
         if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(peers)) - 1) {
@@ -59,14 +58,14 @@ __device__ inline void append(const Plan& plan, int64_t image, const Key (&keys)
     }
     unsigned int inclusive = count;
     for (int step = 1; step < 32; step *= 2) {
-        const unsigned int other = __shfl_up_sync(kFullWarp, inclusive, static_cast<unsigned int>(step));
+        const unsigned int other = __shfl_up_sync(kAllLanes, inclusive, static_cast<unsigned int>(step));
         inclusive += lane >= step ? other : 0;
     }
     unsigned int at = 0;
     if (lane == 31 && inclusive > 0) {
         at = atomicAdd(plan.gathered + image, inclusive);
     }
-    at = __shfl_sync(kFullWarp, at, 31) + inclusive - count;
+    at = __shfl_sync(kAllLanes, at, 31) + inclusive - count;
 #pragma unroll
     for (int i = 0; i < kTileItems; ++i) {
         if (keys[i] != kNone && static_cast<uint32_t>(keys[i] >> kBinShift) < end && at < kChunk) {
@@ -84,7 +83,7 @@ __global__ void __launch_bounds__(kTileThreads) histogramKernel(Plan plan, int64
         for (int i = 0; i < kTileItems; ++i) {
             any |= keys[i] != kNone;
         }
-        if (!__any_sync(kFullWarp, any)) {
+        if (!__any_sync(kAllLanes, any)) {
             return;
         }
 #pragma unroll
@@ -145,9 +144,7 @@ static __global__ void __launch_bounds__(kThreads) firstBinKernel(Plan plan) {
         for (int round = 0; round < kRounds; ++round) {
             sum += own[round * 32 + lane];
         }
-        for (int step = 16; step > 0; step /= 2) {
-            sum += __shfl_xor_sync(kFullWarp, sum, step);
-        }
+        sum = warpSum(sum);
         if (lane == 0) {
             sums[warp] = sum;
         }
@@ -172,14 +169,14 @@ static __global__ void __launch_bounds__(kThreads) firstBinKernel(Plan plan) {
                 const int64_t count = own[round * 32 + lane];
                 int64_t inclusive = count;
                 for (int step = 1; step < 32; step *= 2) {
-                    const int64_t other = __shfl_up_sync(kFullWarp, inclusive, static_cast<unsigned int>(step));
+                    const int64_t other = __shfl_up_sync(kAllLanes, inclusive, static_cast<unsigned int>(step));
                     inclusive += lane >= step ? other : 0;
                 }
                 if (before + inclusive - count <= kChunk && before + inclusive > kChunk) {
                     plan.firstBins[image] = static_cast<uint32_t>((warp * kRounds + round) * 32 + lane);
                     plan.firstCounts[image] = static_cast<uint32_t>(before + inclusive - count);
                 }
-                before += __shfl_sync(kFullWarp, inclusive, 31);
+                before += __shfl_sync(kAllLanes, inclusive, 31);
                 if (before > kChunk) {
                     break;
                 }

@@ -99,7 +99,7 @@ __device__ inline void takeInTurn(Workroom& room, int64_t kept, int64_t most) {
     uint32_t alive = lane < kWords ? ~room.dead[lane] : 0;
     uint32_t taken = 0;
     for (int word = 0; word < kWords; ++word) {
-        uint32_t current = __shfl_sync(0xffffffffU, alive, word);
+        uint32_t current = __shfl_sync(kAllLanes, alive, word);
         while (current != 0 && kept < most) {
             const int bit = __ffs(static_cast<int>(current)) - 1;
             if (lane == word) {
@@ -109,7 +109,7 @@ __device__ inline void takeInTurn(Workroom& room, int64_t kept, int64_t most) {
                 alive &= ~room.scratch[lane * kMaskStride + word * 32 + bit];
             }
             ++kept;
-            current = __shfl_sync(0xffffffffU, alive, word) & ~((2U << bit) - 1U);
+            current = __shfl_sync(kAllLanes, alive, word) & ~((2U << bit) - 1U);
         }
     }
     if (lane < kWords) {

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / 32;
-constexpr unsigned int kFullWarp = 0xffffffffU;
 
 using Key = unsigned long long;  // the score's order, then the place from the end: the largest is the best, 0 is none
 
@@ -62,14 +61,6 @@ __device__ inline Key keyOf(float score, int64_t index) {
     return order << 32 | (0xffffffffU - static_cast<uint32_t>(index));
 }
 
-__device__ inline Key largestInWarp(Key key) {
-    for (int step = 16; step > 0; step /= 2) {
-        const Key other = __shfl_xor_sync(kFullWarp, key, step);
-        key = other > key ? other : key;
-    }
-    return key;
-}
-
 // scores: as they are lowered; a NaN is that of a box which was taken or dropped out.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) softKernel(SoftBoxSelectionParams params, int64_t n, float* scores) {
@@ -86,12 +77,12 @@ __global__ void __launch_bounds__(kThreads) softKernel(SoftBoxSelectionParams pa
     for (;; ++count) {
         // Two buffers: a warp that is ahead writes into the one that no warp behind it reads.
         Key* const shared = keys[count % 2];
-        best = largestInWarp(best);
+        best = warpMax(best);
         if (thread % 32 == 0) {
             shared[thread / 32] = best;
         }
         __syncthreads();
-        best = largestInWarp(shared[thread % 32]);
+        best = warpMax(shared[thread % 32]);
         if (best == 0) {
             break;
         }

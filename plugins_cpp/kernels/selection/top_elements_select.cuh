@@ -13,7 +13,6 @@ namespace top_elements_detail {
 constexpr int kSelectThreads = 256;
 constexpr int kSelectWarps = kSelectThreads / 32;
 constexpr int kSelectRounds = static_cast<int>(kSelectTile / kSelectThreads);
-constexpr unsigned int kAllLanes = 0xffffffffU;
 
 // The digit of the last key that is wanted, from the counts of all, which become 0 again; by one block.
 __device__ inline void chooseDigit(const Plan& plan, int64_t row, uint32_t* histogram, int width, Selected known,

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/selection/top_elements_state.cuh"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
 namespace top_elements_detail {
@@ -20,7 +21,6 @@ constexpr int kRadix = 1 << kRadixBits;
 constexpr int kCountStride =
     kSortWarps + 2;  // 17 words: counts of one warp and different digits are in different banks
 constexpr int kCountsOfThread = kRadix * kSortWarps / kSortThreads;
-constexpr unsigned int kFullWarp = 0xffffffffU;
 static_assert(kSortWarps == 32 && kSortWarps % kCountsOfThread == 0, "a thread adds counts of one digit");
 
 template <int Items>
@@ -31,11 +31,11 @@ constexpr int sortSharedBytes() {
 
 // The lanes of a warp that have the same digit.
 __device__ inline unsigned int sameDigit(unsigned int digit) {
-    unsigned int same = kFullWarp;
+    unsigned int same = kAllLanes;
 #pragma unroll
     for (int bit = 0; bit < kRadixBits; ++bit) {
         const bool set = (digit >> bit & 1U) != 0;
-        const unsigned int others = __ballot_sync(kFullWarp, set);
+        const unsigned int others = __ballot_sync(kAllLanes, set);
         same &= set ? others : ~others;
     }
     return same;
@@ -50,7 +50,7 @@ __device__ inline void sumCounts(uint16_t* counts, uint32_t* sums) {
     uint16_t* const own = counts + thread / kEach * kCountStride + thread % kEach * kCountsOfThread;
     const auto sumInWarp = [lane](uint32_t value) {
         for (int step = 1; step < 32; step *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, value, static_cast<unsigned int>(step));
+            const uint32_t other = __shfl_up_sync(kAllLanes, value, static_cast<unsigned int>(step));
             value += lane >= step ? other : 0;
         }
         return value;
@@ -66,7 +66,7 @@ __device__ inline void sumCounts(uint16_t* counts, uint32_t* sums) {
     }
     __syncthreads();
     const uint32_t ofWarps = sumInWarp(sums[lane]);
-    const uint32_t earlier = __shfl_sync(kFullWarp, ofWarps, warp > 0 ? warp - 1 : 0);
+    const uint32_t earlier = __shfl_sync(kAllLanes, ofWarps, warp > 0 ? warp - 1 : 0);
     uint32_t before = (warp > 0 ? earlier : 0) + inclusive - sum;
 #pragma unroll
     for (int i = 0; i < kCountsOfThread; ++i) {
