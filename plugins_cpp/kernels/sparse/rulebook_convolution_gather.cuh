@@ -12,14 +12,12 @@ constexpr int kWarpRows = 32;
 constexpr int kTapsAtOnce = 32;  // a bit each
 constexpr int kStages = 3;
 
-// Twice the rows halve how often weights are read, but a thread then has 128 registers only.
 template <int kFilters, typename T>
 struct Tile {
-    static constexpr bool kWide = kFilters <= 64 && sizeof(T) < sizeof(float);
-    static constexpr int kWarps = kWide ? 8 : 4;
+    static constexpr int kWarps = 4;
     static constexpr int kThreads = 32 * kWarps;
     static constexpr int kRows = kWarpRows * kWarps;  // a thread finds the pairs of one row
-    static constexpr int kBlocks = kFilters > 64 || kWide ? 2 : 3;
+    static constexpr int kBlocks = kFilters > 64 ? 2 : sizeof(T) < sizeof(float) ? 4 : 3;
 
     // Shared memory, in bytes.
     static constexpr int kStageBytes = kFilters * kRowBytes;
@@ -127,11 +125,13 @@ __device__ inline void loadWeights(const ConvolutionArguments<T>& a, const Depth
     const int unit = static_cast<int>(threadIdx.x) % kStepUnits;
     const int first = static_cast<int>(threadIdx.x) / kStepUnits;
     constexpr int kAtOnce = 32 * kWarps / kStepUnits;
+    static_assert(kFilters % kAtOnce == 0, "no check of the filter in the loop");
     const Place place = placeOf(a, depth, step * kStepUnits + unit);
     const int64_t row = a.taps * a.channels;  // of a filter's weights
     const T* source = a.weights + (filterBegin + first) * row + (depth.first + place.tap) * a.channels;
 #pragma unroll
-    for (int filter = first; filter < kFilters; filter += kAtOnce, source += kAtOnce * row) {
+    for (int i = 0; i < kFilters / kAtOnce; ++i, source += kAtOnce * row) {
+        const int filter = first + i * kAtOnce;
         const bool valid = place.there && filterBegin + filter < a.filters;
         const uint32_t address = target + unitOffset(filter, unit);
         if constexpr (kVector) {
