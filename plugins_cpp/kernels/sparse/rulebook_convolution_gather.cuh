@@ -12,14 +12,12 @@ constexpr int kWarpRows = 32;
 constexpr int kTapsAtOnce = 32;  // a bit each
 constexpr int kStages = 3;
 
-// Twice the rows halve how often weights are read, but a thread then has 128 registers only.
 template <int kFilters, typename T>
 struct Tile {
-    static constexpr bool kWide = kFilters <= 64 && sizeof(T) < sizeof(float);
-    static constexpr int kWarps = kWide ? 8 : 4;
+    static constexpr int kWarps = 4;
     static constexpr int kThreads = 32 * kWarps;
     static constexpr int kRows = kWarpRows * kWarps;  // a thread finds the pairs of one row
-    static constexpr int kBlocks = kFilters > 64 || kWide ? 2 : 3;
+    static constexpr int kBlocks = kFilters > 64 ? 2 : sizeof(T) < sizeof(float) ? 4 : 3;
 
     // Shared memory, in bytes.
     static constexpr int kStageBytes = kFilters * kRowBytes;
@@ -120,31 +118,28 @@ __device__ inline Depth beginDepth(const ConvolutionArguments<T>& a, int64_t row
     return {first, __popc(used) * a.units, pairs, tapOfEach};
 }
 
-// Copies a step's weights to shared memory: a warp has one filter at a time, each lane a word of it.
+// Copies a step's weights to shared memory: a warp has four filters at a time, each lane a unit of one.
 template <bool kVector, int kFilters, int kWarps, typename T>
 __device__ inline void loadWeights(const ConvolutionArguments<T>& a, const Depth& depth, int32_t step,
                                    int64_t filterBegin, uint32_t target) {
-    constexpr int kElements = static_cast<int>(sizeof(uint32_t) / sizeof(T));
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int unit = lane / kUnitWords;
-    const int word = lane % kUnitWords;
+    const int unit = static_cast<int>(threadIdx.x) % kStepUnits;
+    const int first = static_cast<int>(threadIdx.x) / kStepUnits;
+    constexpr int kAtOnce = 32 * kWarps / kStepUnits;
+    static_assert(kFilters % kAtOnce == 0, "no check of the filter in the loop");
     const Place place = placeOf(a, depth, step * kStepUnits + unit);
-    const int32_t channel = place.channel + word * kElements;
     const int64_t row = a.taps * a.channels;  // of a filter's weights
-    const T* source = a.weights + (filterBegin + warp) * row + (depth.first + place.tap) * a.channels + channel;
+    const T* source = a.weights + (filterBegin + first) * row + (depth.first + place.tap) * a.channels;
 #pragma unroll
-    for (int i = 0; i < kFilters / kWarps; ++i, source += kWarps * row) {
-        const int filter = warp + i * kWarps;
+    for (int i = 0; i < kFilters / kAtOnce; ++i, source += kAtOnce * row) {
+        const int filter = first + i * kAtOnce;
         const bool valid = place.there && filterBegin + filter < a.filters;
-        const uint32_t address =
-            target + wordsOffset(filter, unit / kHalfUnits, word) + static_cast<uint32_t>(unit % kHalfUnits * 4);
+        const uint32_t address = target + unitOffset(filter, unit);
         if constexpr (kVector) {
-            copyWordAsync(address, valid ? source : a.weights, valid);
+            copyAsync(address, valid ? source + place.channel : a.weights, valid);
         } else {
-            uint32_t bits;
-            loadElements<kElements>(source - channel, channel, a.channels, valid, &bits);
-            storeWord(address, bits);
+            Unit loaded;
+            loadElements<kUnitBytes / static_cast<int>(sizeof(T))>(source, place.channel, a.channels, valid, &loaded);
+            storeUnit(address, loaded);
         }
     }
 }

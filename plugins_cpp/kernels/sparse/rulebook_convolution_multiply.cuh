@@ -2,9 +2,8 @@
 // are rows of the tensor.
 //
 // Depth comes in units of 16 bytes of a row's channels, 8 of 16 bits or 4 of float. Which of a product's depth is which channel
-// does not matter as long as both sides agree. Lane i of a warp has unit i % 4 of its rows as it lies in memory, whose words 0
-// and 1 are the depth of one product and 2 and 3 that of the next: so in shared memory the weights of four units lie by words,
-// first the first words of the four, and so on.
+// does not matter as long as both sides agree: lane i of a warp has unit i % 4 of its rows and of its filters as it lies in
+// memory, whose words 0 and 1 are the depth of one product and 2 and 3 that of the next.
 #pragma once
 
 #include "kernels/convert.cuh"
@@ -14,30 +13,25 @@ namespace trtsmith {
 namespace sparse {
 
 constexpr int kUnitBytes = 16;
-constexpr int kUnitWords = 4;
 constexpr int kHalfUnits = 4;  // a unit of each lane of four
 constexpr int kStepUnits = 8;  // of weights in shared memory
 constexpr int kRowBytes = kUnitBytes * kStepUnits;
 
 union Unit {
     uint4 vector;
-    uint32_t words[kUnitWords];
+    uint32_t words[kUnitBytes / 4];
 };
 
-// Where the words of that number of the four units of half a step lie; the last bits of the filter exchange the pieces of a
-// row, so that eight filters' are in different banks.
-__device__ inline uint32_t wordsOffset(int filter, int half, int word) {
-    return static_cast<uint32_t>(filter * kRowBytes + (((half * kUnitWords + word) ^ (filter & 7)) << 4));
+// Where a unit of a filter's weights lies in shared memory; odd filters exchange the halves of a row, so that what eight lanes
+// read is in different banks.
+__device__ inline uint32_t unitOffset(int filter, int unit) {
+    return static_cast<uint32_t>(filter * kRowBytes + ((unit ^ ((filter & 1) * kHalfUnits)) * kUnitBytes));
 }
 
-__device__ inline void storeWord(uint32_t address, uint32_t word) {
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
-}
-
-// 4 bytes from device to shared memory without registers in between; zeros, reading nothing, when not `valid`.
-__device__ inline void copyWordAsync(uint32_t target, const void* source, bool valid) {
-    const int bytes = valid ? 4 : 0;
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(source), "r"(bytes) : "memory");
+__device__ inline void storeUnit(uint32_t address, const Unit& unit) {
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(unit.words[0]), "r"(unit.words[1]),
+                 "r"(unit.words[2]), "r"(unit.words[3])
+                 : "memory");
 }
 
 // sums[16 x 8] += a[16 x 8] * b[8 x 8] in TF32; fragments as the PTX ISA lays out mma.m16n8k8, bits of float.
@@ -57,9 +51,17 @@ __device__ inline void splitTf32(const uint32_t (&value)[4], uint32_t (&high)[4]
     }
 }
 
-// Where a lane's matrix of a fragment of 16 filters is: two of eight filters, then the same filters' next words.
-__device__ inline uint32_t fragmentOffset(int block, int half, int product, int lane) {
-    return wordsOffset(block * 16 + lane % 16, half, 2 * product + lane / 16);
+// The weights of 16 filters for the two products of a lane's unit of them: those of two filters, eight apart.
+__device__ inline void loadFilters(uint32_t (&products)[2][4], uint32_t weights, int block, int half, int lane) {
+#pragma unroll
+    for (int upper = 0; upper < 2; ++upper) {
+        const int filter = block * 16 + upper * 8 + lane / 4;
+        asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(products[0][upper]), "=r"(products[0][2 + upper]), "=r"(products[1][upper]),
+                       "=r"(products[1][2 + upper])
+                     : "r"(weights + unitOffset(filter, half * kHalfUnits + lane % kHalfUnits))
+                     : "memory");
+    }
 }
 
 // Adds the products of half a step to the sums of kCount of a warp's four blocks of eight rows, from block kFirst on. units: the
@@ -77,13 +79,13 @@ __device__ inline void multiplyFloats(const Unit (&units)[4], uint32_t weights, 
     for (int block = 0; block < kFilters / 16; ++block) {
         // Tensor cores cut off where float addition rounds, so that they add up half a step only, and ordinary additions these.
         float parts[kCount][4] = {};
+        uint32_t filters[2][4];
+        loadFilters(filters, weights, block, half, lane);
 #pragma unroll
         for (int product = 0; product < 2; ++product) {
-            uint32_t filters[4];
             uint32_t filtersHigh[4];
             uint32_t filtersLow[4];
-            loadMatrices(filters, weights + fragmentOffset(block, half, product, lane));
-            splitTf32(filters, filtersHigh, filtersLow);
+            splitTf32(filters[product], filtersHigh, filtersLow);
             const int word = 2 * product;
 #pragma unroll
             for (int n = 0; n < kCount; ++n) {
@@ -114,14 +116,14 @@ __device__ inline void multiplyHalves(const Unit (&units)[4], uint32_t weights, 
                                       float (&sums)[kFilters / 16][4][4]) {
 #pragma unroll
     for (int block = 0; block < kFilters / 16; ++block) {
+        uint32_t filters[2][4];
+        loadFilters(filters, weights, block, half, lane);
 #pragma unroll
         for (int product = 0; product < 2; ++product) {
-            uint32_t filters[4];
-            loadMatrices(filters, weights + fragmentOffset(block, half, product, lane));
 #pragma unroll
             for (int n = kFirst; n < kFirst + kCount; ++n) {
-                multiplyTile(sums[block][n], filters, units[n].words[2 * product], units[n].words[2 * product + 1],
-                             T{});
+                multiplyTile(sums[block][n], filters[product], units[n].words[2 * product],
+                             units[n].words[2 * product + 1], T{});
             }
         }
     }
