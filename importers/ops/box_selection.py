@@ -270,7 +270,6 @@ BOX_SELECTION = OpDef(
         Case("equal_scores", _with(), _inputs(2, 2, 200, ties=4)),
         Case("one_cluster", _with(), _inputs(1, 1, 300, limit=0.1, spread=0.1, floor=0.2, ties=90)),
         Case("more_than_a_word", _with(), _inputs(1, 2, 257, limit=0.2)),
-        Case("many", _with(), _inputs(1, 2, 1500, spread=20.0, ties=700)),
         Case("many_classes", _with(0, 20), _inputs(2, 150, 300, most=20, floor=0.6, spread=6.0)),
         Case("no_boxes", _with(), _inputs(2, 3, 0)),
         Case("no_images", _with(), _inputs(0, 3, 5)),
