@@ -12,6 +12,7 @@ using namespace box_suppression_detail;
 // Boxes whose sides are along the axes.
 struct UprightBoxes {
     using Box = box_selection_detail::Box;
+    static constexpr int64_t kMostStripe = 16384;
     static constexpr int64_t kKeptChunk = 512;
 
     BoxSelectionParams params;

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -15,25 +16,31 @@ namespace trtsmith {
 
 namespace box_suppression_detail {
 
-constexpr int kWord = 64;       // candidates in a word of bits
-constexpr int kMostWords = 16;  // of a stripe
+constexpr int kWord = 64;        // candidates in a word of bits
+constexpr int kMostWords = 256;  // of a stripe
 
 using Bits = unsigned long long;
 
-// Candidates that are compared with each other at a time. The tables of bits stay below 40 MB up to 4,096 segments: one
-// has 128, 32 or 8 KB.
-inline int64_t stripeOf(int64_t segments) { return segments <= 256 ? 1024 : segments <= 1024 ? 512 : 256; }
-
-// Words of bits that tables, or rows of them, take for up to so many segments: fewer have longer stripes, and TensorRT asks for
-// the workspace once, with the most.
-inline int64_t mostWords(int64_t segments, bool tables) {
-    int64_t most = 0;
-    for (const int64_t step : {int64_t{256}, int64_t{1024}, segments}) {
-        const int64_t count = step < segments ? step : segments;
-        const int64_t words = count * (stripeOf(count) / kWord) * (tables ? stripeOf(count) : 1);
-        most = words > most ? words : most;
+// Candidates that are compared with each other at a time, at most: the tables of bits stay below 40 MiB up to 1,280
+// segments, and have 8 KB each from there on.
+inline int64_t mostOfStripe(int64_t segments) {
+    int64_t stripe = int64_t{kMostWords} * kWord;
+    while (stripe > 256 && segments > (int64_t{40} << 23) / (stripe * stripe)) {
+        stripe /= 2;
     }
-    return most;
+    return stripe;
+}
+
+// Words of bits that tables, or rows of them, take for up to so many segments of up to so many boxes: fewer have longer stripes,
+// and TensorRT asks for the workspace once, with the most. No stripe has more than `most` candidates.
+inline int64_t mostWords(int64_t segments, int64_t boxes, int64_t most, bool tables) {
+    int64_t words = 0;
+    for (int64_t stripe = int64_t{kMostWords} * kWord; stripe >= 256; stripe /= 2) {
+        const int64_t fit = stripe > 256 ? (int64_t{40} << 23) / (stripe * stripe) : segments;
+        const int64_t rows = ceilDivide(std::min({stripe, boxes, most}), kWord) * kWord;
+        words = std::max(words, std::min(fit, segments) * (rows / kWord) * (tables ? rows : 1));
+    }
+    return words;
 }
 
 struct Candidate {
@@ -98,8 +105,9 @@ bool layOut(const BoxSelectionShape& shape, void* workspace, Selection<Boxes>& s
         size = 0;
         return true;
     }
-    s.stripe = stripeOf(s.segments);
-    s.words = s.stripe / kWord;
+    const int64_t most = std::min(mostOfStripe(s.segments), Boxes::kMostStripe);
+    s.words = ceilDivide(ceilDivide(shape.boxes, ceilDivide(shape.boxes, most)), kWord);  // stripes of the same length
+    s.stripe = s.words * kWord;
     size_t at = 0;
     const auto place = [&at, workspace](auto*& pointer, int64_t count) {
         if (workspace != nullptr) {
@@ -113,8 +121,8 @@ bool layOut(const BoxSelectionShape& shape, void* workspace, Selection<Boxes>& s
     place(s.counts, s.segments);
     place(s.offsets, s.segments);
     place(s.total, 1);
-    place(s.masks, mostWords(s.segments, true));
-    place(s.dead, mostWords(s.segments, false));
+    place(s.masks, mostWords(s.segments, shape.boxes, Boxes::kMostStripe, true));
+    place(s.dead, mostWords(s.segments, shape.boxes, Boxes::kMostStripe, false));
     place(s.tiles, static_cast<int64_t>(enumerateWorkspace(scores) / sizeof(int64_t)));
     place(s.kept, s.segments * s.room);
     size = at;

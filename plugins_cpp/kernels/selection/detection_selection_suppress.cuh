@@ -28,29 +28,63 @@ struct Workroom {
     int count;
 };
 
-// Sorts keys, the smallest first: a bitonic network over the next power of two.
+// Sorts keys, the smallest first: a bitonic network over the next power of two. Steps within the 128 keys of a warp are taken
+// in registers, of which a thread has those that are 32 apart.
 __device__ inline void sortKeys(Key* keys, int count) {
+    constexpr int kLaneKeys = 4;
+    constexpr int kWarpKeys = 32 * kLaneKeys;
+    static_assert(kThreads * kLaneKeys == kChunk, "registers hold all keys");
     const int thread = static_cast<int>(threadIdx.x);
-    int size = 2;
+    const int first = thread / 32 * kWarpKeys + thread % 32;
+    int size = kWarpKeys;
     while (size < count) {
         size *= 2;
     }
-    for (int i = count + thread; i < size; i += kThreads) {
-        keys[i] = kNone;
+    const bool active = first < size;  // all of a warp
+    Key own[kLaneKeys];
+    __syncthreads();
+    for (int i = 0; i < kLaneKeys; ++i) {
+        own[i] = first + i * 32 < count ? keys[first + i * 32] : kNone;
     }
     for (int width = 2; width <= size; width *= 2) {
-        for (int step = width / 2; step > 0; step /= 2) {
+        if (width > kWarpKeys) {
+            for (int i = 0; active && i < kLaneKeys; ++i) {
+                keys[first + i * 32] = own[i];
+            }
+            for (int step = width / 2; step >= kWarpKeys; step /= 2) {
+                __syncthreads();
+                for (int i = thread; i < size / 2; i += kThreads) {
+                    const int low = 2 * i - (i & (step - 1));
+                    const Key a = keys[low];
+                    const Key b = keys[low + step];
+                    if ((a > b) == ((low & width) == 0)) {
+                        keys[low] = b;
+                        keys[low + step] = a;
+                    }
+                }
+            }
             __syncthreads();
-            for (int i = thread; i < size / 2; i += kThreads) {
-                const int low = 2 * i - (i & (step - 1));
-                const Key a = keys[low];
-                const Key b = keys[low + step];
-                if ((a > b) == ((low & width) == 0)) {
-                    keys[low] = b;
-                    keys[low + step] = a;
+            for (int i = 0; active && i < kLaneKeys; ++i) {
+                own[i] = keys[first + i * 32];
+            }
+        }
+#pragma unroll
+        for (int step = kWarpKeys / 2; step > 0; step /= 2) {
+            if (active && step < width) {
+                const Key given[] = {own[0], own[1], own[2], own[3]};
+#pragma unroll
+                for (int i = 0; i < kLaneKeys; ++i) {
+                    const int at = first + i * 32;
+                    const Key other =
+                        step >= 32 ? given[i ^ (step / 32)] : __shfl_xor_sync(0xffffffffU, given[i], step);
+                    const bool smaller = ((at & step) == 0) == ((at & width) == 0);
+                    own[i] = (given[i] < other) == smaller ? given[i] : other;
                 }
             }
         }
+    }
+    for (int i = 0; active && i < kLaneKeys; ++i) {
+        keys[first + i * 32] = own[i];
     }
     __syncthreads();
 }

@@ -13,6 +13,7 @@ using rotated_overlap_detail::RotatedBox;
 
 struct RotatedBoxes {
     using Box = RotatedBox;
+    static constexpr int64_t kMostStripe = 1024;
     static constexpr int64_t kKeptChunk = 64;  // a comparison takes some hundred instructions
 
     RotatedBoxSelectionParams params;
