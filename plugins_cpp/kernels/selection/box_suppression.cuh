@@ -23,6 +23,7 @@
 #include "kernels/enumerate.cuh"
 #include "kernels/merge_sort.cuh"
 #include "kernels/selection/box_suppression_state.cuh"
+#include "kernels/warp.cuh"
 
 namespace trtsmith {
 namespace box_suppression_detail {
@@ -34,7 +35,7 @@ constexpr int64_t kCompareBlocks =
     4096;                              // about four for each place of a large GPU, so that what blocks have evens out
 constexpr int kCompareBlocksHere = 3;  // of a multiprocessor: told none, ptxas takes 64 registers and spills
 constexpr int kResolveThreads = 1024;
-constexpr int kRowChunk = 8;  // rows of the table that a thread loads at once
+constexpr int kRowChunk = 8;              // rows of the table that a thread loads at once
 constexpr int64_t kMostRanked = 16384;    // boxes that are sorted by comparing each with all
 constexpr uint32_t kNoKey = 0xffffffffU;  // behind that of any candidate
 

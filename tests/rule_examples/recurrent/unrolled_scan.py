@@ -65,6 +65,26 @@ TRANSFORMERS = (
 )
 """As PyTorch exports transformers' loop: b is [images, tokens, states], and so is c."""
 
+
+def gated(text: str) -> str:
+    """The same with + D u and * silu(z) behind the scan, as transformers and selective_scan_ref have it."""
+    kind = "float16" if "float16[2, 3, 4] u" in text else "float"
+    return (
+        text.replace(") => (", f", {kind}[3, 1] d, {kind}[2, 3, 4] z) => (")
+        .replace(
+            "y = Concat",
+            """skip = Mul (u, d)
+        shut = Sigmoid (z)
+        gate = Mul (z, shut)
+        sums = Concat""",
+        )
+        .removesuffix("}")
+        + """    added_skip = Add (sums, skip)
+        y = Mul (added_skip, gate)
+    }"""
+    )
+
+
 _EINSUM = (
     """
         scaled = Einsum <equation = "bdl,dn->bdln"> (dt, a)
@@ -138,20 +158,23 @@ def _sliced(kept: int) -> Sequence[str]:
     ) + "p{T} = Unsqueeze (y{T}, end)\n"
 
 
+_HALF = model(
+    TRANSFORMERS[0]
+    .replace("above =", "half = Cast <to = 10> (limit)\nabove =")
+    .replace("limit)\n        s", "half)\n        s"),
+    TRANSFORMERS[1]
+    .replace("(x{T}, v", "(h{T}, v")
+    .replace("c{T} =", "h{T} = Cast <to = 10> (x{T})\n c{T} =", 1),
+    kind="float16",
+)
+"""With casts, as of a module in half precision."""
+
 EXAMPLES: dict[str, tuple[Example, ...]] = {
     "unrolled-scan": (
         Example("transformers", model(*TRANSFORMERS)),
         Example(
             "transformers with casts, in half precision",
-            model(
-                TRANSFORMERS[0]
-                .replace("above =", "half = Cast <to = 10> (limit)\nabove =")
-                .replace("limit)\n        s", "half)\n        s"),
-                TRANSFORMERS[1]
-                .replace("(x{T}, v", "(h{T}, v")
-                .replace("c{T} =", "h{T} = Cast <to = 10> (x{T})\n c{T} =", 1),
-                kind="float16",
-            ),
+            _HALF,
             rtol=2e-3,
             atol=2e-3,
         ),
@@ -199,5 +222,16 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 u="[1, 1, 4]",
             ).replace("{2, 3, 4}", "{1, 1, 4}"),
         ),
-    )
+    ),
+    "scan-gate": (
+        Example("transformers", gated(model(*TRANSFORMERS))),
+        Example("selective_scan_ref", gated(model(*_EINSUM, a="[3, 4]"))),
+        Example(
+            "half precision",
+            gated(_HALF),
+            feeds={"a": -np.ones((1, 3, 1, 4), np.float16)},  # others grow beyond its range
+            rtol=4e-3,
+            atol=4e-2,  # sums of parts of up to 270, each rounded in the original
+        ),
+    ),
 }

@@ -69,5 +69,9 @@ REFUSED: dict[str, tuple[str, ...]] = {
         g (float[1, 3, H, 9] x, float[1, 2, 4, 1] b) => (float[1, 2, 3, 2, 2] y) {
             y = CropAndResizeDynamic <crop_height = 2, crop_width = 2> (x, b)
         }""",
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1, 3, 8, 9] x, float[1, 2, 4, 1] b) => (float[1, 2, 3, 2, M] y) {
+            y = CropAndResizeDynamic <crop_height = 2, crop_width = 0> (x, b)
+        }""",
     ),
 }

@@ -103,6 +103,13 @@ def _farthest(count: int, reach: float) -> Callable[[Arrays], Arrays]:
     return expected
 
 
+def _two_clouds(inputs: Arrays) -> Arrays:
+    """ceil(7 * 0.3) and ceil(13 * 0.3) of them."""
+    parts = (inputs["p"][None, :7], inputs["p"][None, 7:])
+    first, second = (_farthest(most, -1.0)({"p": p})["y"][0] for most, p in zip((3, 4), parts, strict=True))
+    return {"y": np.concatenate([first, second + 7]).astype(np.int64)}
+
+
 def _example(
     name: str,
     text: str,
@@ -270,6 +277,13 @@ _EXAMPLES = (
         _farthest(7, -1.0),
         p=_points(2, 20, 3) / 64,
     ),
+    _example(
+        "samples of clouds of 7 and 13",
+        "(float[20, 3] p) => (int64[S] y) <int64[3] b = {0, 7, 20}, float r = {0.3}, bool s = {0}>"
+        " { y = torch_cluster.fps (p, b, r, s) }",
+        _two_clouds,
+        p=_points(20, 3),
+    ),
     *(
         _example(
             f"pairs of one cloud, {kind}",
@@ -332,11 +346,24 @@ EXAMPLES = {"stock-point-clouds": (*_EXAMPLES, *_POOLS)}
 
 
 def _refused(text: str) -> str:
-    return f"""<ir_version: 8, opset_import: ["" : 17, "mmcv" : 1, "torch_cluster" : 1]>\ng {text}"""
+    return f"""<ir_version: 8, opset_import: ["" : 17, "mmcv" : 1, "torch_cluster" : 1, "custom_op" : 1]>\ng {text}"""
 
+
+_FPS = (
+    "(float[9, 3] p) => (int64[S] y) <int64[2] b = {0, 9}, float r = {0.5}, bool s = {0}>"
+    " { y = torch_cluster.fps (p, b, r, s) }"
+)
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "stock-point-clouds": (
+        _refused(_FPS.replace("s = {0}", "s = {1}")),
+        _refused(_FPS.replace("r = {0.5}", "r = {1.5}")),
+        _refused(_FPS.replace("{0, 9}", "{0, 0}")),
+        _refused(_FPS.replace("3] p)", "3] p, int64[2] b)").replace("int64[2] b = {0, 9}, ", "")),
+        _refused(
+            "(float[2, 6, 3] x, int32[2, 6] f, float[3] e) => (float[2, K, 3] y)"
+            " { y = custom_op.SelectAndPadPlugin <P = -1> (x, f, e) }"
+        ),
         _refused(
             "(float[9, 5] x, float[9, 3] c, int64[M] i, int64[5] p) => (float[4, 5] y, float[4, 3] z)"
             ' { y, z = GatherSegmentCSR <reduce = "median"> (x, c, i, p) }'

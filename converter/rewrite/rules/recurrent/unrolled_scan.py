@@ -8,6 +8,8 @@ The rule begins at the Concat of all y[t]. It follows every axis through the nod
 each token to the one before: the decay, the input and C are those of the same tensors at the next place, and the state is
 multiplied from where it was added. The letters of the factors then tell A, dt, B and u. Where a letter, a size or a place is
 another, the graph stays as it is; so it does where another node reads the last state, which would keep the loop.
+
+What follows the scan there, + D u and * silu(z), becomes part of the same node by a second rule, `scan-gate`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from trtsmith.converter.rewrite.engine.node_rule import NodeView, Replacement, n
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 from trtsmith.importers.dtypes import dtype_name
+from trtsmith.importers.opdef import PLUGIN_NAMESPACE
 from trtsmith.importers.registry import OPS
 
 NAME = "unrolled-scan"
@@ -364,3 +367,58 @@ def _written(w: Writer, scan: _Scan, count: int) -> Value:
     bias = zeros if scan.bias is None else placed(scan.bias, (scan.channels,), onnx.TensorProto.FLOAT)
     outputs = plugin_outputs(w, PLUGIN, [u, delta, a, b, c, zeros, bias], {"delta_softplus": int(scan.soft)})
     return outputs[0] if node.dtype(0) == dtype_name(kind) else w.Cast(outputs[0], to=node.dtype(0))
+
+
+GATE = "scan-gate"
+
+
+@node_rule(GATE, "Add", "Mul")
+def scan_gate_rule(node: NodeView) -> Replacement | None:
+    """the weighted input and the gate behind a selective scan become part of its plugin."""
+    for here, there in ((0, 1), (1, 0)):
+        scan, other = node.maker(here), node.maker(there)
+        if scan is None or other is None or not other.is_a("Mul") or not _is_bare(scan, node.input(here)):
+            continue
+        for one, by in permutations(other.inputs):
+            if node.is_a("Add"):
+                if (
+                    one == scan.input(0)
+                    and _of_channels(scan, by)
+                    and _is_zero(node, _Part(scan.input(_D), ()))
+                ):
+                    return _absorbed(node, scan, _D, by)
+            elif (sigmoid := node.maker_of(by)) is not None and sigmoid.is_a("Sigmoid"):
+                dims = _dims(node, one)
+                if one == sigmoid.input(0) and None not in dims and dims == _dims(node, node.input(here)):
+                    return _absorbed(node, scan, _Z, one)
+    return None
+
+
+_D, _Z = (next(at for at, port in enumerate(PLUGIN.inputs) if port.name == name) for name in "dz")
+
+
+def _is_bare(scan: NodeView, name: str) -> bool:
+    """Whether it is our plugin without a gate, of which one node reads the sums, and none the last states."""
+    ours = scan.domain == PLUGIN_NAMESPACE and scan.op_type == PLUGIN.name and not scan.input(_Z)
+    return ours and name == scan.output(0) and len(scan.readers(0)) == 1 and not scan.used(1)
+
+
+def _of_channels(scan: NodeView, name: str) -> bool:
+    """Whether it has a number for each channel, and is the same along the other axes of the sums."""
+    dims, channels = _dims(scan, name), _dims(scan, scan.input(2))[:1]
+    return 2 <= len(dims) <= 3 and channels != (None,) and dims == (1, *channels, 1)[-len(dims) :]
+
+
+def _absorbed(node: NodeView, scan: NodeView, port: int, name: str) -> Replacement:
+    """The scan with one more operand at the port."""
+    w = Writer(node)
+    operands = [w.value(operand) for operand in scan.inputs[:_Z]]
+    given = w.value(name)
+    operands[port : port + 1] = [w.Cast(w.Reshape(given, shape=[-1]), to="float32") if port == _D else given]
+    outputs = plugin_outputs(w, PLUGIN, operands, scan.own(*(field.name for field in PLUGIN.fields)))
+    part = "the weighted input" if port == _D else "the gate"
+    return Replacement(
+        w.finish(outputs[0]),
+        f"{part} in plugin {PLUGIN.name}",
+        numerics="" if node.dtype(0) == "float32" else _WIDE,
+    )

@@ -187,8 +187,10 @@ def _corner_pool(w: Writer, dtype: str) -> Value | Refusal:
 def _running_extreme(w: Writer, dtype: str) -> Replacement | Refusal:
     """Each step doubles how far back an element looks."""
     dim, dims = settings(w.node, dim=int)["dim"], w.node.shape(0)
-    if not dims or not -len(dims) <= dim < len(dims):
+    if not dims:
         return unknown(w.node, 0, "the rank")
+    if not -len(dims) <= dim < len(dims):
+        return Refusal(f"dim = {dim}", f"an axis of {len(dims)}", "correct 'dim'")
     axis = dim % len(dims)
     size = dims[axis]
     if size is None:

@@ -11,7 +11,8 @@ Which plugin's form a node has, its domain, operands, attributes and outputs say
 - rd3d: BallQuery of xyz, new_xyz gives the number of points found, too, and indices in int64.
 - FurthestPointSampling of Pointnet2 (no domain) passes over points within 0.0316 of the origin, that of mmcv and rd3d's
   FPSampling do not.
-- rusty1s/pytorch_cluster, csrc/cuda/knn_cuda.cu: pairs (row of y, row of x), the nearest first.
+- rusty1s/pytorch_cluster, csrc/cuda/{knn,fps}_cuda.cu: pairs (row of y, row of x), the nearest first; samples are numbers
+  of the whole tensor.
 
 Pooling of Point Transformer V3: autowarefoundation/autoware_universe, perception/autoware_tensorrt_plugins, src/ptv3_ops and
 src/scatter_ops: rows in the order of `indices`, reduced segment by segment, and the means of their coordinates.
@@ -21,6 +22,10 @@ and the row `invalid` in spare places.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeRule, NodeView, Refusal, Replacement
 from trtsmith.converter.rewrite.engine.plugin_call import plugin_outputs
@@ -202,8 +207,44 @@ def _farthest(w: Writer, dtype: str) -> Replacement:
     return Replacement(w.finish(taken), _said(_SAMPLES), numerics=_FIRST)
 
 
-def _select(w: Writer, dtype: str) -> Value:
+def _cluster_samples(w: Writer, dtype: str) -> Replacement | Refusal:
+    """A plugin for each cloud; the count is of float32, as torch_cluster has it."""
+    node, bounds = w.node, w.node.constant(1)
+    settings(node)
+    if (
+        bounds is None
+        or np.ndim(bounds) != 1
+        or len(bounds) < 2
+        or (np.diff(bounds) < 1).any()
+        or bounds[0] != 0
+    ):
+        return Refusal(
+            f"ptr ({node.input(1)!r}) is no constant that rises from 0",
+            "clouds of fixed sizes, each of one point or more",
+            f"export the model with fixed clouds, or freeze it: --freeze {node.input(1)}=VALUE",
+        )
+    if _number(node, 3, "random_start"):
+        return Refusal(
+            "random_start is set", "samples from the first point on", "export with random_start=False"
+        )
+    ratio = np.float32(_number(node, 2, "ratio"))
+    if not 0 < ratio <= 1:
+        return Refusal(f"ratio = {ratio}", "a ratio above 0, at most 1", "correct 'ratio'")
+    (points,) = _clouds(w, 0)
+    taken = []
+    for start, end in pairwise(map(int, bounds)):
+        cloud = w.Unsqueeze(w.slice(points, [start], [end], [0]), axes=[0])
+        most = int(np.ceil(np.float32(end - start) * ratio))
+        (places,) = plugin_outputs(w, _SAMPLES, [cloud], {"samples": most, "skip_origin": 0})
+        taken.append(w.Cast(w.Reshape(places, shape=[-1]), to="int64") + start)
+    found = w.Concat(*taken, axis=0) if len(taken) > 1 else taken[0]
+    return Replacement(w.finish(found), _said(_SAMPLES), numerics=_FIRST)
+
+
+def _select(w: Writer, dtype: str) -> Value | Refusal:
     most = settings(w.node, P=int)["P"]
+    if most < 1:
+        return Refusal(f"P = {most}", "P: 1 or more", "correct 'P'")
     numbers = w.Cast(w.arange(w.size(w.x[1], 1)), to="float32")
     marked = w.Where(w.Cast(w.x[1], to="bool"), numbers, _NOWHERE)
     padded = w.pad(marked, [0, 0, 0, most], _NOWHERE, "float32")
@@ -236,6 +277,7 @@ _POINTS = {
     "ThreeNN": Plugin(_three_nearest, least=2, floats=(0, 1), results=2),
     "KNN": Plugin(_neighbours, most=2),
     "BallQuery": Plugin(_ball, least=2, most=4, floats=(), results=2),
+    "fps": Plugin(_cluster_samples, least=4),
     "knn": Plugin(_cluster_pairs, _said(_NEIGHBOURS), 2, 7, floats=(0, 1)),
     **dict.fromkeys(("FurthestPointSampling", "FPSampling"), Plugin(_farthest, most=2)),
     **dict.fromkeys(
@@ -257,6 +299,7 @@ STOCK_POINT_CLOUDS = NodeRule(
         *kinds("GatherSegmentCSR", "PTv3SerializedPooling", domains=("autoware",)),
         "mmcv::ThreeNN",
         "mmcv::KNN",
+        "torch_cluster::fps",
         "torch_cluster::knn",
     ),
     rewriter(_POINTS),

@@ -311,6 +311,10 @@ STOCK_ROTATE = NodeRule(
 def _crop(w: Writer, dtype: str) -> Value | Refusal:
     given, dims = settings(w.node, crop_height=int, crop_width=int), w.node.shape(0)
     rows, columns = given["crop_height"], given["crop_width"]
+    if min(rows, columns) < 1:
+        return Refusal(
+            f"it makes crops of {rows} x {columns}", "sides of 1 or more", "correct its attributes"
+        )
     height, width = dims[2:] if dims is not None and len(dims) == 4 else (None, None)
     if height is None or width is None:
         return unknown(w.node, 0, "a spatial size")

@@ -10,7 +10,7 @@ import onnx
 import pytest
 import torch
 
-from tests.rule_examples.recurrent.unrolled_scan import TRANSFORMERS, model
+from tests.rule_examples.recurrent.unrolled_scan import TRANSFORMERS, gated, model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
@@ -78,6 +78,60 @@ def test_another_part_leaves_the_graph_alone(part: str) -> None:
     old, new = BROKEN[part]
     assert old in TAKEN
     assert not scans(TAKEN.replace(old, new))
+
+
+def test_what_follows_the_scan_is_in_its_node() -> None:
+    text = gated(TAKEN)
+    (scan,) = scans(text)
+    assert len(scan.input) == len(PLUGIN.inputs)
+    assert scan.output[0] == "y"
+
+
+UNGATED = {
+    "no gate": ("y = Mul (added_skip, gate)", "y = Identity (added_skip)", 7),
+    "another sigmoid": ("shut = Sigmoid (z)", "shut = Sigmoid (u)", 7),
+    "a gate of each channel": ("float[2, 3, 4] z", "float[1, 3, 4] z", 7),
+    "a gate of unknown size": ("float[2, 3, 4] z", "float[2, 3, M] z", 7),
+    "gate and sum of each other": ("y = Mul (added_skip", "y = Add (added_skip", 7),
+    "sums that are read": ("float[2, 3, 4] y", "float[2, 3, 4] y, float[2, 3, 4] sums", 7),
+    "sums with the input that are read": (
+        "float[2, 3, 4] y",
+        "float[2, 3, 4] y, float[2, 3, 4] added_skip",
+        7,
+    ),
+    "a product with the sums": ("added_skip = Add (sums, skip)", "added_skip = Mul (sums, skip)", 7),
+    "another input": ("skip = Mul (u, d)", "skip = Mul (dt, d)", 7),
+    "weights of tokens": ("float[3, 1] d", "float[3, 4] d", 7),
+    "weights of tokens alone": ("float[3, 1] d", "float[4] d", 7),
+    "one weight": ("float[3, 1] d", "float[1, 1] d", 7),
+    "the gate ahead of the input": (
+        "added_skip = Add (sums, skip)\n        y = Mul (added_skip, gate)",
+        "shown = Mul (sums, gate)\n        y = Add (shown, skip)",
+        8,
+    ),
+}
+
+
+@pytest.mark.parametrize("part", UNGATED)
+def test_another_part_behind_the_scan_stays_there(part: str) -> None:
+    old, new, operands = UNGATED[part]
+    text = gated(TAKEN)
+    assert old in text
+    (scan,) = scans(text.replace(old, new))
+    assert len(scan.input) == operands
+
+
+def test_a_scan_whose_last_states_are_read_keeps_them_alone() -> None:
+    """Absorbing would compute the scan twice."""
+    (scan,) = scans("""<ir_version: 9, opset_import: ["" : 18, "mamba_ssm" : 1]>
+        g (float[2, 3, 4] u, float[2, 3, 4] dt, float[3, 4] a, float[2, 4, 4] b, float[2, 4, 4] c, float[2, 3, 4] z)
+            => (float[2, 3, 4] y, float[2, 3, 4] last) {
+            sums, last = mamba_ssm.SelectiveScan (u, dt, a, b, c)
+            shut = Sigmoid (z)
+            gate = Mul (z, shut)
+            y = Mul (sums, gate)
+        }""")
+    assert len(scan.input) == 7
 
 
 @pytest.mark.parametrize(
