@@ -7,6 +7,7 @@ of the convolution, OG groups of offsets, K = KH*KW taps in row-major order, Ho 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, size_faults, size_of
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -243,13 +244,10 @@ def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[
     faults: list[str] = []
     groups, offset_groups = fields["groups"], fields["offset_groups"]
 
-    def size(port: str, axis: int) -> int | None:
-        return shapes[port][axis] if port in shapes else None
+    size = partial(size_of, shapes)
 
-    def agree(port: str, axis: int, expected: int | None, because: str) -> None:
-        have = size(port, axis)
-        if None not in (have, expected) and have != expected:
-            faults.append(f"{port}[{axis}] = {have}, not {expected} = {because}")
+    def agree(*rule: Any) -> None:
+        faults.extend(size_faults(shapes, rule))
 
     def divides(field: str, by: int, what: str, channels: int | None) -> None:
         if channels is not None and channels % by:

@@ -38,6 +38,26 @@ def check_axis(fields: Fields, shapes: Any) -> list[str]:
     return [f"axis = {fields['axis']}, but x has {len(x)} dimensions"]
 
 
+def size_of(shapes: Any, port: str, axis: int) -> Any:
+    """A size of an input; None where it is not known, or the input is not there."""
+    return shapes[port][axis] if port in shapes else None
+
+
+def size_faults(shapes: Any, *rules: tuple[Any, ...]) -> list[str]:
+    """A sentence for each size that is known and not as a rule says: (port, axis, size), or (port, axis, port, axis) of two
+    that are the same, or (port, axis, size, how that size is computed). A size that is None is not known."""
+    faults = []
+    for port, axis, wanted, *why in rules:
+        found, other = size_of(shapes, port, axis), isinstance(wanted, str)
+        right = size_of(shapes, wanted, why[0]) if other else wanted
+        if found is not None and right is not None and found != right:
+            because = f", but {wanted}[{why[0]}] = {right}" if other else f", not {right}"
+            faults.append(
+                f"{port}[{axis}] = {found}{because}" + (f" = {why[0]}" if why and not other else "")
+            )
+    return faults
+
+
 MOST = 2**31 - 1
 
 

@@ -16,6 +16,7 @@ from trtsmith.importers.ops._multiscale_deformable_attention import (
     expand,
     work,
 )
+from trtsmith.importers.ops._shared import size_faults
 
 
 def _inputs(
@@ -136,10 +137,7 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
             faults.append(
                 f"{what} differ: " + ", ".join(f"{place} = {size}" for place, size in sizes.items())
             )
-    for port, axis, size in (("spatial_shapes", 1, 2), ("sampling_locations", 5, 2)):
-        if port in shapes and shapes[port][axis] not in (None, size):
-            faults.append(f"{port}[{axis}] = {shapes[port][axis]}, not {size}")
-    return faults
+    return faults + size_faults(shapes, ("spatial_shapes", 1, 2), ("sampling_locations", 5, 2))
 
 
 def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

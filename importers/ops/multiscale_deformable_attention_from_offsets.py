@@ -7,6 +7,7 @@ of the largest tensors of a detector's encoder, are never written.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from trtsmith.importers.ops._multiscale_deformable_attention import (
     grid,
     pixels,
 )
+from trtsmith.importers.ops._shared import size_faults, size_of
 from trtsmith.importers.ops.multiscale_deformable_attention import (
     MULTISCALE_DEFORMABLE_ATTENTION as FROM_LOCATIONS,
 )
@@ -260,10 +262,7 @@ _SHARED = {"levels": ("reference_points", 2)}
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
     """Heads, levels, points and queries must agree between the inputs; points, offsets and logits may be shared."""
-
-    def size(port: str, axis: int) -> int | None:
-        return shapes[port][axis] if port in shapes else None
-
+    size = partial(size_of, shapes)
     faults = []
     for what, places in _AGREEING.items():
         known = {f"{port}[{axis}]": size(port, axis) for port, axis in places if size(port, axis) is not None}
@@ -281,9 +280,7 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
         faults.append(f"batch differ: value[0] = {batch}, reference_points[0] = {references}, not 1")
     if batch is not None and offsets is not None and (batch % offsets if offsets else batch):
         faults.append(f"value[0] = {batch} is no multiple of sampling_offsets[0] = {offsets}")
-    for port, axis, wanted in (("spatial_shapes", 1, 2), ("sampling_offsets", 5, 2)):
-        if size(port, axis) not in (None, wanted):
-            faults.append(f"{port}[{axis}] = {size(port, axis)}, not {wanted}")
+    faults += size_faults(shapes, ("spatial_shapes", 1, 2), ("sampling_offsets", 5, 2))
     if size("reference_points", 4) not in (None, 2, 4):
         faults.append(f"reference_points[4] = {size('reference_points', 4)}, not 2 (points) or 4 (boxes)")
     groups, points = size("reference_points", 3), size("attention_logits", 4)

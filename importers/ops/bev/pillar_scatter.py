@@ -25,7 +25,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
 Made = dict[str, np.ndarray]
@@ -159,16 +159,9 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
-    features = shapes.get("features", (None,) * 3)
-    for name, axes in (("coords", (0, 1)), ("counts", (0,))):
-        for axis in axes if name in shapes else ():
-            found, wanted = shapes[name][axis], features[axis]
-            if found is not None and wanted is not None and found != wanted:
-                faults.append(f"{name}[{axis}] = {found}, but features[{axis}] = {wanted}")
-    if "coords" in shapes and shapes["coords"][2] not in (None, 4):
-        faults.append(f"coords[2] = {shapes['coords'][2]}, not 4")
-    return faults + faults_of_int32(shapes, ("features", 1))
+    places = (("coords", 0), ("coords", 1), ("counts", 0))
+    agreeing = ((name, axis, "features", axis) for name, axis in places)
+    return size_faults(shapes, *agreeing, ("coords", 2, 4)) + faults_of_int32(shapes, ("features", 1))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

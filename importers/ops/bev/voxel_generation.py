@@ -25,6 +25,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
+from trtsmith.importers.ops._shared import size_faults, size_of
 from trtsmith.importers.ops.bev._voxel_generation_cases import BENCHMARKS, CASES, HUGE
 
 _NONE = np.zeros(1, np.float32)
@@ -213,10 +214,8 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         cells = _grid(fields)
         if not (cells >= 1).all() or not float(np.prod(cells)) < MOST_CELLS:
             faults.append(f"the grid has {'x'.join(f'{n:g}' for n in cells)} cells, not 1 to 2^31 - 1")
-    points, counts = shapes.get("points", (None,) * 3), shapes.get("num_points", (None,))
-    if None not in (points[0], counts[0]) and points[0] != counts[0]:
-        faults.append(f"num_points[0] = {counts[0]}, but points[0] = {points[0]}")
-    width = points[2]
+    faults += size_faults(shapes, ("num_points", 0, "points", 0))
+    width = size_of(shapes, "points", 2)
     if width is not None and width < 3:
         faults.append(f"points[2] = {width}, but a point has x, y and z")
     elif width is not None and fields["features"] > width + 6:

@@ -15,6 +15,7 @@ import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Arrays, Attr, Fields, Kind, Refusal, attrs
+from trtsmith.importers.ops._shared import size_faults
 from trtsmith.importers.ops.reduction._rows import (
     MAX,
     MEAN,
@@ -116,10 +117,9 @@ def origin_shape(reduction: int, source: tuple[Any, ...], segments: Any) -> tupl
 
 
 def check_index(shapes: Any) -> list[str]:
-    source, index = shapes.get("source"), shapes.get("index")
-    if source and index and None not in (source[0], index[0]) and source[0] != index[0]:
-        return [f"index[0] = {index[0]}, but source[0] = {source[0]}"]
-    return check_rows(shapes)
+    if shapes.get("source") == ():
+        return check_rows(shapes)
+    return size_faults(shapes, ("index", 0, "source", 0)) or check_rows(shapes)
 
 
 def scatter_rows(reduction: int, inputs: Arrays, segments: int) -> dict[str, np.ndarray]:

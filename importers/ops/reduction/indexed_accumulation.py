@@ -21,7 +21,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     index_inputs,
     segment_rows,
@@ -48,18 +48,14 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    data, index, source = shapes.get("data"), shapes.get("index"), shapes.get("source")
+    data, source = shapes.get("data"), shapes.get("source")
     if data == ():
         return ["data has no dimensions"]
     if data and source is not None and len(source) != len(data):
         return [f"source has {len(source)} dimensions, but data has {len(data)}"]
-    faults = []
-    for axis in range(1, len(data or ()) if source else 0):
-        if None not in (data[axis], source[axis]) and data[axis] != source[axis]:
-            faults.append(f"source[{axis}] = {source[axis]}, but data[{axis}] = {data[axis]}")
-    if source and index and None not in (source[0], index[0]) and source[0] != index[0]:
-        faults.append(f"index[0] = {index[0]}, but source[0] = {source[0]}")
-    return faults + faults_of_int32(shapes, ("data", 0), ("source", 0))
+    columns = [("source", axis, "data", axis) for axis in range(1, len(data or ()))]
+    rows = [("index", 0, "source", 0)] if source else []
+    return size_faults(shapes, *columns, *rows) + faults_of_int32(shapes, ("data", 0), ("source", 0))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import Dim, Field, Fields, Kind, Port, Shapes, Work
+from trtsmith.importers.ops._shared import size_faults
 
 AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
 """What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
@@ -106,8 +107,7 @@ def sampling_faults(sampling_ratio: int) -> list[str]:
 
 def box_faults(shapes: Shapes, numbers: int) -> list[str]:
     """What is wrong with the shape of the regions."""
-    found = shapes["rois"][1] if "rois" in shapes else None
-    return [] if found in (None, numbers) else [f"rois[1] = {found}, not {numbers}"]
+    return size_faults(shapes, ("rois", 1, numbers))
 
 
 def map_faults(name: str, shapes: Shapes) -> list[str]:

@@ -23,7 +23,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, size_of
 
 _FAR = -9.0
 
@@ -240,13 +240,9 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
-    x, grid = shapes.get("x", (None,) * 5), shapes.get("grid", (None,) * 5)
-    if None not in (x[0], grid[0]) and x[0] != grid[0]:
-        faults.append(f"grid[0] = {grid[0]}, but x[0] = {x[0]}")
-    if grid[4] not in (None, 3):
-        faults.append(f"grid[4] = {grid[4]}, not 3")
-    faults += [f"x[{axis}] = 0: there is nothing to sample" for axis in (2, 3, 4) if x[axis] == 0]
+    faults = size_faults(shapes, ("grid", 0, "x", 0), ("grid", 4, 3))
+    empty = (axis for axis in (2, 3, 4) if size_of(shapes, "x", axis) == 0)
+    faults += [f"x[{axis}] = 0: there is nothing to sample" for axis in empty]
     return faults + faults_of_int32(shapes, ("x", 2), ("x", 3), ("x", 4))
 
 

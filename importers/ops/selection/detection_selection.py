@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops._shared import size_faults
 from trtsmith.importers.ops.selection._detection_selection_aliases import ALIASES
 from trtsmith.importers.ops.selection._detection_selection_cases import BENCHMARKS, CASES, work
 from trtsmith.importers.ops.selection._detection_selection_onnx import expand
@@ -42,12 +43,10 @@ def _check(fields: Fields, shapes: Any) -> list[str]:
         columns = _columns(fields)
         if boxes[-1] not in (columns, None):
             faults.append(f"boxes[{len(boxes) - 1}] = {boxes[-1]}, but a box has {columns} numbers")
-    if scores is not None and len(scores) == 4 and scores[3] not in (1, None):
-        faults.append(f"scores[3] = {scores[3]}, not 1")
+    if scores is not None and len(scores) == 4:
+        faults += size_faults(shapes, ("scores", 3, 1))
     if boxes is not None and scores is not None:
-        for axis in (0, 1):
-            if None not in (boxes[axis], scores[axis]) and boxes[axis] != scores[axis]:
-                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[axis]} = scores[{axis}]")
+        faults += size_faults(shapes, *(("boxes", axis, scores[axis], f"scores[{axis}]") for axis in (0, 1)))
         if len(boxes) == 4 and None not in (boxes[2], scores[2]) and boxes[2] not in (1, scores[2]):
             faults.append(f"boxes[2] = {boxes[2]}, neither 1 nor {scores[2]} = scores[2]")
     return faults

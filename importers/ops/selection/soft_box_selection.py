@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     attrs,
 )
+from trtsmith.importers.ops._shared import size_faults, size_of
 
 
 def expand(expansion: Expansion) -> tuple[Value, ...]:
@@ -86,18 +87,9 @@ def _bounds(_fields: Fields, shapes: Shapes) -> dict[str, Any]:
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    boxes, scores = shapes.get("boxes"), shapes.get("scores")
-    faults = []
-    if boxes is not None and boxes[1] not in (4, None):
-        faults.append(f"boxes[1] = {boxes[1]}, but a box has 4 numbers")
-    if (
-        boxes is not None
-        and scores is not None
-        and None not in (boxes[0], scores[0])
-        and boxes[0] != scores[0]
-    ):
-        faults.append(f"boxes[0] = {boxes[0]}, not {scores[0]} = scores[0]")
-    return faults
+    found = size_of(shapes, "boxes", 1)
+    faults = [] if found in (4, None) else [f"boxes[1] = {found}, but a box has 4 numbers"]
+    return faults + size_faults(shapes, ("boxes", 0, size_of(shapes, "scores", 0), "scores[0]"))
 
 
 @np.errstate(invalid="ignore", over="ignore")

@@ -34,7 +34,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, SAMPLED, faults_of_int32, numbers
+from trtsmith.importers.ops._shared import MOST, SAMPLED, faults_of_int32, numbers, size_faults, size_of
 from trtsmith.importers.ops.sparse._grids import MOST_TAPS
 from trtsmith.importers.ops.sparse._rulebook_cases import neighbours, scan
 
@@ -299,25 +299,18 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Taps and channels must agree."""
-    faults = []
-    weights = shapes.get("weights", (None,) * 5)
-    kernel = weights[1:4]
+    filters, *kernel, channels = shapes.get("weights", (None,) * 5)
     taps = math.prod(size for size in kernel if size is not None) if None not in kernel else None
-    of_pairs, of_features, of_bias = (
-        shapes[name][axis] if name in shapes else None
-        for name, axis in (("pairs", 0), ("features", 1), ("bias", 0))
+    faults = size_faults(
+        shapes,
+        ("pairs", 0, taps, "the taps of weights"),
+        ("features", 1, channels, "weights[4]"),
+        ("bias", 0, filters, "weights[0]"),
     )
-    for name, found, wanted, because in (
-        ("pairs[0]", of_pairs, taps, "the taps of weights"),
-        ("features[1]", of_features, weights[4], "weights[4]"),
-        ("bias[0]", of_bias, weights[0], "weights[0]"),
-    ):
-        if found is not None and wanted is not None and found != wanted:
-            faults.append(f"{name} = {found}, not {wanted} = {because}")
-    if of_pairs is not None and of_pairs > MOST_TAPS:
-        faults.append(f"pairs[0] = {of_pairs}, more than {MOST_TAPS} taps")
-    for axis, what in ((0, "filters"), (4, "channels")):
-        size = weights[axis]
+    given = size_of(shapes, "pairs", 0)
+    if given is not None and given > MOST_TAPS:
+        faults.append(f"pairs[0] = {given}, more than {MOST_TAPS} taps")
+    for axis, size, what in ((0, filters, "filters"), (4, channels, "channels")):
         if size is not None and size > MOST - 128:
             faults.append(f"weights[{axis}] = {size} {what}, more than 2^31 - 129")
     return faults + faults_of_int32(shapes, ("pairs", 1))
