@@ -24,6 +24,7 @@ from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import LEVELS
 from trtsmith.importers.ops.regions._pooling import MAPS as MAP_NAMES
 from trtsmith.importers.ops.regions._region_cases import corners, proposals, rotated
+from trtsmith.importers.ops.regions._region_cases import turned as as_rotated
 from trtsmith.importers.ops.regions._region_geometry import MAXIMUM
 
 Sizes = Sequence[tuple[int, int]]
@@ -114,10 +115,7 @@ def benchmarks(turned: bool) -> tuple[Case, ...]:
 
         def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
             regions = proposals(rng, rois, (800, 1344), batch)
-            if turned:
-                extent = regions[:, 3:5] - regions[:, 1:3]
-                angle = rng.uniform(-np.pi / 2, np.pi / 2, (rois, 1))
-                regions = np.concatenate([regions[:, :1], regions[:, 1:3] + extent / 2, extent, angle], 1)
+            regions = as_rotated(rng, regions) if turned else regions
             return {"rois": regions} | _levels(rng, batch, 256, _DETECTOR)
 
         return Case(name, fields, make, large=True)
