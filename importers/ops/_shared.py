@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Field, Fields, Kind
+from trtsmith.importers.opdef import AliasedNode, Field, Fields, Kind, Refusal
 
 SAMPLED = 64
 """Rows that are checked in each place."""
@@ -16,6 +17,34 @@ def numbers(tensor: Any) -> np.ndarray:
     """A PyTorch tensor in float64, on the CPU."""
     array: np.ndarray = tensor.double().cpu().numpy()
     return array
+
+
+def flag(name: str, doc: str, default: int = 0) -> Field:
+    """A field that is 0 or 1."""
+    return Field(name, Kind.INT, doc, default=default, allowed=(0, 1))
+
+
+def value_refusal(node: AliasedNode, limits: Mapping[str, Any]) -> Refusal | None:
+    """Of the first attribute that has a value which it may not have.
+
+    limits: by names of attributes, the values that one may have (a tuple), the least of them (a number), or the least and
+    the largest (a list).
+    """
+    for name, limit in limits.items():
+        value = node.attrs[name]
+        if isinstance(limit, tuple):
+            fits, expected = value in limit, " or ".join([", ".join(map(str, limit[:-1])), str(limit[-1])])
+        elif isinstance(limit, list):
+            fits, expected = limit[0] <= value <= limit[1], f"{limit[0]} to {limit[1]}"
+        else:
+            fits, expected = value >= limit, f"{limit} or more"
+        if not fits:
+            return Refusal(f"{name} = {value!r}", f"{name}: {expected}", f"correct {name!r}")
+    return None
+
+
+FLAG = (0, 1)
+"""The values of an attribute that is one."""
 
 
 AXIS = Field("axis", Kind.INT, "the axis, from the end where negative", default=0)

@@ -28,6 +28,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     attrs,
 )
+from trtsmith.importers.ops._shared import FLAG, flag, value_refusal
 from trtsmith.importers.ops.selection._selected_boxes import (
     HUGE,
     NO_LIMIT,
@@ -102,11 +103,8 @@ def _prologue(node: AliasedNode) -> dict[str, Value]:
 
 
 def _mmcv_guard(node: AliasedNode) -> Refusal | None:
-    threshold = node.attrs["iou_threshold"]
-    if threshold < 0:
-        return Refusal(f"iou_threshold = {threshold}", "0 or more", "correct 'iou_threshold'")
-    if node.attrs["offset"] in (0, 1):
-        return None
+    if (refusal := value_refusal(node, {"iou_threshold": 0})) is not None or node.attrs["offset"] in FLAG:
+        return refusal
     return Refusal(
         f"offset = {node.attrs['offset']}, which the plugin adds to the sides of boxes",
         "offset = 0 or 1",
@@ -237,12 +235,8 @@ BOX_SELECTION = OpDef(
     ),
     outputs=SELECTED,
     fields=(
-        Field(
-            "center_point_box",
-            Kind.INT,
-            "0: two opposite corners [y, x, y, x]; 1: [x centre, y centre, width, height]",
-            default=0,
-            allowed=(0, 1),
+        flag(
+            "center_point_box", "0: two opposite corners [y, x, y, x]; 1: [x centre, y centre, width, height]"
         ),
         Field(
             "most", Kind.INT, "a bound of max_output_boxes_per_class, for memory", default=NO_LIMIT, minimum=0

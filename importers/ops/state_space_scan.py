@@ -16,7 +16,6 @@ from trtsmith.importers.opdef import (
     Attr,
     Case,
     Expansion,
-    Field,
     Fields,
     Kind,
     OpDef,
@@ -25,7 +24,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import size_faults, size_of
+from trtsmith.importers.ops._shared import flag, size_faults, size_of
 
 MOST_STATES = 1024
 MOST_TOKENS = 2**30
@@ -302,7 +301,7 @@ STATE_SPACE_SCAN = OpDef(
         Port("output", "T", 3, "[N, d, L]"),
         Port("last", "F", 3, "[N, d, S]: states after the last token"),
     ),
-    fields=(Field("delta_softplus", Kind.INT, "1: softplus of the step sizes", default=0, allowed=(0, 1)),),
+    fields=(flag("delta_softplus", "1: softplus of the step sizes"),),
     shape=_shape,
     check=_check,
     reference=_reference,

@@ -25,7 +25,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import size_faults, size_of
+from trtsmith.importers.ops._shared import flag, size_faults, size_of
 from trtsmith.importers.ops.bev._voxel_generation_cases import BENCHMARKS, CASES, HUGE
 
 _NONE = np.zeros(1, np.float32)
@@ -316,7 +316,7 @@ VOXEL_GENERATION = OpDef(
         Field("features", Kind.INT, "numbers of a point in a voxel; F: its own alone", minimum=1),
         Field("point_cloud_range", Kind.FLOATS, "where x, y and z begin, and where they end", length=6),
         Field("voxel_size", Kind.FLOATS, "of a cell, along x, y and z", length=3),
-        Field("pillars", Kind.INT, "1: cells are not divided along z", default=0, allowed=(0, 1)),
+        flag("pillars", "1: cells are not divided along z"),
     ),
     shape=_shape,
     check=_check,

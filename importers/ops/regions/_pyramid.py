@@ -20,9 +20,11 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
 )
+from trtsmith.importers.ops._shared import FLAG, value_refusal
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import LEVELS
 from trtsmith.importers.ops.regions._pooling import MAPS as MAP_NAMES
+from trtsmith.importers.ops.regions._region_align_aliases import sampling_refusal
 from trtsmith.importers.ops.regions._region_cases import corners, proposals, rotated
 from trtsmith.importers.ops.regions._region_cases import turned as as_rotated
 from trtsmith.importers.ops.regions._region_geometry import MAXIMUM
@@ -191,15 +193,7 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
                 f"a positive stride for each of 1 to {LEVELS} maps",
                 "correct 'featmap_strides' where the model is exported",
             )
-        if node.attrs[choice.name] not in (0, 1):
-            return Refusal(
-                f"attribute {choice.name!r} is {node.attrs[choice.name]}",
-                "0 or 1",
-                f"correct {choice.name!r}",
-            )
-        ratio = node.attrs["sampling_ratio"]
-        faults = common.sampling_faults(ratio)
-        return Refusal(faults[0], f"at most {common.MOST_SAMPLES}", "take fewer samples") if faults else None
+        return value_refusal(node, {choice.name: FLAG}) or sampling_refusal(node)
 
     def fields(node: AliasedNode) -> Fields:
         same = {

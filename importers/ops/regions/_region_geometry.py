@@ -7,7 +7,7 @@ from typing import Any
 
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import Dim, Field, Fields, Kind, Port, Shapes, Work
-from trtsmith.importers.ops._shared import size_faults, size_of
+from trtsmith.importers.ops._shared import flag, size_faults, size_of
 
 AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
 """What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
@@ -79,19 +79,13 @@ SAMPLING_RATIO = Field(
     f"samples along each side of a bin, at most {MOST_SAMPLES}; 0 or less: the bin's size in pixels, rounded up",
     default=0,
 )
-ALIGNED = Field(
+ALIGNED = flag(
     "aligned",
-    Kind.INT,
     "1: the centres of pixels are at halves, and sizes are as they are; 0: at whole numbers, and sizes are 1 at least",
     default=1,
-    allowed=(0, 1),
 )
-CLOCKWISE = Field(
-    "clockwise",
-    Kind.INT,
-    "direction of positive angles as one sees the image: 1 clockwise, 0 counter-clockwise",
-    default=0,
-    allowed=(0, 1),
+CLOCKWISE = flag(
+    "clockwise", "direction of positive angles as one sees the image: 1 clockwise, 0 counter-clockwise"
 )
 POOLING = Field(
     "pooling",

@@ -16,7 +16,6 @@ from trtsmith.importers.opdef import (
     Attr,
     Case,
     Expansion,
-    Field,
     Fields,
     Kind,
     OpDef,
@@ -25,6 +24,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._region_cases import network_case, region_case
 from trtsmith.importers.ops.regions.position_sensitive_region_align import channels_read
@@ -299,13 +299,7 @@ REGION_POOL = OpDef(
         common.OUTPUT_HEIGHT,
         common.OUTPUT_WIDTH,
         common.SPATIAL_SCALE,
-        Field(
-            "by_position",
-            Kind.INT,
-            "0: the largest of each channel; 1: the average, of a channel for each bin",
-            default=0,
-            allowed=(0, 1),
-        ),
+        flag("by_position", "0: the largest of each channel; 1: the average, of a channel for each bin"),
     ),
     shape=_shape,
     check=_check,

@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from trtsmith.importers.opdef import Alias, Case, Field, Fields, Kind, Port, attrs
+from trtsmith.importers.opdef import Alias, Case, Fields, Port, attrs
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import (
@@ -131,7 +132,7 @@ ROTATED_REGION_ALIGN = pooling_operator(
         common.SAMPLING_RATIO,
         common.ALIGNED,
         common.CLOCKWISE,
-        Field("degrees", Kind.INT, "unit of the angle: 1 degrees, 0 radians", default=0, allowed=(0, 1)),
+        flag("degrees", "unit of the angle: 1 degrees, 0 radians"),
     ),
     check=partial(common.check, 6),
     aliases=_ALIASES,

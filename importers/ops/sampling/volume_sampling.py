@@ -23,7 +23,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, size_of
+from trtsmith.importers.ops._shared import faults_of_int32, flag, numbers, size_faults, size_of
 
 _FAR = -9.0
 
@@ -349,15 +349,9 @@ VOLUME_SAMPLING = OpDef(
     ),
     outputs=(Port("output", "T", 5, "[N, C, d, h, w]"),),
     fields=(
-        Field("interpolation", Kind.INT, "0: linear, 1: the nearest voxel", default=0, allowed=(0, 1)),
+        flag("interpolation", "0: linear, 1: the nearest voxel"),
         Field("padding", Kind.INT, "0: zeros, 1: the border, 2: reflection", default=0, allowed=(0, 1, 2)),
-        Field(
-            "align_corners",
-            Kind.INT,
-            "1: -1 and 1 are the middles of the outer voxels; 0: the ends of the volume",
-            default=0,
-            allowed=(0, 1),
-        ),
+        flag("align_corners", "1: -1 and 1 are the middles of the outer voxels; 0: the ends of the volume"),
     ),
     shape=_shape,
     check=_check,

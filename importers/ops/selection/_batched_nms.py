@@ -8,26 +8,17 @@ overlap everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
-
-
-def flag_refusal(node: AliasedNode, flags: Iterable[str]) -> Refusal | None:
-    """Of the first of these attributes that is neither 0 nor 1."""
-    for name in flags:
-        if node.attrs[name] not in (0, 1):
-            return Refusal(f"{name} = {node.attrs[name]!r}", f"{name}: 0 or 1", f"correct {name!r}")
-    return None
+from trtsmith.importers.ops._shared import FLAG, value_refusal
 
 
 def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal | None:
-    if (refusal := flag_refusal(node, flags)) is not None:
+    if (refusal := value_refusal(node, dict.fromkeys(flags, FLAG))) is not None:
         return refusal
     count, shape = node.attrs[classes], node.shapes.get("scores")
     have = shape[2] if shape is not None and len(shape) > 2 else None
@@ -40,13 +31,10 @@ def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal |
 def _nvidia_guard(node: AliasedNode) -> Refusal | None:
     attrs = node.attrs
     refusal = _guard(node, ("shareLocation", "isNormalized", "clipBoxes", "caffeSemantics"), "numClasses")
-    if refusal is not None:
+    # Rows without a detection have score 0 there, and come before scores below it.
+    least = {"scoreThreshold": 0, "iouThreshold": 0, "topK": 1}
+    if (refusal := refusal or value_refusal(node, least)) is not None:
         return refusal
-    for name in ("scoreThreshold", "iouThreshold"):
-        if attrs[name] < 0:  # rows without a detection have score 0 there, and come before scores below it
-            return Refusal(f"{name} = {attrs[name]}", f"{name}: 0 or more", f"correct {name!r}")
-    if attrs["topK"] < 1:
-        return Refusal(f"topK = {attrs['topK']}", "topK: 1 or more", "correct 'topK'")
     if not attrs["isNormalized"] and not attrs["caffeSemantics"]:
         return Refusal(
             "caffeSemantics = 0 with isNormalized = 0: boxes get one pixel more in each direction, their intersection "
@@ -79,10 +67,14 @@ def _nvidia_fields(node: AliasedNode) -> Fields:
 def plain_fields(**own: float) -> Fields:
     same = {
         "inclusive": 0,
+        "topk": 0,
+        "background_class": -1,
         "class_agnostic": 0,
         "box_coding": 0,
         "prob_iou": 0,
         "polygon_iou": 0,
+        "pixels": 0,
+        "clip": 0,
         "class_major": 1,
         "zero_filler": 0,
     }
@@ -127,7 +119,6 @@ def _mmdeploy_fields(node: AliasedNode) -> Fields:
         max_output_boxes=attrs["keep_topk"],
         topk=attrs["topk"],
         background_class=attrs["background_label_id"],
-        pixels=0,
         clip=attrs["clip_boxes"],
     )
 
