@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,14 @@ LOCAL_PIXELS = 2.0
 """Standard deviation of a local sample from its query's position, in pixels of its level."""
 
 HEADS, CHANNELS = 8, 32
+
+
+def stored(levels: Levels, order: Iterable[int]) -> tuple[np.ndarray, int]:
+    """[L]: where each level starts when they are stored in this order, and how many positions all have."""
+    starts, count = np.zeros(len(levels), np.int64), 0
+    for level in order:
+        starts[level], count = count, count + levels[level][0] * levels[level][1]
+    return starts, count
 
 
 def pixels(levels: Levels) -> np.ndarray:

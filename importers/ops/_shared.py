@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,36 @@ from trtsmith.importers.opdef import AliasedNode, Field, Fields, Kind, Refusal
 
 SAMPLED = 64
 """Rows that are checked in each place."""
+
+
+Made = dict[str, np.ndarray]
+
+STRANGE = (np.nan, np.inf, -np.inf, 1e30, -1e30)
+"""Numbers that are none, infinite, or beyond all integers."""
+
+
+def put_every(step: int, array: np.ndarray, values: Sequence[float]) -> None:
+    """These values, one after the other, in the place of every so many elements."""
+    flat = array.reshape(-1)
+    flat[::step] = np.resize(values, flat[::step].shape)
+
+
+def put_some(rng: np.random.Generator, share: float, array: np.ndarray, values: Sequence[float]) -> None:
+    """Any of these values in the place of a share of the elements."""
+    chosen = rng.random(array.shape) < share
+    array[chosen] = rng.choice(values, int(chosen.sum()))
+
+
+def then(make: Callable[[np.random.Generator], Made], change: Callable[..., None] | None, *more: Any) -> Any:
+    """A case's inputs: those that `make` gives, after `change(rng, inputs, *more)` where there is one."""
+
+    def made(rng: np.random.Generator) -> Made:
+        inputs = make(rng)
+        if change is not None:
+            change(rng, inputs, *more)
+        return inputs
+
+    return made
 
 
 def numbers(tensor: Any) -> np.ndarray:

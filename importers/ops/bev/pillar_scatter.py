@@ -25,7 +25,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, then
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
 Made = dict[str, np.ndarray]
@@ -68,13 +68,8 @@ def _case(
     change: Callable[[np.random.Generator, Made], None] | None = None,
     **marks: bool,
 ) -> Case:
-    def make(rng: np.random.Generator) -> Made:
-        made = _inputs(rng, features, grid)
-        if change is not None:
-            change(rng, made)
-        return made
-
-    return Case(name, {"output_height": grid[0], "output_width": grid[1]}, make, **marks)
+    inputs = then(lambda rng: _inputs(rng, features, grid), change)
+    return Case(name, {"output_height": grid[0], "output_width": grid[1]}, inputs, **marks)
 
 
 BENCHMARKS = (

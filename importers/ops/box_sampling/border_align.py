@@ -26,7 +26,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import numbers, size_faults, size_of
+from trtsmith.importers.ops._shared import numbers, put_some, size_faults, size_of
 from trtsmith.importers.ops.box_sampling._bilinear_samples import NONE, PixelTable, sample_numpy, sample_torch
 from trtsmith.importers.ops.regions import _region_geometry as common
 
@@ -69,8 +69,7 @@ def _case(
         if kind == "far":
             made *= 5
         if kind == "strange":
-            chosen = rng.random(made.shape) < 0.15
-            made[chosen] = rng.choice([np.nan, np.inf, -np.inf, 1e30, 3e9], int(chosen.sum()))
+            put_some(rng, 0.15, made, [np.nan, np.inf, -np.inf, 1e30, 3e9])
         return {"x": rng.normal(size=x), "boxes": made}
 
     return Case(name, {"pool_size": steps}, make, **marks)

@@ -19,7 +19,6 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Shapes,
-    Work,
 )
 from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults
 from trtsmith.importers.ops.reduction._indexed_reduction import (
@@ -36,6 +35,7 @@ from trtsmith.importers.ops.reduction._rows import (
     SUM,
     Rows,
     reduce_rows,
+    rows_work,
     source_rows,
     spoil,
 )
@@ -107,11 +107,6 @@ def _expand(expansion: Expansion) -> Value:
     (reduced,) = rows.reduce(expansion.fields["reduction"], counts, starts, order, segments, origin=False)
     is_reduced = g.Reshape(g.Less([1], counts), rows.wide_shape(segments))
     return g.Where(is_reduced, reduced, "data")
-
-
-def _work(_fields: Fields, shapes: Shapes) -> Work:
-    """An addition or a comparison for each element of the source."""
-    return Work(flops=math.prod(shapes["source"]))
 
 
 def _by(reduction: int) -> dict[str, int]:
@@ -229,6 +224,6 @@ INDEXED_ACCUMULATION = OpDef(
     cases=CASES,
     huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
-    work=_work,
+    work=rows_work,
     workspace=True,
 )

@@ -19,6 +19,7 @@ from trtsmith.importers.opdef import (
     Port,
     Refusal,
 )
+from trtsmith.importers.ops._shared import STRANGE, put_every
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import renamed, sampling_refusal
@@ -82,8 +83,7 @@ def _offsets(rng: np.random.Generator, rois: int, fields: Fields, kind: str) -> 
     """near: shares of the region's size; strange: some are not numbers, or infinite."""
     offsets = rng.normal(size=(rois, 2, fields["output_height"], fields["output_width"]))
     if kind == "strange":
-        flat = offsets.reshape(-1)
-        flat[::5] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30], flat[::5].shape)
+        put_every(5, offsets, STRANGE)
     return offsets
 
 

@@ -22,7 +22,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import size_faults, size_of
+from trtsmith.importers.ops._shared import put_some, size_faults, size_of
 
 MOST_RADIUS = 32
 MOST_SIDE = 2**23
@@ -147,8 +147,7 @@ def _case(name: str, volume: tuple[int, ...], radius: int, axes: int = 2, **mark
         beyond = radius + 2 if max(sizes) > 1 else 0
         places = rng.uniform(-beyond, max(sizes) + beyond, (batch, axes, height, width))
         if strange:
-            chosen = rng.random(places.shape) < 0.3
-            places[chosen] = rng.choice([np.nan, np.inf, -np.inf, -1e30, 3e9, -1.0, 0.0, 2.0], chosen.sum())
+            put_some(rng, 0.3, places, [np.nan, np.inf, -np.inf, -1e30, 3e9, -1.0, 0.0, 2.0])
         return {"volume": rng.normal(size=volume), "places": places}
 
     return Case(name, {"radius": radius}, make, **marks)

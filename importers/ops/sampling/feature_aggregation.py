@@ -21,7 +21,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, size_faults, size_of
+from trtsmith.importers.ops._shared import faults_of_int32, put_some, size_faults, size_of
 
 _NEAREST = 1e-5
 """A camera's least depth."""
@@ -195,8 +195,7 @@ def _case(
             made["cameras"] = rng.uniform(-1, 1, (batch, cameras, 4, 4))
             made["image_sizes"] = rng.uniform(1, 3, (batch, cameras, 2))
         if strange:
-            chosen = rng.random(made["places"].shape) < 0.2
-            made["places"][chosen] = rng.choice([np.nan, np.inf, -np.inf, 0.0, 1.0, -1e9], chosen.sum())
+            put_some(rng, 0.2, made["places"], [np.nan, np.inf, -np.inf, 0.0, 1.0, -1e9])
             made["starts"][0, 0], made["starts"][-1, -1], made["sizes"][-1, 0] = -1, areas.sum(), (-2, -3)
         return made
 

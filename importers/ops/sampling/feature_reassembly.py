@@ -27,7 +27,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, numbers, size_faults
+from trtsmith.importers.ops._shared import MOST, numbers, size_faults, then
 
 Made = dict[str, np.ndarray]
 
@@ -63,14 +63,7 @@ def _case(
     **marks: bool,
 ) -> Case:
     known = _fields(*fields)
-
-    def make(rng: np.random.Generator) -> Made:
-        made = _inputs(rng, x, known)
-        if change is not None:
-            change(rng, made, known)
-        return made
-
-    return Case(name, known, make, **marks)
+    return Case(name, known, then(lambda rng: _inputs(rng, x, known), change, known), **marks)
 
 
 BENCHMARKS = (

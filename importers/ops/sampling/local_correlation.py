@@ -28,7 +28,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, size_of
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, size_of, then
 
 
 def expand_local_correlation(expansion: Expansion) -> Value:
@@ -110,14 +110,8 @@ def _case(
     **marks: bool,
 ) -> Case:
     known = {**ONE, "max_displacement": displacement, **(fields or {})}
-
-    def make(rng: np.random.Generator) -> Made:
-        made = {"first": rng.normal(size=x), "second": rng.normal(size=x)}
-        if change is not None:
-            change(rng, made)
-        return made
-
-    return Case(name, known, make, **marks)
+    inputs = then(lambda rng: {port: rng.normal(size=x) for port in ("first", "second")}, change)
+    return Case(name, known, inputs, **marks)
 
 
 def _both(**fields: int) -> dict[str, Pair]:

@@ -23,7 +23,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, flag, numbers, size_faults, size_of
+from trtsmith.importers.ops._shared import faults_of_int32, flag, numbers, put_some, size_faults, size_of
 
 _FAR = -9.0
 
@@ -134,8 +134,7 @@ def _smooth(rng: np.random.Generator, batch: int, volume: Sizes, points: Sizes, 
 def _strange(rng: np.random.Generator, batch: int, volume: Sizes, points: Sizes, aligned: int) -> np.ndarray:
     """Some coordinates NaN, infinite, or outside by several volumes; what float32 makes of these is exact."""
     grid = _scattered(rng, batch, volume, points, aligned)
-    chosen = rng.random(grid.shape) < 0.2
-    grid[chosen] = rng.choice([np.nan, np.inf, -np.inf, 17.25, -40.0], chosen.sum())
+    put_some(rng, 0.2, grid, [np.nan, np.inf, -np.inf, 17.25, -40.0])
     return grid
 
 

@@ -34,7 +34,16 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, SAMPLED, faults_of_int32, numbers, size_faults, size_of
+from trtsmith.importers.ops._shared import (
+    MOST,
+    SAMPLED,
+    faults_of_int32,
+    numbers,
+    put_some,
+    size_faults,
+    size_of,
+    then,
+)
 from trtsmith.importers.ops.sparse._grids import MOST_TAPS
 from trtsmith.importers.ops.sparse._rulebook_cases import neighbours, scan
 
@@ -165,10 +174,7 @@ def _scanned(rng: np.random.Generator, taps: int, rows: int, inputs: int, share:
 
 def _strange(rng: np.random.Generator, made: Made) -> None:
     """Pairs that are no rows of the features."""
-    pairs = made["pairs"]
-    chosen = rng.random(pairs.shape) < 0.2
-    far = np.array([-2, len(made["features"]), 2**31 - 1, -(2**31)])
-    pairs[chosen] = rng.choice(far, chosen.sum())
+    put_some(rng, 0.2, made["pairs"], [-2, len(made["features"]), 2**31 - 1, -(2**31)])
 
 
 def _some_taps(_rng: np.random.Generator, made: Made) -> None:
@@ -211,11 +217,9 @@ def _case(
         }
         if bias:
             made["bias"] = rng.normal(size=filters)
-        if change is not None:
-            change(rng, made)
         return made
 
-    return Case(name, {"activation": activation, "slope": slope}, arrays, **marks)
+    return Case(name, {"activation": activation, "slope": slope}, then(arrays, change), **marks)
 
 
 BENCHMARKS = (
