@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -387,28 +388,30 @@ def _bevformer(op_type: str) -> Alias:
     )
 
 
+_STEP = Attr("im2col_step", Kind.INT, ignored=True)
+_MMCV = Alias(
+    op_type="MMCVMultiScaleDeformableAttention",
+    domains=("mmcv", "mmdeploy"),
+    inputs=_PLUGIN_INPUTS,
+    attributes=(_STEP,),
+    source="mmcv, mmdeploy",
+)
+
 ALIASES = (
-    Alias(
-        op_type="MMCVMultiScaleDeformableAttention",
-        domains=("mmcv", "mmdeploy"),
-        inputs=_PLUGIN_INPUTS,
-        attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
-        source="mmcv, mmdeploy",
-    ),
-    Alias(
+    _MMCV,
+    replace(
+        _MMCV,
         op_type="MultiscaleDeformableAttnPlugin_TRT",
         domains=("trt", "com.microsoft"),
-        inputs=_PLUGIN_INPUTS,
-        attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
         outputs=("attention",),
         epilogue=_split_heads,
         source="NVIDIA TensorRT OSS",
     ),
-    Alias(
+    replace(
+        _MMCV,
         op_type="MultiScaleDeformableAttentionPlugin",
         domains=("custom_op",),
-        inputs=_PLUGIN_INPUTS,
-        attributes=(Attr("im2col_step", Kind.INT, ignored=True), Attr("iLayer", Kind.INT, ignored=True)),
+        attributes=(_STEP, Attr("iLayer", Kind.INT, ignored=True)),
         source="NVIDIA DL4AGX, Autoware",
     ),
 )

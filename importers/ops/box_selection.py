@@ -8,6 +8,7 @@ and intersection over union, so that no box is on the other side of a threshold.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
     Arrays,
-    Attr,
     Case,
     Expansion,
     Field,
@@ -112,28 +112,27 @@ def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     )
 
 
+_TORCHVISION = Alias(
+    op_type="nms",
+    domains=("torchvision",),
+    inputs=("rows", "row_scores"),
+    constants=attrs(iou_threshold=float),
+    outputs=("kept",),
+    fields=_fields,
+    prologue=_prologue,
+    epilogue=kept,
+    source="torchvision, exported with ONNX_FALLTHROUGH",
+)
+
 BOX_SELECTION_ALIASES = (
-    Alias(
-        op_type="nms",
-        domains=("torchvision",),
-        inputs=("rows", "row_scores"),
-        constants=(Attr("iou_threshold", Kind.FLOAT),),
-        outputs=("kept",),
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=kept,
-        source="torchvision, exported with ONNX_FALLTHROUGH",
-    ),
-    Alias(
+    _TORCHVISION,
+    replace(
+        _TORCHVISION,
         op_type="NonMaxSuppression",
         domains=("mmcv",),
-        inputs=("rows", "row_scores"),
         attributes=attrs(iou_threshold=float, offset=int),
-        outputs=("kept",),
+        constants=(),
         guard=_mmcv_guard,
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=kept,
         source="mmcv 1.x, ops/nms.py",
     ),
 )

@@ -8,6 +8,8 @@ overlap everything.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from trtsmith.importers.builder import Value
@@ -107,10 +109,6 @@ def _rotated_guard(node: AliasedNode) -> Refusal | None:
     return refusal
 
 
-def _rotated_fields(node: AliasedNode) -> Fields:
-    return {**_mmdeploy_fields(node), "polygon_iou": 1}
-
-
 def _mmdeploy_fields(node: AliasedNode) -> Fields:
     attrs = node.attrs
     return plain_fields(
@@ -158,42 +156,38 @@ def _nvidia(op_type: str) -> Alias:
     )
 
 
-_MMDEPLOY = (
-    *attrs(background_label_id=-1, num_classes=int, topk=int, keep_topk=int, score_threshold=float),
-    *attrs(iou_threshold=float),
-    Attr("is_normalized", Kind.INT, ignored=True),
-    *attrs(clip_boxes=1, return_index=0),
+_MMDEPLOY = Alias(
+    op_type="TRTBatchedNMS",
+    domains=("mmdeploy",),
+    inputs=("boxes", "scores"),
+    attributes=(
+        *attrs(background_label_id=-1, num_classes=int, topk=int, keep_topk=int, score_threshold=float),
+        *attrs(iou_threshold=float),
+        Attr("is_normalized", Kind.INT, ignored=True),
+        *attrs(clip_boxes=1, return_index=0),
+    ),
+    outputs=("dets", "detection_classes", "index"),
+    guard=_mmdeploy_guard,
+    fields=_mmdeploy_fields,
+    epilogue=_mmdeploy_epilogue,
+    source="mmdeploy, trt_batched_nms.cpp",
+)
+
+_ROTATED = replace(
+    _MMDEPLOY,
+    op_type="TRTBatchedRotatedNMS",
+    guard=_rotated_guard,
+    fields=lambda node: {**_mmdeploy_fields(node), "polygon_iou": 1},
+    source="mmdeploy, trt_batched_rotated_nms.cpp",
 )
 
 
-def _rotated(op_type: str, source: str) -> Alias:
-    return Alias(
-        op_type=op_type,
-        domains=("mmdeploy",),
-        inputs=("boxes", "scores"),
-        attributes=_MMDEPLOY,
-        outputs=("dets", "detection_classes", "index"),
-        guard=_rotated_guard,
-        fields=_rotated_fields,
-        epilogue=_mmdeploy_epilogue,
-        source=source,
-    )
-
+_BEV_SOURCE = "mmdeploy, trt_batched_bev_nms.cpp, for mmdet3d: the same kernel"
 
 BATCHED_NMS = (
     _nvidia("BatchedNMSDynamic_TRT"),
     _nvidia("BatchedNMS_TRT"),
-    _rotated("TRTBatchedRotatedNMS", "mmdeploy, trt_batched_rotated_nms.cpp"),
-    _rotated("TRTBatchedBEVNMS", "mmdeploy, trt_batched_bev_nms.cpp, for mmdet3d: the same kernel"),
-    Alias(
-        op_type="TRTBatchedNMS",
-        domains=("mmdeploy",),
-        inputs=("boxes", "scores"),
-        attributes=_MMDEPLOY,
-        outputs=("dets", "detection_classes", "index"),
-        guard=_mmdeploy_guard,
-        fields=_mmdeploy_fields,
-        epilogue=_mmdeploy_epilogue,
-        source="mmdeploy, trt_batched_nms.cpp",
-    ),
+    _ROTATED,
+    replace(_ROTATED, op_type="TRTBatchedBEVNMS", source=_BEV_SOURCE),
+    _MMDEPLOY,
 )

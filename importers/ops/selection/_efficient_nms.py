@@ -7,6 +7,7 @@ in half there; below a score threshold of 0.007 rejected boxes get into spare ro
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -94,10 +95,6 @@ def _index_guard(node: AliasedNode) -> Refusal | None:
     return _guard(node)
 
 
-def _rotated_fields(node: AliasedNode) -> Fields:
-    return {**_fields(node), "prob_iou": 1}
-
-
 def _fields(node: AliasedNode) -> Fields:
     attrs = dict(node.attrs)
     threshold, raw = attrs["score_threshold"], attrs.pop("score_activation")
@@ -105,40 +102,34 @@ def _fields(node: AliasedNode) -> Fields:
     return plain_fields(**attrs, inclusive=1, class_major=0, zero_filler=1)
 
 
+_EFFICIENT = Alias(
+    op_type="EfficientNMS_TRT",
+    domains=("TRT", "trt"),
+    inputs=("box_input", "scores", "anchors?"),
+    attributes=_ATTRIBUTES,
+    outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
+    guard=_guard,
+    fields=_fields,
+    prologue=_prologue,
+    epilogue=_epilogue,
+    source="NVIDIA TensorRT OSS, efficientNMSPlugin",
+)
+
 EFFICIENT_NMS = (
-    Alias(
-        op_type="EfficientNMS_TRT",
-        domains=("TRT", "trt"),
-        inputs=("box_input", "scores", "anchors?"),
-        attributes=_ATTRIBUTES,
-        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
-        guard=_guard,
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=_epilogue,
-        source="NVIDIA TensorRT OSS, efficientNMSPlugin",
-    ),
-    Alias(
+    _EFFICIENT,
+    replace(
+        _EFFICIENT,
         op_type="EfficientIdxNMS_TRT",
-        domains=("TRT", "trt"),
-        inputs=("box_input", "scores", "anchors?"),
-        attributes=_ATTRIBUTES,
-        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes", "detection_indices"),
+        outputs=(*_EFFICIENT.outputs, "detection_indices"),
         guard=_index_guard,
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=_epilogue,
         source="TensorRT-YOLO, efficientIdxNMSPlugin",
     ),
-    Alias(
+    replace(
+        _EFFICIENT,
         op_type="EfficientRotatedNMS_TRT",
-        domains=("TRT", "trt"),
         inputs=("boxes", "scores"),
-        attributes=_ATTRIBUTES,
-        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
-        guard=_guard,
-        fields=_rotated_fields,
-        epilogue=_epilogue,
+        fields=lambda node: {**_fields(node), "prob_iou": 1},
+        prologue="",
         source="TensorRT-YOLO, efficientRotatedNMSPlugin",
     ),
 )
