@@ -1,4 +1,4 @@
-"""Defines what operators share: limits of sizes, an axis of a tensor, and helpers of cases of more than 2^31 elements."""
+"""Defines what operators share: rules of sizes and of attributes' values, an axis of a tensor, and helpers of cases."""
 
 from __future__ import annotations
 
@@ -49,9 +49,13 @@ def numbers(tensor: Any) -> np.ndarray:
     return array
 
 
+FLAG = (0, 1)
+"""The values of a field or an attribute that is one."""
+
+
 def flag(name: str, doc: str, default: int = 0) -> Field:
     """A field that is 0 or 1."""
-    return Field(name, Kind.INT, doc, default=default, allowed=(0, 1))
+    return Field(name, Kind.INT, doc, default=default, allowed=FLAG)
 
 
 def value_refusal(node: AliasedNode, limits: Mapping[str, Any]) -> Refusal | None:
@@ -71,10 +75,6 @@ def value_refusal(node: AliasedNode, limits: Mapping[str, Any]) -> Refusal | Non
         if not fits:
             return Refusal(f"{name} = {value!r}", f"{name}: {expected}", f"correct {name!r}")
     return None
-
-
-FLAG = (0, 1)
-"""The values of an attribute that is one."""
 
 
 AXIS = Field("axis", Kind.INT, "the axis, from the end where negative", default=0)
@@ -106,14 +106,15 @@ def size_faults(shapes: Any, *rules: tuple[Any, ...]) -> list[str]:
     """A sentence for each size that is known and not as a rule says: (port, axis, size), or (port, axis, port, axis) of two
     that are the same, or (port, axis, size, how that size is computed). A size that is None is not known."""
     faults = []
-    for port, axis, wanted, *why in rules:
-        found, other = size_of(shapes, port, axis), isinstance(wanted, str)
-        right = size_of(shapes, wanted, why[0]) if other else wanted
-        if found is not None and right is not None and found != right:
-            because = f", but {wanted}[{why[0]}] = {right}" if other else f", not {right}"
-            faults.append(
-                f"{port}[{axis}] = {found}{because}" + (f" = {why[0]}" if why and not other else "")
-            )
+    for port, axis, wanted, *more in rules:
+        found, of_port = size_of(shapes, port, axis), isinstance(wanted, str)
+        right = size_of(shapes, wanted, more[0]) if of_port else wanted
+        if found is None or right is None or found == right:
+            continue
+        if of_port:
+            faults.append(f"{port}[{axis}] = {found}, but {wanted}[{more[0]}] = {right}")
+        else:
+            faults.append(f"{port}[{axis}] = {found}, not {right}" + "".join(f" = {how}" for how in more))
     return faults
 
 
