@@ -20,7 +20,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
 )
-from trtsmith.importers.ops._shared import FLAG, value_refusal
+from trtsmith.importers.ops._shared import FLAG
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import LEVELS
 from trtsmith.importers.ops.regions._pooling import MAPS as MAP_NAMES
@@ -193,7 +193,10 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
                 f"a positive stride for each of 1 to {LEVELS} maps",
                 "correct 'featmap_strides' where the model is exported",
             )
-        return value_refusal(node, {choice.name: FLAG}) or sampling_refusal(node)
+        chosen = node.attrs[choice.name]
+        if chosen not in FLAG:
+            return Refusal(f"attribute {choice.name!r} is {chosen}", "0 or 1", f"correct {choice.name!r}")
+        return sampling_refusal(node)
 
     def fields(node: AliasedNode) -> Fields:
         same = {
