@@ -7,6 +7,7 @@ of the convolution, OG groups of offsets, K = KH*KW taps in row-major order, Ho 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,13 @@ from trtsmith.importers.opdef import (
     Huge,
     HugeCase,
     Kind,
+    OpDef,
     Port,
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
+from trtsmith.importers.ops._shared import numbers, size_faults, size_of
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -75,9 +78,6 @@ def _symmetric(fields: Fields) -> tuple[int, int] | None:
     """(height, width), or None where it is not the same on both sides."""
     top, left, bottom, right = fields["padding"]
     return (top, left) if (top, left) == (bottom, right) else None
-
-
-BASELINES = {"torchvision": _torchvision, "convolution": _convolution}
 
 
 def huge(masked: bool) -> HugeCase:
@@ -215,9 +215,7 @@ WEIGHT = Port("weight", "T", 4, "[O, C/groups, KH, KW]")
 BIAS = Port("bias", "T", 1, "[O]", optional=True)
 OUTPUT = Port("output", "T", 4, "[N, O, Ho, Wo]")
 
-FILTERS = Filters(weights=WEIGHT.name, bias=BIAS.name)
 
-TOLERANCE = {"float32": 5e-6, "float16": 5e-4, "bfloat16": 4e-3}
 """PyTorch's own error on the large cases: 2.9e-6 (positions up to 320 pixels, rounded), 2.7e-4 and 2.1e-3."""
 
 
@@ -243,13 +241,10 @@ def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[
     faults: list[str] = []
     groups, offset_groups = fields["groups"], fields["offset_groups"]
 
-    def size(port: str, axis: int) -> int | None:
-        return shapes[port][axis] if port in shapes else None
+    size = partial(size_of, shapes)
 
-    def agree(port: str, axis: int, expected: int | None, because: str) -> None:
-        have = size(port, axis)
-        if None not in (have, expected) and have != expected:
-            faults.append(f"{port}[{axis}] = {have}, not {expected} = {because}")
+    def agree(*rule: Any) -> None:
+        faults.extend(size_faults(shapes, rule))
 
     def divides(field: str, by: int, what: str, channels: int | None) -> None:
         if channels is not None and channels % by:
@@ -385,4 +380,28 @@ def work(fields: Fields, shapes: Shapes) -> Work:
     return Work(
         flops=places * (channels * 8 + fields["offset_groups"] * shares),
         matrix_flops=2 * places * out_channels * depth,
+    )
+
+
+def deformable_convolution(masked: bool, **own: Any) -> OpDef:
+    """The operator with or without a mask input. own: its name, its doc and its aliases."""
+    return OpDef(
+        inputs=(X, OFFSET, *((MASK,) if masked else ()), WEIGHT, BIAS),
+        outputs=(OUTPUT,),
+        fields=FIELDS,
+        shape=shape,
+        check=check,
+        reference=reference,
+        torch_reference=torch_reference,
+        expand=expand,
+        cases=cases(masked),
+        tolerance={"float32": 5e-6, "float16": 5e-4, "bfloat16": 4e-3},
+        filters=Filters(weights=WEIGHT.name, bias=BIAS.name),
+        tensor_cores=True,
+        huge=huge(masked),
+        baselines={"torchvision": _torchvision, "convolution": _convolution},
+        benchmarks=benchmarks(masked),
+        work=work,
+        workspace=True,
+        **own,
     )

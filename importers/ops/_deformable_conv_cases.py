@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from trtsmith.importers.opdef import Case
+from trtsmith.importers.ops._shared import STRANGE, put_every
 
 _DEFAULTS: dict[str, Any] = {
     "stride": (1, 1),
@@ -27,8 +29,7 @@ def drawn_offsets(kind: str, rng: np.random.Generator, shape: tuple[int, ...]) -
         return rng.integers(-3, 4, shape).astype(np.float64)
     offsets = rng.normal(scale=30.0 if kind == "far" else 1.5, size=shape)
     if kind == "strange":
-        flat = offsets.reshape(-1)
-        flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 3e9, -3e9], flat[::7].shape)
+        put_every(7, offsets, (*STRANGE, 3e9, -3e9))
     return offsets
 
 
@@ -71,6 +72,7 @@ def cases(masked: bool) -> tuple[Case, ...]:
         return Case(name, fields, make, large, tiles)
 
     same: dict[str, Any] = {"padding": (1, 1, 1, 1)}
+    tiled = partial(case, large=True, tiles=True)
     return (
         case("one_of_each", (1, 1, 1, 1), 1, (1, 1)),
         case("kernel_1x1", (2, 6, 5, 7), 4, (1, 1)),
@@ -122,34 +124,9 @@ def cases(masked: bool) -> tuple[Case, ...]:
             **same,
         ),
         # Enough pixels for the widest tiles, with sizes that no tile divides.
-        case(
-            "wide_tile_groups",
-            (3, 192, 67, 69),
-            302,
-            large=True,
-            tiles=True,
-            groups=2,
-            offset_groups=4,
-            **same,
-        ),
-        case(
-            "middle_tile_offset_groups",
-            (3, 96, 67, 69),
-            101,
-            large=True,
-            tiles=True,
-            offset_groups=12,
-            **same,
-        ),
-        case(
-            "wide_tile_strided",
-            (2, 64, 171, 177),
-            140,
-            large=True,
-            tiles=True,
-            stride=(2, 2),
-            padding=(0, 1, 2, 3),
-        ),
+        tiled("wide_tile_groups", (3, 192, 67, 69), 302, groups=2, offset_groups=4, **same),
+        tiled("middle_tile_offset_groups", (3, 96, 67, 69), 101, offset_groups=12, **same),
+        tiled("wide_tile_strided", (2, 64, 171, 177), 140, stride=(2, 2), padding=(0, 1, 2, 3)),
         case("resnet_256x64x64", (8, 256, 64, 64), 256, large=True, **same),
         case("resnet_512x32x32", (8, 512, 32, 32), 512, large=True, **same),
         case("dla_64x128x128", (1, 64, 128, 128), 64, large=True, **same),

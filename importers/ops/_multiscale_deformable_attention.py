@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,14 @@ LOCAL_PIXELS = 2.0
 """Standard deviation of a local sample from its query's position, in pixels of its level."""
 
 HEADS, CHANNELS = 8, 32
+
+
+def stored(levels: Levels, order: Iterable[int]) -> tuple[np.ndarray, int]:
+    """[L]: where each level starts when they are stored in this order, and how many positions all have."""
+    starts, count = np.zeros(len(levels), np.int64), 0
+    for level in order:
+        starts[level], count = count, count + levels[level][0] * levels[level][1]
+    return starts, count
 
 
 def pixels(levels: Levels) -> np.ndarray:
@@ -379,28 +388,30 @@ def _bevformer(op_type: str) -> Alias:
     )
 
 
+_STEP = Attr("im2col_step", Kind.INT, ignored=True)
+_MMCV = Alias(
+    op_type="MMCVMultiScaleDeformableAttention",
+    domains=("mmcv", "mmdeploy"),
+    inputs=_PLUGIN_INPUTS,
+    attributes=(_STEP,),
+    source="mmcv, mmdeploy",
+)
+
 ALIASES = (
-    Alias(
-        op_type="MMCVMultiScaleDeformableAttention",
-        domains=("mmcv", "mmdeploy"),
-        inputs=_PLUGIN_INPUTS,
-        attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
-        source="mmcv, mmdeploy",
-    ),
-    Alias(
+    _MMCV,
+    replace(
+        _MMCV,
         op_type="MultiscaleDeformableAttnPlugin_TRT",
         domains=("trt", "com.microsoft"),
-        inputs=_PLUGIN_INPUTS,
-        attributes=(Attr("im2col_step", Kind.INT, ignored=True),),
         outputs=("attention",),
         epilogue=_split_heads,
         source="NVIDIA TensorRT OSS",
     ),
-    Alias(
+    replace(
+        _MMCV,
         op_type="MultiScaleDeformableAttentionPlugin",
         domains=("custom_op",),
-        inputs=_PLUGIN_INPUTS,
-        attributes=(Attr("im2col_step", Kind.INT, ignored=True), Attr("iLayer", Kind.INT, ignored=True)),
+        attributes=(_STEP, Attr("iLayer", Kind.INT, ignored=True)),
         source="NVIDIA DL4AGX, Autoware",
     ),
 )

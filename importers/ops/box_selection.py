@@ -8,6 +8,7 @@ and intersection over union, so that no box is on the other side of a threshold.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
     Arrays,
-    Attr,
     Case,
     Expansion,
     Field,
@@ -28,6 +28,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     attrs,
 )
+from trtsmith.importers.ops._shared import FLAG, flag, value_refusal
 from trtsmith.importers.ops.selection._selected_boxes import (
     HUGE,
     NO_LIMIT,
@@ -102,11 +103,8 @@ def _prologue(node: AliasedNode) -> dict[str, Value]:
 
 
 def _mmcv_guard(node: AliasedNode) -> Refusal | None:
-    threshold = node.attrs["iou_threshold"]
-    if threshold < 0:
-        return Refusal(f"iou_threshold = {threshold}", "0 or more", "correct 'iou_threshold'")
-    if node.attrs["offset"] in (0, 1):
-        return None
+    if (refusal := value_refusal(node, {"iou_threshold": 0})) is not None or node.attrs["offset"] in FLAG:
+        return refusal
     return Refusal(
         f"offset = {node.attrs['offset']}, which the plugin adds to the sides of boxes",
         "offset = 0 or 1",
@@ -114,28 +112,27 @@ def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     )
 
 
+_TORCHVISION = Alias(
+    op_type="nms",
+    domains=("torchvision",),
+    inputs=("rows", "row_scores"),
+    constants=attrs(iou_threshold=float),
+    outputs=("kept",),
+    fields=_fields,
+    prologue=_prologue,
+    epilogue=kept,
+    source="torchvision, exported with ONNX_FALLTHROUGH",
+)
+
 BOX_SELECTION_ALIASES = (
-    Alias(
-        op_type="nms",
-        domains=("torchvision",),
-        inputs=("rows", "row_scores"),
-        constants=(Attr("iou_threshold", Kind.FLOAT),),
-        outputs=("kept",),
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=kept,
-        source="torchvision, exported with ONNX_FALLTHROUGH",
-    ),
-    Alias(
+    _TORCHVISION,
+    replace(
+        _TORCHVISION,
         op_type="NonMaxSuppression",
         domains=("mmcv",),
-        inputs=("rows", "row_scores"),
         attributes=attrs(iou_threshold=float, offset=int),
-        outputs=("kept",),
+        constants=(),
         guard=_mmcv_guard,
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=kept,
         source="mmcv 1.x, ops/nms.py",
     ),
 )
@@ -237,12 +234,8 @@ BOX_SELECTION = OpDef(
     ),
     outputs=SELECTED,
     fields=(
-        Field(
-            "center_point_box",
-            Kind.INT,
-            "0: two opposite corners [y, x, y, x]; 1: [x centre, y centre, width, height]",
-            default=0,
-            allowed=(0, 1),
+        flag(
+            "center_point_box", "0: two opposite corners [y, x, y, x]; 1: [x centre, y centre, width, height]"
         ),
         Field(
             "most", Kind.INT, "a bound of max_output_boxes_per_class, for memory", default=NO_LIMIT, minimum=0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
-from trtsmith.importers.ops import _deformable_conv as common
-from trtsmith.importers.ops._deformable_conv import BASELINES, expand, huge
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.ops._deformable_conv import deformable_convolution
 from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
     onnx_alias,
     torchvision_alias,
 )
-from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
 
 
 def _mmcv_fields(node: AliasedNode) -> Fields:
@@ -32,19 +30,12 @@ def _mmcv_guard(node: AliasedNode) -> Refusal | None:
     return None
 
 
-DEFORMABLE_CONVOLUTION = OpDef(
+DEFORMABLE_CONVOLUTION = deformable_convolution(
+    masked=False,
     name="DeformableConvolution",
     doc=(
         "Convolution whose taps are moved by an offset in pixels and read bilinearly. Samples outside are zero."
     ),
-    inputs=(common.X, common.OFFSET, common.WEIGHT, common.BIAS),
-    outputs=(common.OUTPUT,),
-    fields=common.FIELDS,
-    shape=common.shape,
-    check=common.check,
-    reference=common.reference,
-    torch_reference=common.torch_reference,
-    expand=expand,
     aliases=(
         Alias(
             op_type="MMCVDeformConv2d",
@@ -63,13 +54,4 @@ DEFORMABLE_CONVOLUTION = OpDef(
         onnx_alias(masked=False),
         torchvision_alias(masked=False),
     ),
-    cases=cases(masked=False),
-    tolerance=common.TOLERANCE,
-    filters=common.FILTERS,
-    tensor_cores=True,
-    huge=huge(masked=False),
-    baselines=BASELINES,
-    benchmarks=benchmarks(masked=False),
-    work=common.work,
-    workspace=True,
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trtsmith.importers.builder import Value
-from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, OpDef, Refusal
-from trtsmith.importers.ops import _deformable_conv as common
-from trtsmith.importers.ops._deformable_conv import BASELINES, expand, huge
+from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal
+from trtsmith.importers.ops._deformable_conv import deformable_convolution
 from trtsmith.importers.ops._deformable_conv_aliases import (
     MMCV_ATTRIBUTES,
     fields,
@@ -16,7 +15,6 @@ from trtsmith.importers.ops._deformable_conv_aliases import (
     spans,
     torchvision_alias,
 )
-from trtsmith.importers.ops._deformable_conv_cases import benchmarks, cases
 
 _INPUTS = ("x", "offset", "mask", "weight", "bias?")
 
@@ -137,40 +135,26 @@ _DCNV2_TRT = _packed(
 )
 
 
-def _bevformer(op_type: str) -> Alias:
-    return Alias(
-        op_type=op_type,
-        domains=(),
-        inputs=_INPUTS,
-        attributes=MMCV_ATTRIBUTES,
-        fields=mmcv_fields,
-        source="BEVFormer_tensorrt",
-    )
+_MMCV = Alias(
+    op_type="MMCVModulatedDeformConv2d",
+    domains=("mmcv", "mmdeploy"),
+    inputs=_INPUTS,
+    attributes=MMCV_ATTRIBUTES,
+    fields=mmcv_fields,
+    source="mmcv, mmdeploy",
+)
+_BEVFORMER = replace(_MMCV, op_type="ModulatedDeformableConv2dTRT", domains=(), source="BEVFormer_tensorrt")
 
 
-MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
+MODULATED_DEFORMABLE_CONVOLUTION = deformable_convolution(
+    masked=True,
     name="ModulatedDeformableConvolution",
     doc=(
         "Convolution whose taps are moved by an offset in pixels, read bilinearly and multiplied by a mask. "
         "Samples outside the input are zero."
     ),
-    inputs=(common.X, common.OFFSET, common.MASK, common.WEIGHT, common.BIAS),
-    outputs=(common.OUTPUT,),
-    fields=common.FIELDS,
-    shape=common.shape,
-    check=common.check,
-    reference=common.reference,
-    torch_reference=common.torch_reference,
-    expand=expand,
     aliases=(
-        Alias(
-            op_type="MMCVModulatedDeformConv2d",
-            domains=("mmcv", "mmdeploy"),
-            inputs=_INPUTS,
-            attributes=MMCV_ATTRIBUTES,
-            fields=mmcv_fields,
-            source="mmcv, mmdeploy",
-        ),
+        _MMCV,
         _nvidia("ModulatedDeformConv2d"),
         _nvidia("CustomModulatedDeformConv2d"),
         onnx_alias(masked=True),
@@ -179,16 +163,7 @@ MODULATED_DEFORMABLE_CONVOLUTION = OpDef(
         _FAIRMOT,
         _packed("DCNv2", "tensorRT_Pro, onnxplugin/plugins/DCNv2.cu; tensorRTIntegrate"),
         _DCNV2_TRT,
-        _bevformer("ModulatedDeformableConv2dTRT"),
-        _bevformer("ModulatedDeformableConv2dTRT2"),
+        _BEVFORMER,
+        replace(_BEVFORMER, op_type="ModulatedDeformableConv2dTRT2"),
     ),
-    cases=cases(masked=True),
-    tolerance=common.TOLERANCE,
-    filters=common.FILTERS,
-    tensor_cores=True,
-    huge=huge(masked=True),
-    baselines=BASELINES,
-    benchmarks=benchmarks(masked=True),
-    work=common.work,
-    workspace=True,
 )

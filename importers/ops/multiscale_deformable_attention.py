@@ -14,8 +14,10 @@ from trtsmith.importers.ops._multiscale_deformable_attention import (
     DETECTOR,
     HUGE,
     expand,
+    stored,
     work,
 )
+from trtsmith.importers.ops._shared import STRANGE, put_every, size_faults
 
 
 def _inputs(
@@ -34,26 +36,20 @@ def _inputs(
     """
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        sizes = [h * w for h, w in levels]
-        starts = np.zeros(len(levels), np.int64)
-        position = 0
-        for level in options.get("order", range(len(levels))):
-            starts[level] = position
-            position += sizes[level]
+        starts, count = stored(levels, options.get("order", range(len(levels))))
         shape = (batch, queries, heads, len(levels), points)
         spread = options.get("spread", 0.2)
         locations = rng.uniform(-spread, 1 + spread, (*shape, 2))
         if options.get("strange"):
-            flat = locations.reshape(-1)
-            flat[::7] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9], flat[::7].shape)
+            put_every(7, locations, (*STRANGE, 1e9))
         weights = np.exp(rng.normal(size=shape))
         weights /= np.maximum(weights.sum(axis=(-1, -2), keepdims=True), 1e-12)
-        value = rng.normal(size=(batch, position + options.get("spare", 0), heads, channels))
+        value = rng.normal(size=(batch, count + options.get("spare", 0), heads, channels))
         if options.get("unread"):
             locations *= 0.5
             locations.reshape(-1, 2)[::5] = 1.3
-            for level, start in enumerate(starts):
-                value[:, start + sizes[level] - 1] = np.nan if level % 2 == 0 else np.inf
+            for level, (height, width) in enumerate(levels):
+                value[:, starts[level] + height * width - 1] = np.nan if level % 2 == 0 else np.inf
         return {
             "value": value,
             "spatial_shapes": np.array(levels, np.int64).reshape(len(levels), 2),
@@ -65,44 +61,40 @@ def _inputs(
     return make
 
 
+def _case(name: str, *sizes: Any, large: bool = False, **options: Any) -> Case:
+    return Case(name, {}, _inputs(*sizes, **options), large)
+
+
 CASES = (
-    Case("one_of_each", {}, _inputs(1, 1, 1, 1, 1, ((1, 1),))),
-    Case("odd", {}, _inputs(2, 3, 5, 7, 3, ((5, 3), (2, 7), (1, 1)))),
-    Case("two_levels", {}, _inputs(2, 8, 32, 33, 4, ((13, 17), (7, 9)))),
-    Case("channels_16", {}, _inputs(1, 4, 16, 65, 4, ((9, 11), (5, 6)))),
-    Case("channels_64", {}, _inputs(1, 2, 64, 31, 8, ((9, 11), (5, 6)))),
-    Case("channels_36", {}, _inputs(1, 2, 36, 31, 2, ((9, 11),))),
-    Case(
-        "levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3)
-    ),
-    Case("far_outside", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
-    Case("nan_and_huge_locations", {}, _inputs(1, 2, 8, 50, 4, ((6, 5), (3, 4)), strange=True)),
-    Case("no_queries", {}, _inputs(2, 2, 8, 0, 4, ((6, 5),))),
-    Case("no_batch", {}, _inputs(0, 2, 8, 5, 4, ((6, 5),))),
-    Case("no_points", {}, _inputs(1, 2, 8, 5, 0, ((6, 5),))),
-    Case("empty_level", {}, _inputs(1, 2, 8, 5, 2, ((6, 5), (0, 4)))),
+    _case("one_of_each", 1, 1, 1, 1, 1, ((1, 1),)),
+    _case("odd", 2, 3, 5, 7, 3, ((5, 3), (2, 7), (1, 1))),
+    _case("two_levels", 2, 8, 32, 33, 4, ((13, 17), (7, 9))),
+    _case("channels_16", 1, 4, 16, 65, 4, ((9, 11), (5, 6))),
+    _case("channels_64", 1, 2, 64, 31, 8, ((9, 11), (5, 6))),
+    _case("channels_36", 1, 2, 36, 31, 2, ((9, 11),)),
+    _case("levels_out_of_order", 1, 2, 8, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3),
+    _case("far_outside", 1, 2, 8, 50, 4, ((6, 5), (3, 4)), spread=3.0),
+    _case("nan_and_huge_locations", 1, 2, 8, 50, 4, ((6, 5), (3, 4)), strange=True),
+    _case("no_queries", 2, 2, 8, 0, 4, ((6, 5),)),
+    _case("no_batch", 0, 2, 8, 5, 4, ((6, 5),)),
+    _case("no_points", 1, 2, 8, 5, 0, ((6, 5),)),
+    _case("empty_level", 1, 2, 8, 5, 2, ((6, 5), (0, 4))),
     # Rows of 32 channels, which have a kernel of their own: what is awkward has to reach that one too.
-    Case(
-        "rows_32_out_of_order",
-        {},
-        _inputs(2, 3, 32, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3),
-    ),
-    Case("rows_32_far_outside", {}, _inputs(1, 2, 32, 50, 4, ((6, 5), (3, 4)), spread=3.0)),
-    Case("rows_32_nan_and_huge_locations", {}, _inputs(2, 8, 32, 33, 4, ((6, 5), (3, 4)), strange=True)),
+    _case("rows_32_out_of_order", 2, 3, 32, 19, 4, ((6, 5), (3, 4), (2, 2)), order=(2, 0, 1), spare=3),
+    _case("rows_32_far_outside", 1, 2, 32, 50, 4, ((6, 5), (3, 4)), spread=3.0),
+    _case("rows_32_nan_and_huge_locations", 2, 8, 32, 33, 4, ((6, 5), (3, 4)), strange=True),
     # 16 samples have a kernel of their own too, and so have 8 heads of 32 channels.
-    Case(
-        "rows_32_sixteen_samples", {}, _inputs(2, 8, 32, 41, 4, ((7, 9), (4, 5), (2, 3), (2, 2)), spread=0.5)
-    ),
-    Case("rows_32_one_head", {}, _inputs(2, 1, 32, 41, 4, ((7, 9), (4, 5), (2, 3), (2, 2)), spread=0.5)),
-    Case("rows_32_narrow_levels", {}, _inputs(2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3)), spread=0.5)),
-    Case("rows_32_24_samples", {}, _inputs(2, 3, 32, 41, 8, ((5, 6), (4, 4), (3, 3)), spread=0.5)),
-    Case("rows_32_130_samples", {}, _inputs(1, 2, 32, 9, 65, ((5, 6), (3, 4)), spread=0.5)),
-    Case("rows_32_not_finite_unread", {}, _inputs(2, 8, 32, 41, 8, ((6, 5), (4, 7)), unread=True)),
-    Case("no_batch_rows_32", {}, _inputs(0, 2, 32, 5, 4, ((6, 5),))),
-    Case("no_points_rows_32", {}, _inputs(1, 2, 32, 5, 0, ((6, 5),))),
-    Case("rows_32_empty_level", {}, _inputs(1, 2, 32, 5, 3, ((6, 5), (0, 4)))),
-    Case("detector_encoder", {}, _inputs(1, 8, 32, 22223, 4, DETECTOR), large=True),
-    Case("detector_decoder", {}, _inputs(4, 8, 32, 300, 4, DETECTOR), large=True),
+    _case("rows_32_sixteen_samples", 2, 8, 32, 41, 4, ((7, 9), (4, 5), (2, 3), (2, 2)), spread=0.5),
+    _case("rows_32_one_head", 2, 1, 32, 41, 4, ((7, 9), (4, 5), (2, 3), (2, 2)), spread=0.5),
+    _case("rows_32_narrow_levels", 2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3)), spread=0.5),
+    _case("rows_32_24_samples", 2, 3, 32, 41, 8, ((5, 6), (4, 4), (3, 3)), spread=0.5),
+    _case("rows_32_130_samples", 1, 2, 32, 9, 65, ((5, 6), (3, 4)), spread=0.5),
+    _case("rows_32_not_finite_unread", 2, 8, 32, 41, 8, ((6, 5), (4, 7)), unread=True),
+    _case("no_batch_rows_32", 0, 2, 32, 5, 4, ((6, 5),)),
+    _case("no_points_rows_32", 1, 2, 32, 5, 0, ((6, 5),)),
+    _case("rows_32_empty_level", 1, 2, 32, 5, 3, ((6, 5), (0, 4))),
+    _case("detector_encoder", 1, 8, 32, 22223, 4, DETECTOR, large=True),
+    _case("detector_decoder", 4, 8, 32, 300, 4, DETECTOR, large=True),
 )
 
 
@@ -136,10 +128,7 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
             faults.append(
                 f"{what} differ: " + ", ".join(f"{place} = {size}" for place, size in sizes.items())
             )
-    for port, axis, size in (("spatial_shapes", 1, 2), ("sampling_locations", 5, 2)):
-        if port in shapes and shapes[port][axis] not in (None, size):
-            faults.append(f"{port}[{axis}] = {shapes[port][axis]}, not {size}")
-    return faults
+    return faults + size_faults(shapes, ("spatial_shapes", 1, 2), ("sampling_locations", 5, 2))
 
 
 def _reference(_fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ of the largest tensors of a detector's encoder, are never written.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from trtsmith.importers.ops._multiscale_deformable_attention import (
     expand_from_offsets,
     grid,
     pixels,
+    stored,
 )
+from trtsmith.importers.ops._shared import STRANGE, put_every, size_faults, size_of
 from trtsmith.importers.ops.multiscale_deformable_attention import (
     MULTISCALE_DEFORMABLE_ATTENTION as FROM_LOCATIONS,
 )
@@ -76,28 +79,20 @@ def _inputs(
     """
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        sizes = [h * w for h, w in levels]
-        starts = np.zeros(len(levels), np.int64)
-        position = 0
-        for level in options.get("order", range(len(levels))):
-            starts[level] = position
-            position += sizes[level]
+        starts, count = stored(levels, options.get("order", range(len(levels))))
         shape = (batch // options.get("shared_by", 1), queries, heads, len(levels), points)
         references = _references(rng, batch, queries, len(levels), options)
         offsets = rng.normal(scale=options.get("deviation", LOCAL_PIXELS), size=(*shape, 2))
         if options.get("strange"):
-            wrong = [np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9]
-            flat = offsets.reshape(-1)
-            flat[::7] = np.resize(wrong, flat[::7].shape)
-            flat = references.reshape(-1)
-            flat[::5] = np.resize(wrong, flat[::5].shape)
-        value = rng.normal(size=(batch, position + options.get("spare", 0), heads, channels))
+            put_every(7, offsets, (*STRANGE, 1e9))
+            put_every(5, references, (*STRANGE, 1e9))
+        value = rng.normal(size=(batch, count + options.get("spare", 0), heads, channels))
         if options.get("unread"):
             references = rng.uniform(0, 0.5, references.shape)
             offsets = rng.uniform(-0.4, 0.4, offsets.shape)
             offsets.reshape(-1, 2)[::5] += 1000
-            for level, start in enumerate(starts):
-                value[:, start + sizes[level] - 1] = np.nan if level % 2 == 0 else np.inf
+            for level, (height, width) in enumerate(levels):
+                value[:, starts[level] + height * width - 1] = np.nan if level % 2 == 0 else np.inf
         return {
             "value": value,
             "spatial_shapes": np.array(levels, np.int64).reshape(len(levels), 2),
@@ -116,62 +111,71 @@ _FOUR: Levels = ((7, 9), (4, 5), (2, 3), (2, 2))
 _FIVE: Levels = ((7, 9), (4, 5), (3, 3), (2, 3), (2, 2))
 _EACH = ("batch", "level")
 
+
+def _case(name: str, *sizes: Any, large: bool = False, **options: Any) -> Case:
+    return Case(name, {}, _inputs(*sizes, **options), large)
+
+
 CASES = (
-    Case("one_of_each", {}, _inputs(1, 1, 1, 1, 1, ((1, 1),), spread=0, deviation=0.1)),
-    Case("odd", {}, _inputs(2, 3, 5, 7, 3, ((5, 3), (2, 7), (1, 1)))),
-    Case("two_levels", {}, _inputs(2, 8, 32, 33, 4, ((13, 17), (7, 9)))),
-    Case("shared_by_batches", {}, _inputs(2, 2, 8, 9, 4, _TWO, each=())),
-    Case("shared_by_batches_of_each_level", {}, _inputs(2, 2, 8, 9, 4, _TWO, each=("level",), groups=2)),
-    Case("of_each_level", {}, _inputs(2, 3, 5, 9, 3, _THREE, each=_EACH)),
-    Case("four_references", {}, _inputs(2, 3, 6, 9, 8, _TWO, groups=4)),
-    Case("boxes", {}, _inputs(2, 3, 5, 9, 3, _THREE, boxes=True)),
-    Case("boxes_of_each_level", {}, _inputs(2, 2, 8, 9, 4, _THREE, boxes=True, each=_EACH, groups=2)),
-    Case("levels_out_of_order", {}, _inputs(1, 2, 8, 19, 4, _THREE, order=(2, 0, 1), spare=3)),
-    Case("offsets_shared_by_three", {}, _inputs(6, 2, 5, 9, 4, _TWO, shared_by=3)),
-    Case("far_outside", {}, _inputs(1, 2, 8, 50, 4, _TWO, spread=3.0)),
-    Case("nan_and_huge_positions", {}, _inputs(1, 2, 8, 50, 4, _TWO, strange=True)),
-    Case("nan_and_huge_boxes", {}, _inputs(1, 2, 8, 50, 4, _TWO, strange=True, boxes=True)),
-    Case("masked", {}, _inputs(2, 2, 8, 9, 4, _TWO, masked=True)),
-    Case("steep", {}, _inputs(2, 2, 8, 9, 4, _TWO, steep=True)),
-    Case("no_queries", {}, _inputs(2, 2, 8, 0, 4, ((6, 5),))),
-    Case("no_batch", {}, _inputs(0, 2, 8, 5, 4, ((6, 5),))),
-    Case("no_points", {}, _inputs(1, 2, 8, 5, 0, ((6, 5),))),
-    Case("empty_level", {}, _inputs(1, 2, 8, 5, 2, ((6, 5), (0, 4)))),
+    _case("one_of_each", 1, 1, 1, 1, 1, ((1, 1),), spread=0, deviation=0.1),
+    _case("odd", 2, 3, 5, 7, 3, ((5, 3), (2, 7), (1, 1))),
+    _case("two_levels", 2, 8, 32, 33, 4, ((13, 17), (7, 9))),
+    _case("shared_by_batches", 2, 2, 8, 9, 4, _TWO, each=()),
+    _case("shared_by_batches_of_each_level", 2, 2, 8, 9, 4, _TWO, each=("level",), groups=2),
+    _case("of_each_level", 2, 3, 5, 9, 3, _THREE, each=_EACH),
+    _case("four_references", 2, 3, 6, 9, 8, _TWO, groups=4),
+    _case("boxes", 2, 3, 5, 9, 3, _THREE, boxes=True),
+    _case("boxes_of_each_level", 2, 2, 8, 9, 4, _THREE, boxes=True, each=_EACH, groups=2),
+    _case("levels_out_of_order", 1, 2, 8, 19, 4, _THREE, order=(2, 0, 1), spare=3),
+    _case("offsets_shared_by_three", 6, 2, 5, 9, 4, _TWO, shared_by=3),
+    _case("far_outside", 1, 2, 8, 50, 4, _TWO, spread=3.0),
+    _case("nan_and_huge_positions", 1, 2, 8, 50, 4, _TWO, strange=True),
+    _case("nan_and_huge_boxes", 1, 2, 8, 50, 4, _TWO, strange=True, boxes=True),
+    _case("masked", 2, 2, 8, 9, 4, _TWO, masked=True),
+    _case("steep", 2, 2, 8, 9, 4, _TWO, steep=True),
+    _case("no_queries", 2, 2, 8, 0, 4, ((6, 5),)),
+    _case("no_batch", 0, 2, 8, 5, 4, ((6, 5),)),
+    _case("no_points", 1, 2, 8, 5, 0, ((6, 5),)),
+    _case("empty_level", 1, 2, 8, 5, 2, ((6, 5), (0, 4))),
     # Rows of 16, 32 and 64 channels have a kernel of their own: what is awkward has to reach that one too. So have 16
     # samples of a head, and 8 heads of 32 channels.
-    Case("rows_16", {}, _inputs(1, 4, 16, 65, 4, ((9, 11), (5, 6)))),
-    Case("rows_64_boxes", {}, _inputs(1, 2, 64, 31, 8, ((9, 11), (5, 6)), boxes=True)),
-    Case("channels_36", {}, _inputs(1, 2, 36, 31, 2, ((9, 11),))),
-    Case("rows_32_sixteen_samples", {}, _inputs(2, 8, 32, 41, 4, _FOUR, spread=0.5)),
-    Case("rows_32_sixteen_samples_boxes", {}, _inputs(2, 8, 32, 41, 4, _FOUR, each=_EACH, boxes=True)),
-    Case("rows_32_sixteen_masked", {}, _inputs(2, 8, 32, 41, 4, _FOUR, each=(), masked=True)),
-    Case("rows_32_sixteen_strange", {}, _inputs(2, 8, 32, 41, 4, _FOUR, each=_EACH, strange=True)),
-    Case("rows_32_sixteen_shared_by_three", {}, _inputs(6, 8, 32, 41, 4, _FOUR, shared_by=3)),
-    Case(
-        "rows_32_shared_masked", {}, _inputs(4, 2, 32, 19, 4, _THREE, shared_by=2, masked=True, strange=True)
-    ),
-    Case("rows_32_one_head", {}, _inputs(2, 1, 32, 41, 4, _FOUR, each=("level",))),
-    Case("rows_32_narrow_levels", {}, _inputs(2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3)))),
-    Case(
+    _case("rows_16", 1, 4, 16, 65, 4, ((9, 11), (5, 6))),
+    _case("rows_64_boxes", 1, 2, 64, 31, 8, ((9, 11), (5, 6)), boxes=True),
+    _case("channels_36", 1, 2, 36, 31, 2, ((9, 11),)),
+    _case("rows_32_sixteen_samples", 2, 8, 32, 41, 4, _FOUR, spread=0.5),
+    _case("rows_32_sixteen_samples_boxes", 2, 8, 32, 41, 4, _FOUR, each=_EACH, boxes=True),
+    _case("rows_32_sixteen_masked", 2, 8, 32, 41, 4, _FOUR, each=(), masked=True),
+    _case("rows_32_sixteen_strange", 2, 8, 32, 41, 4, _FOUR, each=_EACH, strange=True),
+    _case("rows_32_sixteen_shared_by_three", 6, 8, 32, 41, 4, _FOUR, shared_by=3),
+    _case("rows_32_shared_masked", 4, 2, 32, 19, 4, _THREE, shared_by=2, masked=True, strange=True),
+    _case("rows_32_one_head", 2, 1, 32, 41, 4, _FOUR, each=("level",)),
+    _case("rows_32_narrow_levels", 2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3))),
+    _case(
         "rows_32_narrow_levels_boxes",
-        {},
-        _inputs(2, 8, 32, 41, 4, ((7, 1), (1, 5), (1, 1), (3, 3)), boxes=True, masked=True),
+        2,
+        8,
+        32,
+        41,
+        4,
+        ((7, 1), (1, 5), (1, 1), (3, 3)),
+        boxes=True,
+        masked=True,
     ),
-    Case("rows_32_twelve_samples", {}, _inputs(2, 3, 32, 19, 4, _THREE, order=(2, 0, 1), spare=3)),
-    Case("rows_32_twenty_samples_masked", {}, _inputs(2, 3, 32, 41, 4, _FIVE, each=_EACH, masked=True)),
-    Case("rows_32_twenty_samples_boxes", {}, _inputs(2, 3, 32, 41, 4, _FIVE, each=_EACH, boxes=True)),
-    Case("rows_32_four_references", {}, _inputs(2, 8, 32, 41, 8, _FOUR, groups=4, spread=0.5)),
-    Case("rows_32_thirty_two_steep", {}, _inputs(2, 8, 32, 41, 8, _FOUR, each=_EACH, groups=2, steep=True)),
-    Case("rows_32_thirty_two_masked", {}, _inputs(2, 8, 32, 41, 8, _FOUR, masked=True)),
-    Case("rows_32_130_samples", {}, _inputs(1, 2, 32, 9, 65, _TWO, groups=5)),
-    Case("rows_32_far_outside", {}, _inputs(1, 2, 32, 50, 4, _TWO, spread=3.0)),
-    Case("rows_32_strange", {}, _inputs(2, 8, 32, 33, 4, _TWO, strange=True, boxes=True)),
-    Case("rows_32_not_finite_unread", {}, _inputs(2, 8, 32, 41, 8, ((6, 5), (5, 7)), unread=True)),
-    Case("rows_32_empty_level", {}, _inputs(1, 2, 32, 5, 3, ((6, 5), (0, 4)))),
-    Case("no_batch_rows_32", {}, _inputs(0, 2, 32, 5, 4, ((6, 5),), each=())),
-    Case("no_points_rows_32", {}, _inputs(1, 2, 32, 5, 0, ((6, 5),))),
-    Case("detector_encoder", {}, _inputs(1, 8, 32, 22223, 4, DETECTOR, each=("level",)), large=True),
-    Case("detector_decoder", {}, _inputs(4, 8, 32, 300, 4, DETECTOR, each=_EACH, boxes=True), large=True),
+    _case("rows_32_twelve_samples", 2, 3, 32, 19, 4, _THREE, order=(2, 0, 1), spare=3),
+    _case("rows_32_twenty_samples_masked", 2, 3, 32, 41, 4, _FIVE, each=_EACH, masked=True),
+    _case("rows_32_twenty_samples_boxes", 2, 3, 32, 41, 4, _FIVE, each=_EACH, boxes=True),
+    _case("rows_32_four_references", 2, 8, 32, 41, 8, _FOUR, groups=4, spread=0.5),
+    _case("rows_32_thirty_two_steep", 2, 8, 32, 41, 8, _FOUR, each=_EACH, groups=2, steep=True),
+    _case("rows_32_thirty_two_masked", 2, 8, 32, 41, 8, _FOUR, masked=True),
+    _case("rows_32_130_samples", 1, 2, 32, 9, 65, _TWO, groups=5),
+    _case("rows_32_far_outside", 1, 2, 32, 50, 4, _TWO, spread=3.0),
+    _case("rows_32_strange", 2, 8, 32, 33, 4, _TWO, strange=True, boxes=True),
+    _case("rows_32_not_finite_unread", 2, 8, 32, 41, 8, ((6, 5), (5, 7)), unread=True),
+    _case("rows_32_empty_level", 1, 2, 32, 5, 3, ((6, 5), (0, 4))),
+    _case("no_batch_rows_32", 0, 2, 32, 5, 4, ((6, 5),), each=()),
+    _case("no_points_rows_32", 1, 2, 32, 5, 0, ((6, 5),)),
+    _case("detector_encoder", 1, 8, 32, 22223, 4, DETECTOR, each=("level",), large=True),
+    _case("detector_decoder", 4, 8, 32, 300, 4, DETECTOR, each=_EACH, boxes=True, large=True),
 )
 
 
@@ -260,10 +264,7 @@ _SHARED = {"levels": ("reference_points", 2)}
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
     """Heads, levels, points and queries must agree between the inputs; points, offsets and logits may be shared."""
-
-    def size(port: str, axis: int) -> int | None:
-        return shapes[port][axis] if port in shapes else None
-
+    size = partial(size_of, shapes)
     faults = []
     for what, places in _AGREEING.items():
         known = {f"{port}[{axis}]": size(port, axis) for port, axis in places if size(port, axis) is not None}
@@ -281,9 +282,7 @@ def _check(_fields: Fields, shapes: Any) -> list[str]:
         faults.append(f"batch differ: value[0] = {batch}, reference_points[0] = {references}, not 1")
     if batch is not None and offsets is not None and (batch % offsets if offsets else batch):
         faults.append(f"value[0] = {batch} is no multiple of sampling_offsets[0] = {offsets}")
-    for port, axis, wanted in (("spatial_shapes", 1, 2), ("sampling_offsets", 5, 2)):
-        if size(port, axis) not in (None, wanted):
-            faults.append(f"{port}[{axis}] = {size(port, axis)}, not {wanted}")
+    faults += size_faults(shapes, ("spatial_shapes", 1, 2), ("sampling_offsets", 5, 2))
     if size("reference_points", 4) not in (None, 2, 4):
         faults.append(f"reference_points[4] = {size('reference_points', 4)}, not 2 (points) or 4 (boxes)")
     groups, points = size("reference_points", 3), size("attention_logits", 4)

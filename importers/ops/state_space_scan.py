@@ -16,7 +16,6 @@ from trtsmith.importers.opdef import (
     Attr,
     Case,
     Expansion,
-    Field,
     Fields,
     Kind,
     OpDef,
@@ -25,6 +24,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
+from trtsmith.importers.ops._shared import flag, size_faults, size_of
 
 MOST_STATES = 1024
 MOST_TOKENS = 2**30
@@ -38,24 +38,18 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Images, channels, states and tokens must agree."""
     batch, channels, length = shapes.get("u", (None,) * 3)
-    states = shapes["a"][1] if "a" in shapes else None
-    faults = []
-    for name, wanted in (
-        ("delta", (batch, channels, length)),
-        ("z", (batch, channels, length)),
-        ("a", (channels, None)),
-        ("b", (batch, None, states, length)),
-        ("c", (batch, None, states, length)),
-        ("d", (channels,)),
-        ("delta_bias", (channels,)),
-    ):
-        for axis, right in enumerate(wanted):
-            found = shapes[name][axis] if name in shapes else None
-            if found is not None and right is not None and found != right:
-                faults.append(f"{name}[{axis}] = {found}, not {right}")
-    groups, others = (shapes[name][1] if name in shapes else None for name in ("b", "c"))
-    if groups is not None and others is not None and groups != others:
-        faults.append(f"c[1] = {others}, not {groups} = b[1]")
+    states, groups = size_of(shapes, "a", 1), size_of(shapes, "b", 1)
+    table = {
+        "delta": (batch, channels, length),
+        "z": (batch, channels, length),
+        "a": (channels,),
+        "b": (batch, None, states, length),
+        "c": (batch, None, states, length),
+        "d": (channels,),
+        "delta_bias": (channels,),
+    }
+    rules = ((name, axis, right) for name, wanted in table.items() for axis, right in enumerate(wanted))
+    faults = size_faults(shapes, *rules, ("c", 1, groups, "b[1]"))
     if groups is not None and channels is not None and (groups == 0 or channels % groups):
         faults.append(f"u[1] = {channels}, which {groups} groups do not divide")
     if states is not None and states > MOST_STATES:
@@ -307,7 +301,7 @@ STATE_SPACE_SCAN = OpDef(
         Port("output", "T", 3, "[N, d, L]"),
         Port("last", "F", 3, "[N, d, S]: states after the last token"),
     ),
-    fields=(Field("delta_softplus", Kind.INT, "1: softplus of the step sizes", default=0, allowed=(0, 1)),),
+    fields=(flag("delta_softplus", "1: softplus of the step sizes"),),
     shape=_shape,
     check=_check,
     reference=_reference,

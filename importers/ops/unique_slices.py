@@ -19,16 +19,14 @@ from trtsmith.importers.opdef import (
     Arrays,
     Case,
     Expansion,
-    Field,
     Fields,
     Huge,
     HugeCase,
-    Kind,
     OpDef,
     Port,
     Shapes,
 )
-from trtsmith.importers.ops._shared import AXIS, SAMPLED, axis_of, check_axis, numbers
+from trtsmith.importers.ops._shared import AXIS, SAMPLED, axis_of, check_axis, flag, numbers
 
 
 def expand(expansion: Expansion) -> tuple[Value, ...]:
@@ -188,13 +186,7 @@ UNIQUE_SLICES = OpDef(
     ),
     fields=(
         AXIS,
-        Field(
-            "sorted",
-            Kind.INT,
-            "1: smallest first; 0: in the order of first positions",
-            default=1,
-            allowed=(0, 1),
-        ),
+        flag("sorted", "1: smallest first; 0: in the order of first positions", default=1),
     ),
     shape=_shape,
     bounds=_bounds,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Case, Fields, Huge, HugeCase
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, put_some, then
 
 Grid = tuple[int, int, int]
 Made = dict[str, np.ndarray]
@@ -48,10 +48,8 @@ def _unordered(rng: np.random.Generator, made: Made) -> None:
 
 def _strange(rng: np.random.Generator, made: Made) -> None:
     """Ranks that do not exist, intervals that begin or end outside, without points, with others' points, of one cell."""
-    far = np.array([-1, -(2**31), 2**31 - 1, 2**20])
     for name in ("ranks_depth", "ranks_feat", "ranks_bev"):
-        chosen = rng.random(len(made[name])) < 0.2
-        made[name][chosen] = rng.choice(far, chosen.sum())
+        put_some(rng, 0.2, made[name], [-1, -(2**31), 2**31 - 1, 2**20])
     points, starts = len(made["ranks_bev"]), made["interval_starts"]
     outside = np.array([-1, points, 2**31 - 1, -(2**31), points - 3, 0, 1, 4, 4])
     wrong = np.array([5, 5, 2**31 - 1, 2**31 - 1, 2**31 - 1, 0, -7, 3, 9])
@@ -74,14 +72,9 @@ def _case(
     change: Callable[[np.random.Generator, Made], None] | None = None,
     **marks: bool,
 ) -> Case:
-    def make(rng: np.random.Generator) -> Made:
-        made = _inputs(rng, cameras, channels, points, grid)
-        if change is not None:
-            change(rng, made)
-        return made
-
     fields = dict(zip(("output_planes", "output_height", "output_width"), grid, strict=True))
-    return Case(name, fields, make, **marks)
+    inputs = then(lambda rng: _inputs(rng, cameras, channels, points, grid), change)
+    return Case(name, fields, inputs, **marks)
 
 
 def _lifted(rows: int, columns: int, cells: int, cell: float) -> Made:

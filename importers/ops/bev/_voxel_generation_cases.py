@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Case, Fields, Huge, HugeCase
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, then
 
 Made = dict[str, np.ndarray]
 Ends = tuple[float, float, float, float, float, float]
@@ -65,13 +65,6 @@ def _case(
     **marks: bool,
 ) -> Case:
     """most: voxels, and points of a voxel."""
-
-    def make(rng: np.random.Generator) -> Made:
-        made = _inputs(rng, *points, ends)
-        if change is not None:
-            change(rng, made)
-        return made
-
     fields: Fields = {
         "max_points": most[1],
         "max_voxels": most[0],
@@ -81,7 +74,7 @@ def _case(
         "voxel_size": tuple(float(np.float32(length)) for length in size),
         "pillars": pillars,
     }
-    return Case(name, fields, make, **marks)
+    return Case(name, fields, then(lambda rng: _inputs(rng, *points, ends), change), **marks)
 
 
 def _scan(points: int, far: float) -> Callable[[np.random.Generator, Made], None]:

@@ -27,7 +27,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import faults_of_int32
+from trtsmith.importers.ops._shared import faults_of_int32, size_faults
 from trtsmith.importers.ops.bev._bev_pool_cases import BENCHMARKS, CASES, HUGE, pool
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
@@ -204,19 +204,12 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
-    for one, other, axes in (
-        ("depth", "feat", ((0, 0), (2, 1), (3, 2))),
-        ("ranks_depth", "ranks_feat", ((0, 0),)),
-        ("ranks_depth", "ranks_bev", ((0, 0),)),
-        ("interval_starts", "interval_lengths", ((0, 0),)),
-    ):
-        if one not in shapes or other not in shapes:
-            continue
-        for i, j in axes:
-            found, wanted = shapes[other][j], shapes[one][i]
-            if found is not None and wanted is not None and found != wanted:
-                faults.append(f"{other}[{j}] = {found}, but {one}[{i}] = {wanted}")
+    faults = size_faults(
+        shapes,
+        *(("feat", axis, "depth", other) for axis, other in enumerate((0, 2, 3))),
+        *((name, 0, "ranks_depth", 0) for name in ("ranks_feat", "ranks_bev")),
+        ("interval_lengths", 0, "interval_starts", 0),
+    )
     cells = fields["output_planes"] * fields["output_height"] * fields["output_width"]
     if cells >= 2**31:
         faults.append(f"{cells} cells, more than 2^31 - 1")

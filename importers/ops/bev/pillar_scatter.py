@@ -25,7 +25,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, then
 from trtsmith.importers.ops.bev._cells_onnx import last_owners
 
 Made = dict[str, np.ndarray]
@@ -68,13 +68,8 @@ def _case(
     change: Callable[[np.random.Generator, Made], None] | None = None,
     **marks: bool,
 ) -> Case:
-    def make(rng: np.random.Generator) -> Made:
-        made = _inputs(rng, features, grid)
-        if change is not None:
-            change(rng, made)
-        return made
-
-    return Case(name, {"output_height": grid[0], "output_width": grid[1]}, make, **marks)
+    inputs = then(lambda rng: _inputs(rng, features, grid), change)
+    return Case(name, {"output_height": grid[0], "output_width": grid[1]}, inputs, **marks)
 
 
 BENCHMARKS = (
@@ -159,16 +154,9 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
-    features = shapes.get("features", (None,) * 3)
-    for name, axes in (("coords", (0, 1)), ("counts", (0,))):
-        for axis in axes if name in shapes else ():
-            found, wanted = shapes[name][axis], features[axis]
-            if found is not None and wanted is not None and found != wanted:
-                faults.append(f"{name}[{axis}] = {found}, but features[{axis}] = {wanted}")
-    if "coords" in shapes and shapes["coords"][2] not in (None, 4):
-        faults.append(f"coords[2] = {shapes['coords'][2]}, not 4")
-    return faults + faults_of_int32(shapes, ("features", 1))
+    places = (("coords", 0), ("coords", 1), ("counts", 0))
+    agreeing = ((name, axis, "features", axis) for name, axis in places)
+    return size_faults(shapes, *agreeing, ("coords", 2, 4)) + faults_of_int32(shapes, ("features", 1))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:

@@ -25,6 +25,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
+from trtsmith.importers.ops._shared import flag, size_faults, size_of
 from trtsmith.importers.ops.bev._voxel_generation_cases import BENCHMARKS, CASES, HUGE
 
 _NONE = np.zeros(1, np.float32)
@@ -213,10 +214,8 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         cells = _grid(fields)
         if not (cells >= 1).all() or not float(np.prod(cells)) < MOST_CELLS:
             faults.append(f"the grid has {'x'.join(f'{n:g}' for n in cells)} cells, not 1 to 2^31 - 1")
-    points, counts = shapes.get("points", (None,) * 3), shapes.get("num_points", (None,))
-    if None not in (points[0], counts[0]) and points[0] != counts[0]:
-        faults.append(f"num_points[0] = {counts[0]}, but points[0] = {points[0]}")
-    width = points[2]
+    faults += size_faults(shapes, ("num_points", 0, "points", 0))
+    width = size_of(shapes, "points", 2)
     if width is not None and width < 3:
         faults.append(f"points[2] = {width}, but a point has x, y and z")
     elif width is not None and fields["features"] > width + 6:
@@ -317,7 +316,7 @@ VOXEL_GENERATION = OpDef(
         Field("features", Kind.INT, "numbers of a point in a voxel; F: its own alone", minimum=1),
         Field("point_cloud_range", Kind.FLOATS, "where x, y and z begin, and where they end", length=6),
         Field("voxel_size", Kind.FLOATS, "of a cell, along x, y and z", length=3),
-        Field("pillars", Kind.INT, "1: cells are not divided along z", default=0, allowed=(0, 1)),
+        flag("pillars", "1: cells are not divided along z"),
     ),
     shape=_shape,
     check=_check,

@@ -26,7 +26,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, put_some, size_faults, size_of
 from trtsmith.importers.ops.box_sampling._bilinear_samples import NONE, PixelTable, sample_numpy, sample_torch
 from trtsmith.importers.ops.regions import _region_geometry as common
 
@@ -69,8 +69,7 @@ def _case(
         if kind == "far":
             made *= 5
         if kind == "strange":
-            chosen = rng.random(made.shape) < 0.15
-            made[chosen] = rng.choice([np.nan, np.inf, -np.inf, 1e30, 3e9], int(chosen.sum()))
+            put_some(rng, 0.15, made, [np.nan, np.inf, -np.inf, 1e30, 3e9])
         return {"x": rng.normal(size=x), "boxes": made}
 
     return Case(name, {"pool_size": steps}, make, **marks)
@@ -155,14 +154,11 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
     faults = []
     if fields["pool_size"] > MOST_STEPS:
         faults.append(f"pool_size = {fields['pool_size']}, more than {MOST_STEPS}")
-    x, boxes = shapes.get("x", (None,) * 4), shapes.get("boxes", (None,) * 3)
-    if x[1] is not None and x[1] % 4 != 0:
-        faults.append(f"x[1] = {x[1]}, not a multiple of 4")
-    if boxes[2] not in (None, 4):
-        faults.append(f"boxes[2] = {boxes[2]}, not 4")
-    if None not in (x[0], boxes[0]) and x[0] != boxes[0]:
-        faults.append(f"boxes[0] = {boxes[0]}, but x[0] = {x[0]}")
-    return [*faults, *common.map_faults("x", shapes)]
+    channels = size_of(shapes, "x", 1)
+    if channels is not None and channels % 4 != 0:
+        faults.append(f"x[1] = {channels}, not a multiple of 4")
+    agreeing = size_faults(shapes, ("boxes", 2, 4), ("boxes", 0, "x", 0))
+    return [*faults, *agreeing, *common.map_faults("x", shapes)]
 
 
 def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:

@@ -27,7 +27,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, size_faults
 from trtsmith.importers.ops.box_sampling._bilinear_samples import NONE, PixelTable, sample_numpy, sample_torch
 from trtsmith.importers.ops.regions import _region_geometry as common
 
@@ -146,13 +146,8 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     faults = [] if fields["points"] in (1, 5) else [f"points = {fields['points']}, not 1 or 5"]
-    x, boxes = shapes.get("x", (None,) * 4), shapes.get("boxes", (None,) * 4)
-    for axis, other in ((0, 0), (1, 2), (2, 3)):
-        if None not in (boxes[axis], x[other]) and boxes[axis] != x[other]:
-            faults.append(f"boxes[{axis}] = {boxes[axis]}, but x[{other}] = {x[other]}")
-    if boxes[3] not in (None, 5):
-        faults.append(f"boxes[3] = {boxes[3]}, not 5")
-    return [*faults, *common.map_faults("x", shapes)]
+    agreeing = (("boxes", axis, "x", other) for axis, other in enumerate((0, 2, 3)))
+    return [*faults, *size_faults(shapes, *agreeing, ("boxes", 3, 5)), *common.map_faults("x", shapes)]
 
 
 def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Fields, Port, Shapes, Work
+from trtsmith.importers.ops._shared import size_faults, size_of
 
 POINTS = Port("points", "T", 3, "[B, N, 3] clouds of points", positions=True)
 QUERIES = Port("queries", "T", 3, "[B, M, 3]", positions=True)
@@ -23,23 +24,16 @@ MOST_POINTS = 2**30 - 1
 
 def cloud_faults(shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Sizes that do not fit together."""
-    faults = []
-    points, queries = shapes.get("points"), shapes.get("queries")
-    if points is not None and points[1] is not None and points[1] > MOST_POINTS:
-        faults.append(f"points[1] = {points[1]}, more than {MOST_POINTS}")
-    if points is not None and queries is not None:
-        if None not in (points[0], queries[0]) and points[0] != queries[0]:
-            faults.append(f"queries[0] = {queries[0]}, but points[0] = {points[0]}")
-        if None not in (points[2], queries[2]) and points[2] != queries[2]:
-            faults.append(f"queries[2] = {queries[2]}, but points[2] = {points[2]}")
-    return faults
+    count = size_of(shapes, "points", 1)
+    many = (
+        [f"points[1] = {count}, more than {MOST_POINTS}"] if count is not None and count > MOST_POINTS else []
+    )
+    return many + size_faults(shapes, *(("queries", axis, "points", axis) for axis in (0, 2)))
 
 
 def three_axes(shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Points of other than three coordinates."""
-    points = shapes.get("points")
-    width = points[2] if points is not None else None
-    return [f"points[2] = {width}, not 3"] if width is not None and width != 3 else []
+    return size_faults(shapes, ("points", 2, 3))
 
 
 def lattice(*shape: int, steps: int = 8) -> Any:

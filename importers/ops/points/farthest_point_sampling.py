@@ -20,6 +20,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.points._clouds import (
     POINTS,
     by_axis,
@@ -156,12 +157,9 @@ FARTHEST_POINT_SAMPLING = OpDef(
     outputs=(Port("indices", "S", 2, "[B, samples]"),),
     fields=(
         Field("samples", Kind.INT, "points to take of each cloud", minimum=1),
-        Field(
+        flag(
             "skip_origin",
-            Kind.INT,
             "1: points whose squared distance from the origin is at most 1e-3 are taken last, too",
-            default=0,
-            allowed=(0, 1),
         ),
     ),
     shape=_shape,

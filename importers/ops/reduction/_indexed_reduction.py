@@ -15,6 +15,7 @@ import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Arrays, Attr, Fields, Kind, Refusal, attrs
+from trtsmith.importers.ops._shared import put_some, size_faults, then
 from trtsmith.importers.ops.reduction._rows import (
     MAX,
     MEAN,
@@ -115,11 +116,10 @@ def origin_shape(reduction: int, source: tuple[Any, ...], segments: Any) -> tupl
     return (segments, *(source[1:] if reduction >= MAX else [1] * (len(source) - 1)))
 
 
-def check_index(shapes: Any) -> list[str]:
-    source, index = shapes.get("source"), shapes.get("index")
-    if source and index and None not in (source[0], index[0]) and source[0] != index[0]:
-        return [f"index[0] = {index[0]}, but source[0] = {source[0]}"]
-    return check_rows(shapes)
+def check_index(_fields: Fields, shapes: Any) -> list[str]:
+    if shapes.get("source") == ():
+        return check_rows(shapes)
+    return size_faults(shapes, ("index", 0, "source", 0)) or check_rows(shapes)
 
 
 def scatter_rows(reduction: int, inputs: Arrays, segments: int) -> dict[str, np.ndarray]:
@@ -185,18 +185,14 @@ def index_inputs(rows: int, segments: int, *columns: int, change: Any = None, de
         index = rng.integers(0, segments, rows)
         if dense:
             index[rng.permutation(rows)[:segments]] = np.arange(segments)
-        made = {"source": source_rows(rng, rows, *columns), "index": index}
-        if change is not None:
-            change(rng, made)
-        return made
+        return {"source": source_rows(rng, rows, *columns), "index": index}
 
-    return make
+    return then(make, change)
 
 
 def strange_index(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
     """Some that no segment has."""
-    chosen = rng.random(len(made["index"])) < 0.3
-    made["index"][chosen] = rng.choice([-1, -(2**31), 2**31 - 1, 10**6], int(chosen.sum()))
+    put_some(rng, 0.3, made["index"], [-1, -(2**31), 2**31 - 1, 10**6])
 
 
 def strange_numbers(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:

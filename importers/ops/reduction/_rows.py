@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from trtsmith.importers.builder import Builder, Operand, Value
-from trtsmith.importers.opdef import Field, Kind, Refusal
-from trtsmith.importers.ops._shared import faults_of_int32
+from trtsmith.importers.opdef import Field, Fields, Kind, Refusal, Shapes, Work
+from trtsmith.importers.ops._shared import faults_of_int32, put_some
 
 
 class Rows:
@@ -81,6 +82,11 @@ NAN_RULE = (
 )
 
 
+def rows_work(_fields: Fields, shapes: Shapes) -> Work:
+    """An addition or a comparison for each element of the source."""
+    return Work(flops=math.prod(shapes["source"]))
+
+
 def check_rows(shapes: Any) -> list[str]:
     if shapes.get("source") == ():
         return ["source has no dimensions"]
@@ -122,5 +128,4 @@ def source_rows(rng: np.random.Generator, rows: int, *columns: int) -> np.ndarra
 
 def spoil(rng: np.random.Generator, source: np.ndarray) -> None:
     """NaN in some places and minus infinity in others: the largest number of several rows stays finite."""
-    chosen = rng.random(source.shape) < 0.2
-    source[chosen] = rng.choice([np.nan, -np.inf], int(chosen.sum()))
+    put_some(rng, 0.2, source, [np.nan, -np.inf])

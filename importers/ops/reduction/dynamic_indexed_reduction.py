@@ -37,10 +37,6 @@ def _bounds(_fields: Fields, shapes: Shapes) -> dict[str, Any]:
     return {"count": shapes["source"][0]}
 
 
-def _check(_fields: Fields, shapes: Any) -> list[str]:
-    return check_index(shapes)
-
-
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     rows = len(inputs["source"])
     count = max((int(i) + 1 for i in inputs["index"] if 0 <= i < rows), default=0)
@@ -148,7 +144,7 @@ DYNAMIC_INDEXED_REDUCTION = OpDef(
     fields=(REDUCTION,),
     shape=_shape,
     bounds=_bounds,
-    check=_check,
+    check=check_index,
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,

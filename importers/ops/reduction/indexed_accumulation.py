@@ -19,9 +19,8 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Shapes,
-    Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults
 from trtsmith.importers.ops.reduction._indexed_reduction import (
     index_inputs,
     segment_rows,
@@ -36,6 +35,7 @@ from trtsmith.importers.ops.reduction._rows import (
     SUM,
     Rows,
     reduce_rows,
+    rows_work,
     source_rows,
     spoil,
 )
@@ -48,18 +48,14 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    data, index, source = shapes.get("data"), shapes.get("index"), shapes.get("source")
+    data, source = shapes.get("data"), shapes.get("source")
     if data == ():
         return ["data has no dimensions"]
     if data and source is not None and len(source) != len(data):
         return [f"source has {len(source)} dimensions, but data has {len(data)}"]
-    faults = []
-    for axis in range(1, len(data or ()) if source else 0):
-        if None not in (data[axis], source[axis]) and data[axis] != source[axis]:
-            faults.append(f"source[{axis}] = {source[axis]}, but data[{axis}] = {data[axis]}")
-    if source and index and None not in (source[0], index[0]) and source[0] != index[0]:
-        faults.append(f"index[0] = {index[0]}, but source[0] = {source[0]}")
-    return faults + faults_of_int32(shapes, ("data", 0), ("source", 0))
+    columns = [("source", axis, "data", axis) for axis in range(1, len(data or ()))]
+    rows = [("index", 0, "source", 0)] if source else []
+    return size_faults(shapes, *columns, *rows) + faults_of_int32(shapes, ("data", 0), ("source", 0))
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -111,11 +107,6 @@ def _expand(expansion: Expansion) -> Value:
     (reduced,) = rows.reduce(expansion.fields["reduction"], counts, starts, order, segments, origin=False)
     is_reduced = g.Reshape(g.Less([1], counts), rows.wide_shape(segments))
     return g.Where(is_reduced, reduced, "data")
-
-
-def _work(_fields: Fields, shapes: Shapes) -> Work:
-    """An addition or a comparison for each element of the source."""
-    return Work(flops=math.prod(shapes["source"]))
 
 
 def _by(reduction: int) -> dict[str, int]:
@@ -233,6 +224,6 @@ INDEXED_ACCUMULATION = OpDef(
     cases=CASES,
     huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
-    work=_work,
+    work=rows_work,
     workspace=True,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +20,6 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
     Shapes,
-    Work,
 )
 from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.reduction._indexed_reduction import (
@@ -35,7 +33,7 @@ from trtsmith.importers.ops.reduction._indexed_reduction import (
     strange_numbers,
     torch_scatter_rows,
 )
-from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM, Rows
+from trtsmith.importers.ops.reduction._rows import MAX, MEAN, MIN, NAN_RULE, REDUCTION, SUM, Rows, rows_work
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -44,10 +42,6 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
         "output": (segments, *source[1:]),
         "origin": origin_shape(fields["reduction"], source, segments),
     }
-
-
-def _check(_fields: Fields, shapes: Any) -> list[str]:
-    return check_index(shapes)
 
 
 def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
@@ -64,11 +58,6 @@ def _expand(expansion: Expansion) -> tuple[Value, ...]:
     segments = g.constant([expansion.fields["segments"]])
     placed = segment_rows(g, g.Cast("index", to="int64"), rows.count, segments)
     return rows.reduce(expansion.fields["reduction"], *placed, segments, origin=True)
-
-
-def _work(_fields: Fields, shapes: Shapes) -> Work:
-    """An addition or a comparison for each element."""
-    return Work(flops=math.prod(shapes["source"]))
 
 
 def _into(segments: int, reduction: int) -> dict[str, int]:
@@ -152,7 +141,7 @@ INDEXED_REDUCTION = OpDef(
     ),
     fields=(Field("segments", Kind.INT, "rows of the output", minimum=1), REDUCTION),
     shape=_shape,
-    check=_check,
+    check=check_index,
     reference=_reference,
     torch_reference=_torch_reference,
     expand=_expand,
@@ -161,6 +150,6 @@ INDEXED_REDUCTION = OpDef(
     cases=CASES,
     huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
-    work=_work,
+    work=rows_work,
     workspace=True,
 )

@@ -25,9 +25,8 @@ from trtsmith.importers.opdef import (
     Port,
     Refusal,
     Shapes,
-    Work,
 )
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, put_some, then
 from trtsmith.importers.ops.reduction._rows import (
     MAX,
     MEAN,
@@ -39,6 +38,7 @@ from trtsmith.importers.ops.reduction._rows import (
     Rows,
     check_rows,
     reduce_rows,
+    rows_work,
     source_rows,
     spoil,
     unknown_reduction,
@@ -102,11 +102,6 @@ def _expand(expansion: Expansion) -> Value:
     return output
 
 
-def _work(_fields: Fields, shapes: Shapes) -> Work:
-    """An addition or a comparison for each element."""
-    return Work(flops=math.prod(shapes["source"]))
-
-
 def _several_offsets(node: AliasedNode) -> Refusal | None:
     offsets = node.shapes.get("offsets")
     if offsets is not None and len(offsets) != 1:
@@ -141,17 +136,13 @@ def _inputs(lengths: list[int] | int, *columns: int, rows: int = 0, change: Any 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
         sizes = np.array(lengths) if isinstance(lengths, list) else rng.integers(0, 9, lengths)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        made = {"source": source_rows(rng, int(offsets[-1]) + rows, *columns), "offsets": offsets}
-        if change is not None:
-            change(rng, made)
-        return made
+        return {"source": source_rows(rng, int(offsets[-1]) + rows, *columns), "offsets": offsets}
 
-    return make
+    return then(make, change)
 
 
 def _strange(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
-    chosen = rng.random(len(made["offsets"])) < 0.3
-    made["offsets"][chosen] = rng.choice([-1, -(2**31), 2**31 - 1, 7, 2], int(chosen.sum()))
+    put_some(rng, 0.3, made["offsets"], [-1, -(2**31), 2**31 - 1, 7, 2])
 
 
 def _spoilt(rng: np.random.Generator, made: dict[str, np.ndarray]) -> None:
@@ -253,6 +244,6 @@ SEGMENT_REDUCTION = OpDef(
     cases=CASES,
     huge=HugeCase(_huge, size=46_400, small=150),
     benchmarks=BENCHMARKS,
-    work=_work,
+    work=rows_work,
     workspace=True,
 )

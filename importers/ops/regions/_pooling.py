@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Arrays, Body, Expansion, Fields
-from trtsmith.importers.ops.regions._region_geometry import Geometry
+from trtsmith.importers.opdef import Arrays, Body, Expansion, Fields, OpDef, Port
+from trtsmith.importers.ops.regions._region_geometry import Geometry, sampling_work, shape
 from trtsmith.importers.ops.regions._region_onnx import expand_regions
 from trtsmith.importers.ops.regions._region_reference import pool_regions
 from trtsmith.importers.ops.regions._region_torch import pool_regions_torch
@@ -43,3 +43,19 @@ class Pooling:
         present = {name: name for name in expansion.present}
         geometry = self.geometry(expansion.fields)
         return expand_regions(geometry, maps(present), "rois", expansion.opset, present.get("offset", ""))
+
+
+def pooling_operator(geometry: Callable[[Fields], Geometry], **parts: Any) -> OpDef:
+    """An operator that differs from RoI align in its geometry. parts: of its OpDef, beside what all of them share."""
+    pooling = Pooling(geometry)
+    shared: dict[str, Any] = {
+        "outputs": (Port("output", "T", 4, "[K, C, output_height, output_width]"),),
+        "shape": shape,
+        "reference": pooling.reference,
+        "torch_reference": pooling.torch_reference,
+        "expand": pooling.expand,
+        "tolerance": {"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
+        "work": sampling_work,
+        "workspace": True,
+    }
+    return OpDef(**shared | parts)

@@ -20,10 +20,13 @@ from trtsmith.importers.opdef import (
     Refusal,
     Shapes,
 )
+from trtsmith.importers.ops._shared import FLAG
 from trtsmith.importers.ops.regions import _region_geometry as common
 from trtsmith.importers.ops.regions._pooling import LEVELS
 from trtsmith.importers.ops.regions._pooling import MAPS as MAP_NAMES
+from trtsmith.importers.ops.regions._region_align_aliases import sampling_refusal
 from trtsmith.importers.ops.regions._region_cases import corners, proposals, rotated
+from trtsmith.importers.ops.regions._region_cases import turned as as_rotated
 from trtsmith.importers.ops.regions._region_geometry import MAXIMUM
 
 Sizes = Sequence[tuple[int, int]]
@@ -114,10 +117,7 @@ def benchmarks(turned: bool) -> tuple[Case, ...]:
 
         def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
             regions = proposals(rng, rois, (800, 1344), batch)
-            if turned:
-                extent = regions[:, 3:5] - regions[:, 1:3]
-                angle = rng.uniform(-np.pi / 2, np.pi / 2, (rois, 1))
-                regions = np.concatenate([regions[:, :1], regions[:, 1:3] + extent / 2, extent, angle], 1)
+            regions = as_rotated(rng, regions) if turned else regions
             return {"rois": regions} | _levels(rng, batch, 256, _DETECTOR)
 
         return Case(name, fields, make, large=True)
@@ -193,15 +193,10 @@ def alias(op_type: str, choice: Attr, fields_of_choice: Callable[[AliasedNode], 
                 f"a positive stride for each of 1 to {LEVELS} maps",
                 "correct 'featmap_strides' where the model is exported",
             )
-        if node.attrs[choice.name] not in (0, 1):
-            return Refusal(
-                f"attribute {choice.name!r} is {node.attrs[choice.name]}",
-                "0 or 1",
-                f"correct {choice.name!r}",
-            )
-        ratio = node.attrs["sampling_ratio"]
-        faults = common.sampling_faults(ratio)
-        return Refusal(faults[0], f"at most {common.MOST_SAMPLES}", "take fewer samples") if faults else None
+        chosen = node.attrs[choice.name]
+        if chosen not in FLAG:
+            return Refusal(f"attribute {choice.name!r} is {chosen}", "0 or 1", f"correct {choice.name!r}")
+        return sampling_refusal(node)
 
     def fields(node: AliasedNode) -> Fields:
         same = {

@@ -11,6 +11,7 @@ import numpy as np
 
 from trtsmith.importers.builder import Builder, Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
+from trtsmith.importers.ops._shared import FLAG, value_refusal
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MOST_SAMPLES
 
 _LEGACY, _PLAIN, _OUTPUT_HALF, _HALF = range(-1, 3)
@@ -37,13 +38,11 @@ def _settings(node: AliasedNode) -> dict[str, int]:
 
 
 def _guard(node: AliasedNode) -> Refusal | None:
-    for name in ("legacy", "roi_coords_absolute", "roi_coords_swap", "roi_coords_plusone"):
-        if node.attrs[name] not in (0, 1):
-            return Refusal(f"{name} = {node.attrs[name]}", f"{name}: 0 or 1", f"correct {name!r}")
-    for name, least in (("fpn_scale", 1), ("pooled_size", 1), ("sampling_ratio", 0)):
-        if not least <= node.attrs[name] <= MOST_SAMPLES:
-            expected = f"{name}: {least} to {MOST_SAMPLES}"
-            return Refusal(f"{name} = {node.attrs[name]}", expected, f"correct {name!r}")
+    flags = ("legacy", "roi_coords_absolute", "roi_coords_swap", "roi_coords_plusone")
+    least = {"fpn_scale": 1, "pooled_size": 1, "sampling_ratio": 0}
+    counts = {name: [value, MOST_SAMPLES] for name, value in least.items()}
+    if (refusal := value_refusal(node, {**dict.fromkeys(flags, FLAG), **counts})) is not None:
+        return refusal
     if min(node.attrs["image_size"]) < 1:
         return Refusal(f"image_size = {list(node.attrs['image_size'])}", "1 or more", "correct 'image_size'")
     given = _settings(node)

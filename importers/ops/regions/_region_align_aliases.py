@@ -8,6 +8,7 @@ from __future__ import annotations
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import TYPE_VARIABLES, Alias, AliasedNode, Fields, Refusal, attrs
+from trtsmith.importers.ops._shared import FLAG, value_refusal
 from trtsmith.importers.ops.regions._pyramid_plugin import PYRAMID_PLUGIN
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, MOST_SAMPLES
 
@@ -51,9 +52,9 @@ def renamed(
 
 def _plugin_guard(node: AliasedNode) -> Refusal | None:
     """What NVIDIA's plugin asserts of its attributes and inputs."""
-    for name in ("mode", "coordinate_transformation_mode"):
-        if node.attrs[name] not in (0, 1):
-            return Refusal(f"{name} = {node.attrs[name]}", f"{name} = 0 or 1", f"correct {name!r}")
+    flags = {"mode": FLAG, "coordinate_transformation_mode": FLAG}
+    if (refusal := value_refusal(node, flags)) is not None:
+        return refusal
     rois = node.shapes.get("boxes")
     if rois is not None and (len(rois) != 2 or rois[1] not in (None, 4)):
         return Refusal(f"the second input is {describe(rois)}", "[K, 4]", "give images as the third input")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-Sizes = Sequence[int]
+from trtsmith.importers.opdef import Case, Fields
 
 
 def corners(
@@ -73,3 +74,38 @@ def proposals(
     first = rng.uniform(size=(count, 2)) * (np.array([width, height]) - size)
     boxes = np.round(np.concatenate([first, first + size], 1) * 8) / 8
     return np.concatenate([rng.integers(0, batch, (count, 1)), boxes], 1)
+
+
+def turned(rng: np.random.Generator, boxes: np.ndarray) -> np.ndarray:
+    """Boxes [count, 5] as [count, 6], each turned about its centre by up to a quarter of a circle either way."""
+    size = boxes[:, 3:5] - boxes[:, 1:3]
+    angle = rng.uniform(-np.pi / 2, np.pi / 2, (len(boxes), 1))
+    return np.concatenate([boxes[:, :1], boxes[:, 1:3] + size / 2, size, angle], 1)
+
+
+Size = tuple[int, int, int, int]
+
+
+def region_case(defaults: Fields, name: str, x: Size, rois: int, kind: str = "near", **given: Any) -> Case:
+    """Regions of a kind on a map; they are rotated where the fields have a direction of angles."""
+    fields = {**defaults, **given}
+    extent = (x[2] / fields["spatial_scale"], x[3] / fields["spatial_scale"])
+    regions = corners
+    if "clockwise" in fields:
+        regions = partial(rotated, turn=360.0 if fields["degrees"] else 2 * np.pi)
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"x": rng.normal(size=x), "rois": regions(rng, rois, x[0], extent, kind)}
+
+    return Case(name, fields, make)
+
+
+def network_case(defaults: Fields, name: str, x: Size, rois: int, **given: Any) -> Case:
+    """Boxes as a detector proposes them, on the map of an image."""
+    fields = {**defaults, **given}
+    image = (int(x[2] / fields["spatial_scale"]), int(x[3] / fields["spatial_scale"]))
+
+    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {"x": rng.normal(size=x), "rois": proposals(rng, rois, image, x[0])}
+
+    return Case(name, fields, make, large=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import Dim, Field, Fields, Kind, Port, Shapes, Work
+from trtsmith.importers.ops._shared import flag, size_faults, size_of
 
 AVERAGE, MAXIMUM, MAXIMUM_CORNER = 0, 1, 2
 """What a bin holds: the average of its samples, the largest of them, or the largest of their corners times weights."""
@@ -46,6 +48,15 @@ class Geometry:
     offset_scale: float = 0.0
     by_position: bool = False
 
+    @classmethod
+    def of(cls, fields: Fields, **others: Any) -> Geometry:
+        """Bins, samples and the scale as the fields say; pixels as `aligned` says, where there is one."""
+        aligned = bool(fields.get("aligned", 1))
+        own = {"pixel_offset": 0.5 if aligned else 0.0, "least_size": None if aligned else 1.0, **others}
+        if "spatial_scale" in fields:
+            own["scales"] = (fields["spatial_scale"],)
+        return cls(fields["output_height"], fields["output_width"], fields["sampling_ratio"], **own)
+
     @property
     def bins(self) -> int:
         return self.output_height * self.output_width
@@ -68,19 +79,13 @@ SAMPLING_RATIO = Field(
     f"samples along each side of a bin, at most {MOST_SAMPLES}; 0 or less: the bin's size in pixels, rounded up",
     default=0,
 )
-ALIGNED = Field(
+ALIGNED = flag(
     "aligned",
-    Kind.INT,
     "1: the centres of pixels are at halves, and sizes are as they are; 0: at whole numbers, and sizes are 1 at least",
     default=1,
-    allowed=(0, 1),
 )
-CLOCKWISE = Field(
-    "clockwise",
-    Kind.INT,
-    "direction of positive angles as one sees the image: 1 clockwise, 0 counter-clockwise",
-    default=0,
-    allowed=(0, 1),
+CLOCKWISE = flag(
+    "clockwise", "direction of positive angles as one sees the image: 1 clockwise, 0 counter-clockwise"
 )
 POOLING = Field(
     "pooling",
@@ -106,8 +111,7 @@ def sampling_faults(sampling_ratio: int) -> list[str]:
 
 def box_faults(shapes: Shapes, numbers: int) -> list[str]:
     """What is wrong with the shape of the regions."""
-    found = shapes["rois"][1] if "rois" in shapes else None
-    return [] if found in (None, numbers) else [f"rois[1] = {found}, not {numbers}"]
+    return size_faults(shapes, ("rois", 1, numbers))
 
 
 def map_faults(name: str, shapes: Shapes) -> list[str]:
@@ -118,6 +122,21 @@ def map_faults(name: str, shapes: Shapes) -> list[str]:
     if height is None or width is None or height * width < 2**31:
         return []
     return [f"{name} has {height} x {width} pixels, more than 2^31 - 1"]
+
+
+def check(numbers: int, fields: Fields, shapes: Shapes) -> list[str]:
+    """`check` of an operator on one map and regions of so many numbers."""
+    sampling = sampling_faults(fields["sampling_ratio"]) if "sampling_ratio" in fields else []
+    return [*sampling, *box_faults(shapes, numbers), *map_faults("x", shapes)]
+
+
+def check_bins(fields: Fields, shapes: Shapes) -> list[str]:
+    """Bins with channels of their own must divide the channels of the map."""
+    channels = size_of(shapes, "x", 1)
+    bins = fields["output_height"] * fields["output_width"]
+    if channels is not None and channels % bins:
+        return [f"x[1] = {channels}, which {bins} bins do not divide"]
+    return []
 
 
 def sampling_work(fields: Fields, shapes: Shapes) -> Work:

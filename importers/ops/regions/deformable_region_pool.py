@@ -16,14 +16,14 @@ from trtsmith.importers.opdef import (
     Field,
     Fields,
     Kind,
-    OpDef,
     Port,
     Refusal,
 )
+from trtsmith.importers.ops._shared import STRANGE, put_every
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._pooling import Pooling
+from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import renamed, sampling_refusal
-from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_cases import proposals, region_case
 from trtsmith.importers.ops.regions._region_geometry import Geometry
 
 _GAMMA = float(np.float32(0.1))
@@ -31,25 +31,11 @@ _GAMMA = float(np.float32(0.1))
 
 
 def _geometry(fields: Fields) -> Geometry:
-    return Geometry(
-        output_height=fields["output_height"],
-        output_width=fields["output_width"],
-        sampling_ratio=fields["sampling_ratio"],
-        scales=(fields["spatial_scale"],),
-        pixel_offset=0.5,
-        offset_scale=fields["gamma"],
-    )
-
-
-_POOLING = Pooling(_geometry)
+    return Geometry.of(fields, offset_scale=fields["gamma"])
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = [
-        *common.sampling_faults(fields["sampling_ratio"]),
-        *common.box_faults(shapes, 5),
-        *common.map_faults("x", shapes),
-    ]
+    faults = common.check(5, fields, shapes)
     if "offset" in shapes:
         count = shapes["rois"][0] if "rois" in shapes else None
         wanted = (count, 2, fields["output_height"], fields["output_width"])
@@ -97,8 +83,7 @@ def _offsets(rng: np.random.Generator, rois: int, fields: Fields, kind: str) -> 
     """near: shares of the region's size; strange: some are not numbers, or infinite."""
     offsets = rng.normal(size=(rois, 2, fields["output_height"], fields["output_width"]))
     if kind == "strange":
-        flat = offsets.reshape(-1)
-        flat[::5] = np.resize([np.nan, np.inf, -np.inf, 1e30, -1e30], flat[::5].shape)
+        put_every(5, offsets, STRANGE)
     return offsets
 
 
@@ -106,17 +91,13 @@ def _case(
     name: str, batch: int, channels: int, rois: int, kind: str = "near", moved: str = "near", **given: Any
 ) -> Case:
     """moved: the kind of offsets, "" for none."""
-    fields = _DEFAULTS | given
+    case = region_case(_DEFAULTS, name, (batch, channels, 13, 11), rois, kind, **given)
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        extent = (13 / fields["spatial_scale"], 11 / fields["spatial_scale"])
-        inputs = {
-            "x": rng.normal(size=(batch, channels, 13, 11)),
-            "rois": corners(rng, rois, batch, extent, kind),
-        }
-        return inputs | ({"offset": _offsets(rng, rois, fields, moved)} if moved else {})
+        inputs = case.inputs(rng)
+        return inputs | ({"offset": _offsets(rng, rois, case.fields, moved)} if moved else {})
 
-    return Case(name, fields, make)
+    return replace(case, inputs=make)
 
 
 def _network(name: str, x: tuple[int, int, int, int], rois: int) -> Case:
@@ -149,7 +130,8 @@ _CASES = (
     *_BENCHMARKS,
 )
 
-DEFORMABLE_REGION_POOL = OpDef(
+DEFORMABLE_REGION_POOL = pooling_operator(
+    _geometry,
     name="DeformableRegionPool",
     doc=(
         "RoI align whose bins are moved, each by an offset that is a share of the region's size times gamma. Pixels' "
@@ -168,7 +150,6 @@ DEFORMABLE_REGION_POOL = OpDef(
             positions=True,
         ),
     ),
-    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(
         replace(common.OUTPUT_HEIGHT, default=7),
         replace(common.OUTPUT_WIDTH, default=7),
@@ -176,16 +157,9 @@ DEFORMABLE_REGION_POOL = OpDef(
         common.SAMPLING_RATIO,
         Field("gamma", Kind.FLOAT, "factor of the offsets", default=_GAMMA),
     ),
-    shape=common.shape,
     check=_check,
-    reference=_POOLING.reference,
-    torch_reference=_POOLING.torch_reference,
-    expand=_POOLING.expand,
     aliases=_ALIASES,
     cases=_CASES,
-    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=_BENCHMARKS,
-    work=common.sampling_work,
-    workspace=True,
 )

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from trtsmith.importers.builder import Value
-from trtsmith.importers.opdef import Alias, AliasedNode, Case, Fields, OpDef, Port, Shapes, attrs
+from trtsmith.importers.opdef import Alias, AliasedNode, Case, Fields, Port, Shapes, attrs
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._pooling import Pooling
+from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import renamed, sampling_refusal
-from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_cases import network_case, region_case
 from trtsmith.importers.ops.regions._region_geometry import Geometry
 
 
 def _geometry(fields: Fields) -> Geometry:
-    return Geometry(
-        output_height=fields["output_height"],
-        output_width=fields["output_width"],
-        sampling_ratio=fields["sampling_ratio"],
-        scales=(fields["spatial_scale"],),
-        pixel_offset=0.5,
-        by_position=True,
-    )
-
-
-_POOLING = Pooling(_geometry)
+    return Geometry.of(fields, by_position=True)
 
 
 def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
@@ -35,17 +24,8 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
     return {"output": (shapes["rois"][0], shapes["x"][1] // (height * width), height, width)}
 
 
-def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = [
-        *common.sampling_faults(fields["sampling_ratio"]),
-        *common.box_faults(shapes, 5),
-        *common.map_faults("x", shapes),
-    ]
-    channels = shapes["x"][1] if "x" in shapes else None
-    bins = fields["output_height"] * fields["output_width"]
-    if channels is not None and channels % bins:
-        faults.append(f"x[1] = {channels}, which {bins} bins do not divide")
-    return faults
+def _check(fields: Fields, shapes: Shapes) -> list[str]:
+    return common.check(5, fields, shapes) + common.check_bins(fields, shapes)
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -87,19 +67,10 @@ def _case(name: str, batch: int, channels: int, rois: int, kind: str = "near", *
     """channels: of the output."""
     fields = _DEFAULTS | given
     size = (batch, channels * fields["output_height"] * fields["output_width"], 13, 11)
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        extent = (size[2] / fields["spatial_scale"], size[3] / fields["spatial_scale"])
-        return {"x": rng.normal(size=size), "rois": corners(rng, rois, batch, extent, kind)}
-
-    return Case(name, fields, make)
+    return region_case(fields, name, size, rois, kind)
 
 
-def _network(name: str, x: tuple[int, int, int, int], rois: int, **given: Any) -> Case:
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"x": rng.normal(size=x), "rois": proposals(rng, rois, (16 * x[2], 16 * x[3]), x[0])}
-
-    return Case(name, _DEFAULTS | {"spatial_scale": 0.0625} | given, make, large=True)
+_network = partial(network_case, _DEFAULTS, spatial_scale=0.0625)
 
 
 # Light-Head R-CNN: ten channels for each of 7 x 7 bins, stride 16.
@@ -125,7 +96,8 @@ _CASES = (
     *_BENCHMARKS,
 )
 
-POSITION_SENSITIVE_REGION_ALIGN = OpDef(
+POSITION_SENSITIVE_REGION_ALIGN = pooling_operator(
+    _geometry,
     name="PositionSensitiveRegionAlign",
     doc=(
         "RoI align in which bin b of output channel c reads input channel c * bins + b. Pixels' centres are at halves, "
@@ -135,18 +107,13 @@ POSITION_SENSITIVE_REGION_ALIGN = OpDef(
         Port("x", "T", 4, "[N, C * output_height * output_width, H, W]"),
         common.ROIS,
     ),
-    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE, common.SAMPLING_RATIO),
     shape=_shape,
+    workspace=False,
     check=_check,
-    reference=_POOLING.reference,
-    torch_reference=_POOLING.torch_reference,
-    expand=_POOLING.expand,
     aliases=_ALIASES,
     cases=_CASES,
-    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the plane read differs",
     benchmarks=_BENCHMARKS,
     baselines={"torchvision": _torchvision},
-    work=common.sampling_work,
 )

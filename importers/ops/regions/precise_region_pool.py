@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from trtsmith.importers.opdef import (
 )
 from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_cases import Size, network_case, region_case
 
 
 def _covered(first: float, last: float, bins: int, extent: int) -> np.ndarray:
@@ -71,30 +73,20 @@ def pool_fields(height: int, width: int, scale: float = 1.0) -> Fields:
 
 def _case(
     name: str,
-    x: tuple[int, int, int, int],
+    x: Size,
     count: int,
     kind: str = "near",
     bins: tuple[int, int] = (3, 2),
     scale: float = 0.5,
-    **marks: bool,
+    large: bool = False,
+    tiles: bool = False,
 ) -> Case:
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        extent = (x[2] / scale, x[3] / scale)
-        return {"x": rng.normal(size=x), "rois": corners(rng, count, x[0], extent, kind)}
-
-    return Case(name, pool_fields(*bins, scale), make, **marks)
+    case = region_case(pool_fields(*bins, scale), name, x, count, kind)
+    return replace(case, large=large, tiles=tiles)
 
 
-def _network(
-    name: str, x: tuple[int, int, int, int], count: int, scale: float, bins: tuple[int, int] = (7, 7)
-) -> Case:
-    """Boxes as a detector proposes them, on a map of an image."""
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        image = (int(x[2] / scale), int(x[3] / scale))
-        return {"x": rng.normal(size=x), "rois": proposals(rng, count, image, x[0])}
-
-    return Case(name, pool_fields(*bins, scale), make, large=True)
+def _network(name: str, x: Size, count: int, scale: float, bins: tuple[int, int] = (7, 7)) -> Case:
+    return network_case(pool_fields(*bins, scale), name, x, count)
 
 
 BENCHMARKS = (
@@ -213,10 +205,6 @@ _REGIONS_AT_ONCE = 64
 """A limit of the PyTorch formulation, whose rows are as large as this many maps."""
 
 
-def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    return [*common.box_faults(shapes, 5), *common.map_faults("x", shapes)]
-
-
 def _torch_reference(fields: Fields, inputs: Mapping[str, Any]) -> tuple[Any]:
     """Weights of rows and columns as differences of the tent's integral, and two products."""
     import torch
@@ -274,7 +262,7 @@ PRECISE_REGION_POOL = OpDef(
     outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(common.OUTPUT_HEIGHT, common.OUTPUT_WIDTH, common.SPATIAL_SCALE),
     shape=common.shape,
-    check=_check,
+    check=partial(common.check, 5),
     reference=pool_precisely,
     torch_reference=_torch_reference,
     expand=expand_precise_regions,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from trtsmith.importers.opdef import AliasedNode, Attr, Fields, Kind, OpDef, Port
+from trtsmith.importers.opdef import AliasedNode, Attr, Fields, Kind
 from trtsmith.importers.ops.regions import _pyramid as pyramid
-from trtsmith.importers.ops.regions._pooling import Pooling, maps
+from trtsmith.importers.ops.regions._pooling import maps, pooling_operator
 from trtsmith.importers.ops.regions._pyramid import benchmarks, cases
 from trtsmith.importers.ops.regions._region_geometry import (
     AVERAGE,
@@ -16,28 +16,20 @@ from trtsmith.importers.ops.regions._region_geometry import (
     POOLING,
     ROIS,
     Geometry,
-    sampling_work,
 )
 
 
 def _geometry(fields: Fields) -> Geometry:
     """As mmdeploy's kernel has it: growth counts the last pixel, and no aligned region has a negative size."""
-    aligned = bool(fields["aligned"])
-    return Geometry(
-        output_height=fields["output_height"],
-        output_width=fields["output_width"],
-        sampling_ratio=fields["sampling_ratio"],
+    return Geometry.of(
+        fields,
         scales=pyramid.scales(fields),
-        pixel_offset=0.5 if aligned else 0.0,
-        least_size=0.0 if aligned else 1.0,
+        least_size=0.0 if fields["aligned"] else 1.0,
         pooling=fields["pooling"],
         growth=fields["roi_scale_factor"],
         growth_counts_ends=True,
         finest_scale=fields["finest_scale"],
     )
-
-
-_POOLING = Pooling(_geometry)
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -64,7 +56,8 @@ def _choice(node: AliasedNode) -> Fields:
     return {"pooling": AVERAGE if node.attrs["pool_mode"] else MAXIMUM}
 
 
-PYRAMID_REGION_ALIGN = OpDef(
+PYRAMID_REGION_ALIGN = pooling_operator(
+    _geometry,
     name="PyramidRegionAlign",
     doc=(
         "RoI align of each region on one of several levels of features: that of number floor(log2(size / finest_scale)), "
@@ -75,19 +68,12 @@ PYRAMID_REGION_ALIGN = OpDef(
         ROIS,
         *pyramid.MAPS,
     ),
-    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(*pyramid.FIELDS, POOLING),
     shape=pyramid.shape,
     check=partial(pyramid.check, 5),
-    reference=_POOLING.reference,
-    torch_reference=_POOLING.torch_reference,
-    expand=_POOLING.expand,
     aliases=(pyramid.alias("MMCVMultiLevelRoiAlign", Attr("pool_mode", Kind.INT, 0), _choice),),
     cases=cases(turned=False),
-    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the level is chosen before",
     benchmarks=benchmarks(turned=False),
     baselines={"torchvision": _torchvision},
-    work=sampling_work,
-    workspace=True,
 )

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from trtsmith.importers.opdef import (
-    Case,
     Fields,
     Huge,
     HugeCase,
-    OpDef,
     Port,
 )
 from trtsmith.importers.ops._shared import numbers
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._pooling import Pooling
+from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import ALIASES
-from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_cases import network_case, region_case
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM, MAXIMUM_CORNER, Geometry
 from trtsmith.importers.ops.regions._region_reference import pool_regions
 
@@ -33,23 +32,10 @@ _DEFAULTS = {
 }
 
 
-def _case(name: str, x: tuple[int, int, int, int], rois: int, kind: str = "near", **given: Any) -> Case:
-    fields = _DEFAULTS | given
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        extent = (x[2] / fields["spatial_scale"], x[3] / fields["spatial_scale"])
-        return {"x": rng.normal(size=x), "rois": corners(rng, rois, x[0], extent, kind)}
-
-    return Case(name, fields, make)
+_case = partial(region_case, _DEFAULTS)
 
 
-def _network(name: str, x: tuple[int, int, int, int], rois: int, **given: Any) -> Case:
-    """Proposals on an image of four times the map's size."""
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"x": rng.normal(size=x), "rois": proposals(rng, rois, (4 * x[2], 4 * x[3]), x[0])}
-
-    return Case(name, _DEFAULTS | given, make, large=True)
+_network = partial(network_case, _DEFAULTS)
 
 
 BENCHMARKS = (
@@ -129,27 +115,7 @@ HUGE = HugeCase(_huge, size=32800 + 96, small=160)
 
 
 def _geometry(fields: Fields) -> Geometry:
-    aligned = bool(fields["aligned"])
-    return Geometry(
-        output_height=fields["output_height"],
-        output_width=fields["output_width"],
-        sampling_ratio=fields["sampling_ratio"],
-        scales=(fields["spatial_scale"],),
-        pixel_offset=0.5 if aligned else 0.0,
-        least_size=None if aligned else 1.0,
-        pooling=fields["pooling"],
-    )
-
-
-_POOLING = Pooling(_geometry)
-
-
-def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    return [
-        *common.sampling_faults(fields["sampling_ratio"]),
-        *common.box_faults(shapes, 5),
-        *common.map_faults("x", shapes),
-    ]
+    return Geometry.of(fields, pooling=fields["pooling"])
 
 
 def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
@@ -169,7 +135,8 @@ def _torchvision(fields: Fields, tensors: Mapping[str, Any]) -> tuple[Any]:
     return (output,)
 
 
-REGION_ALIGN = OpDef(
+REGION_ALIGN = pooling_operator(
+    _geometry,
     name="RegionAlign",
     doc=(
         "RoI align of boxes, each cut into bins that hold the average or the largest of bilinear samples of a feature map. "
@@ -181,7 +148,6 @@ REGION_ALIGN = OpDef(
         Port("x", "T", 4, "[N, C, H, W]"),
         common.ROIS,
     ),
-    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(
         common.OUTPUT_HEIGHT,
         common.OUTPUT_WIDTH,
@@ -190,18 +156,11 @@ REGION_ALIGN = OpDef(
         common.ALIGNED,
         common.POOLING,
     ),
-    shape=common.shape,
     chain="roi-align-plugin",
-    check=_check,
-    reference=_POOLING.reference,
-    torch_reference=_POOLING.torch_reference,
-    expand=_POOLING.expand,
+    check=partial(common.check, 5),
     aliases=ALIASES,
     cases=CASES,
-    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     huge=HUGE,
     benchmarks=BENCHMARKS,
     baselines={"torchvision": _torchvision},
-    work=common.sampling_work,
-    workspace=True,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from trtsmith.importers.opdef import (
     Attr,
     Case,
     Expansion,
-    Field,
     Fields,
     Kind,
     OpDef,
@@ -24,8 +24,9 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._region_cases import corners, proposals
+from trtsmith.importers.ops.regions._region_cases import network_case, region_case
 from trtsmith.importers.ops.regions.position_sensitive_region_align import channels_read
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -42,12 +43,8 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = [*common.box_faults(shapes, 5), *common.map_faults("x", shapes)]
-    channels = shapes["x"][1] if "x" in shapes else None
-    bins = fields["output_height"] * fields["output_width"]
-    if fields["by_position"] == 1 and channels is not None and channels % bins:
-        faults.append(f"x[1] = {channels}, which {bins} bins do not divide")
-    return faults
+    faults = common.check(5, fields, shapes)
+    return faults + common.check_bins(fields, shapes) if fields["by_position"] == 1 else faults
 
 
 def _bounds(fields: Fields, first: float, last: float, bins: int, extent: int) -> list[slice]:
@@ -203,13 +200,7 @@ def _case(name: str, batch: int, channels: int, rois: int, kind: str = "near", *
     """channels: of the output."""
     fields = _DEFAULTS | given
     bins = fields["output_height"] * fields["output_width"] if fields["by_position"] else 1
-    size = (batch, channels * bins, 13, 11)
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        extent = (size[2] / fields["spatial_scale"], size[3] / fields["spatial_scale"])
-        return {"x": rng.normal(size=size), "rois": corners(rng, rois, batch, extent, kind)}
-
-    return Case(name, fields, make)
+    return region_case(fields, name, (batch, channels * bins, 13, 11), rois, kind)
 
 
 def _spoilt(rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -219,13 +210,7 @@ def _spoilt(rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {"x": x, "rois": np.array([[0.0, 0, 0, 20, 24], [0, 2, 2, 19, 17], [0, -9, -9, 30, 40]])}
 
 
-def _network(name: str, x: tuple[int, int, int, int], rois: int, **given: Any) -> Case:
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        return {"x": rng.normal(size=x), "rois": proposals(rng, rois, (16 * x[2], 16 * x[3]), x[0])}
-
-    return Case(
-        name, {"output_height": 7, "output_width": 7, "spatial_scale": 0.0625, **given}, make, large=True
-    )
+_network = partial(network_case, {"output_height": 7, "output_width": 7, "spatial_scale": 0.0625})
 
 
 # Fast R-CNN's head on VGG-16 and R-FCN's on ResNet-101 (21 classes), stride 16.
@@ -314,13 +299,7 @@ REGION_POOL = OpDef(
         common.OUTPUT_HEIGHT,
         common.OUTPUT_WIDTH,
         common.SPATIAL_SCALE,
-        Field(
-            "by_position",
-            Kind.INT,
-            "0: the largest of each channel; 1: the average, of a channel for each bin",
-            default=0,
-            allowed=(0, 1),
-        ),
+        flag("by_position", "0: the largest of each channel; 1: the average, of a channel for each bin"),
     ),
     shape=_shape,
     check=_check,

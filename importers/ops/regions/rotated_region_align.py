@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from trtsmith.importers.opdef import Alias, Case, Field, Fields, Kind, OpDef, Port, attrs
+from trtsmith.importers.opdef import Alias, Case, Fields, Port, attrs
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.regions import _region_geometry as common
-from trtsmith.importers.ops.regions._pooling import Pooling
+from trtsmith.importers.ops.regions._pooling import pooling_operator
 from trtsmith.importers.ops.regions._region_align_aliases import (
     CAFFE2_ATTRIBUTES,
     caffe2_fields,
@@ -18,7 +18,7 @@ from trtsmith.importers.ops.regions._region_align_aliases import (
     renamed,
     sampling_refusal,
 )
-from trtsmith.importers.ops.regions._region_cases import proposals, rotated
+from trtsmith.importers.ops.regions._region_cases import Size, proposals, region_case, turned
 from trtsmith.importers.ops.regions._region_geometry import Geometry
 
 _DEFAULTS = {
@@ -32,28 +32,17 @@ _DEFAULTS = {
 }
 
 
-def _case(name: str, x: tuple[int, int, int, int], rois: int, kind: str = "near", **given: Any) -> Case:
-    fields = _DEFAULTS | given
-    turn = 360.0 if fields["degrees"] else 2 * np.pi
+_case = partial(region_case, _DEFAULTS)
+
+
+def _network(name: str, x: Size, rois: int) -> Case:
+    """Proposals on an image of four times the map's size, turned."""
 
     def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        extent = (x[2] / fields["spatial_scale"], x[3] / fields["spatial_scale"])
-        return {"x": rng.normal(size=x), "rois": rotated(rng, rois, x[0], extent, kind, turn)}
-
-    return Case(name, fields, make)
-
-
-def _network(name: str, x: tuple[int, int, int, int], rois: int, **given: Any) -> Case:
-    """Proposals on an image of four times the map's size, turned by up to a quarter of a circle either way."""
-
-    def make(rng: np.random.Generator) -> dict[str, np.ndarray]:
-        boxes = proposals(rng, rois, (4 * x[2], 4 * x[3]), x[0])
-        size = boxes[:, 3:5] - boxes[:, 1:3]
-        angle = rng.uniform(-np.pi / 2, np.pi / 2, (rois, 1))
-        regions = np.concatenate([boxes[:, :1], boxes[:, 1:3] + size / 2, size, angle], 1)
+        regions = turned(rng, proposals(rng, rois, (4 * x[2], 4 * x[3]), x[0]))
         return {"x": rng.normal(size=x), "rois": regions}
 
-    return Case(name, _DEFAULTS | given, make, large=True)
+    return Case(name, _DEFAULTS, make, large=True)
 
 
 BENCHMARKS = (
@@ -87,28 +76,8 @@ CASES = (
 
 
 def _geometry(fields: Fields) -> Geometry:
-    aligned = bool(fields["aligned"])
     unit = math.pi / 180 if fields["degrees"] else 1.0
-    return Geometry(
-        output_height=fields["output_height"],
-        output_width=fields["output_width"],
-        sampling_ratio=fields["sampling_ratio"],
-        scales=(fields["spatial_scale"],),
-        pixel_offset=0.5 if aligned else 0.0,
-        least_size=None if aligned else 1.0,
-        angle_scale=-unit if fields["clockwise"] else unit,
-    )
-
-
-_POOLING = Pooling(_geometry)
-
-
-def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    return [
-        *common.sampling_faults(fields["sampling_ratio"]),
-        *common.box_faults(shapes, 6),
-        *common.map_faults("x", shapes),
-    ]
+    return Geometry.of(fields, angle_scale=-unit if fields["clockwise"] else unit)
 
 
 _ALIASES = (
@@ -144,7 +113,8 @@ _ALIASES = (
     ),
 )
 
-ROTATED_REGION_ALIGN = OpDef(
+ROTATED_REGION_ALIGN = pooling_operator(
+    _geometry,
     name="RotatedRegionAlign",
     doc=(
         "RoI align of boxes that are turned about their centre: the bins' averages of bilinear samples. A sample up to one "
@@ -155,7 +125,6 @@ ROTATED_REGION_ALIGN = OpDef(
         Port("x", "T", 4, "[N, C, H, W]"),
         Port("rois", "T", 2, "[K, 6] (image, centre x, centre y, width, height, angle)", positions=True),
     ),
-    outputs=(Port("output", "T", 4, "[K, C, output_height, output_width]"),),
     fields=(
         common.OUTPUT_HEIGHT,
         common.OUTPUT_WIDTH,
@@ -163,18 +132,11 @@ ROTATED_REGION_ALIGN = OpDef(
         common.SAMPLING_RATIO,
         common.ALIGNED,
         common.CLOCKWISE,
-        Field("degrees", Kind.INT, "unit of the angle: 1 degrees, 0 radians", default=0, allowed=(0, 1)),
+        flag("degrees", "unit of the angle: 1 degrees, 0 radians"),
     ),
-    shape=common.shape,
-    check=_check,
-    reference=_POOLING.reference,
-    torch_reference=_POOLING.torch_reference,
-    expand=_POOLING.expand,
+    check=partial(common.check, 6),
     aliases=_ALIASES,
     cases=CASES,
-    tolerance={"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3},
     huge="its kernel is RoI align's, whose case of more than 2^31 elements stands for it: only the positions differ",
     benchmarks=BENCHMARKS,
-    work=common.sampling_work,
-    workspace=True,
 )

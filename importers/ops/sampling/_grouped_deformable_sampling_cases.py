@@ -11,7 +11,7 @@ import numpy as np
 from trtsmith.importers.dims import Unknown
 from trtsmith.importers.opdef import Arrays, Case, Fields, Huge, HugeCase, Shapes, Work
 from trtsmith.importers.ops._deformable_conv_cases import drawn_offsets
-from trtsmith.importers.ops._shared import numbers
+from trtsmith.importers.ops._shared import numbers, size_faults
 
 LARGEST = 1 << 29
 """No side of the input, padding or reach of the kernel is larger: the kernel's places are 32-bit integers."""
@@ -79,10 +79,8 @@ def check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[
     faults = _field_faults(fields)
     groups, count = fields["groups"], _tap_count(fields)
 
-    def agree(port: str, axis: int, expected: int | None, because: str) -> None:
-        have = shapes[port][axis] if port in shapes else None
-        if None not in (have, expected) and have != expected:
-            faults.append(f"{port}[{axis}] = {have}, not {expected} = {because}")
+    def agree(*rule: Any) -> None:
+        faults.extend(size_faults(shapes, rule))
 
     x = shapes.get("x", (None,) * 4)
     if x[3] is not None and x[3] % groups:

@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
+from trtsmith.importers.ops._shared import put_some, size_faults, size_of
 
 MOST_RADIUS = 32
 MOST_SIDE = 2**23
@@ -36,15 +37,13 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     faults = []
-    volume, places = shapes.get("volume"), shapes.get("places", (None,) * 4)
+    volume, axes = shapes.get("volume"), size_of(shapes, "places", 1)
     if volume is not None:
         if len(volume) not in (4, 5):
             return [f"volume has {len(volume)} dimensions, not 4 or 5"]
-        for axis, right in ((0, volume[0]), (2, volume[1]), (3, volume[2])):
-            if places[axis] is not None and right is not None and places[axis] != right:
-                faults.append(f"places[{axis}] = {places[axis]}, not {right}")
-        if places[1] is not None and (places[1] < 1 or places[1] < len(volume) - 3):
-            faults.append(f"places[1] = {places[1]}, not {len(volume) - 3}")
+        faults = size_faults(shapes, *(("places", axis, volume[i]) for i, axis in enumerate((0, 2, 3))))
+        if axes is not None and (axes < 1 or axes < len(volume) - 3):
+            faults.append(f"places[1] = {axes}, not {len(volume) - 3}")
         for axis in range(3, len(volume)):
             size = volume[axis]
             if size is not None and (size == 0 or size > MOST_SIDE):
@@ -148,8 +147,7 @@ def _case(name: str, volume: tuple[int, ...], radius: int, axes: int = 2, **mark
         beyond = radius + 2 if max(sizes) > 1 else 0
         places = rng.uniform(-beyond, max(sizes) + beyond, (batch, axes, height, width))
         if strange:
-            chosen = rng.random(places.shape) < 0.3
-            places[chosen] = rng.choice([np.nan, np.inf, -np.inf, -1e30, 3e9, -1.0, 0.0, 2.0], chosen.sum())
+            put_some(rng, 0.3, places, [np.nan, np.inf, -np.inf, -1e30, 3e9, -1.0, 0.0, 2.0])
         return {"volume": rng.normal(size=volume), "places": places}
 
     return Case(name, {"radius": radius}, make, **marks)

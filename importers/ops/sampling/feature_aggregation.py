@@ -21,7 +21,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32
+from trtsmith.importers.ops._shared import faults_of_int32, put_some, size_faults, size_of
 
 _NEAREST = 1e-5
 """A camera's least depth."""
@@ -45,15 +45,11 @@ def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> lis
     }
     if len(shapes.get("places", table["places"])) != len(table["places"]):
         return [f"places has {len(shapes['places'])} dimensions, not {len(table['places'])}"]
-    faults = [
-        f"{name}[{axis}] = {found}, not {right}"
-        for name, wanted in table.items()
-        for axis, (found, right) in enumerate(zip(shapes.get(name, wanted), wanted, strict=True))
-        if found is not None and right is not None and found != right
-    ]
+    rules = ((name, axis, right) for name, wanted in table.items() for axis, right in enumerate(wanted))
+    faults = size_faults(shapes, *rules)
     if ("cameras" in shapes) != ("image_sizes" in shapes):
         faults.append("cameras and image_sizes must both be there, or neither")
-    channels = shapes["features"][2] if "features" in shapes else None
+    channels = size_of(shapes, "features", 2)
     if groups is not None and channels is not None and (groups == 0 or channels % groups):
         faults.append(f"features[2] = {channels}, which {groups} groups do not divide")
     return faults + faults_of_int32(shapes, ("features", 1), ("features", 2))
@@ -199,8 +195,7 @@ def _case(
             made["cameras"] = rng.uniform(-1, 1, (batch, cameras, 4, 4))
             made["image_sizes"] = rng.uniform(1, 3, (batch, cameras, 2))
         if strange:
-            chosen = rng.random(made["places"].shape) < 0.2
-            made["places"][chosen] = rng.choice([np.nan, np.inf, -np.inf, 0.0, 1.0, -1e9], chosen.sum())
+            put_some(rng, 0.2, made["places"], [np.nan, np.inf, -np.inf, 0.0, 1.0, -1e9])
             made["starts"][0, 0], made["starts"][-1, -1], made["sizes"][-1, 0] = -1, areas.sum(), (-2, -3)
         return made
 

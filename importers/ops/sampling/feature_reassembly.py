@@ -27,7 +27,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, numbers
+from trtsmith.importers.ops._shared import MOST, numbers, size_faults, then
 
 Made = dict[str, np.ndarray]
 
@@ -63,14 +63,7 @@ def _case(
     **marks: bool,
 ) -> Case:
     known = _fields(*fields)
-
-    def make(rng: np.random.Generator) -> Made:
-        made = _inputs(rng, x, known)
-        if change is not None:
-            change(rng, made, known)
-        return made
-
-    return Case(name, known, make, **marks)
+    return Case(name, known, then(lambda rng: _inputs(rng, x, known), change, known), **marks)
 
 
 BENCHMARKS = (
@@ -171,14 +164,12 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
     faults = [] if kernel % 2 else [f"kernel_size = {kernel} is even, so that no tap is its middle"]
     faults += [f"kernel_size = {kernel} is more than {_MOST_KERNEL}"] if kernel > _MOST_KERNEL else []
     faults += [f"scale_factor = {scale} is more than {_MOST_SCALE}"] if scale > _MOST_SCALE else []
-    x, masks = shapes.get("x", (None,) * 4), shapes.get("masks", (None,) * 4)
+    x = shapes.get("x", (None,) * 4)
     if x[1] is not None and x[1] % groups:
         faults.append(f"groups = {groups} does not divide x[1] = {x[1]}")
     wanted = (x[0], groups * kernel * kernel, *(None if size is None else size * scale for size in x[2:]))
     whats = ("x[0]", "groups * kernel_size^2", "x[2] * scale_factor", "x[3] * scale_factor")
-    for axis, (found, size, what) in enumerate(zip(masks, wanted, whats, strict=True)):
-        if found is not None and size is not None and found != size:
-            faults.append(f"masks[{axis}] = {found}, not {size} = {what}")
+    faults += size_faults(shapes, *(("masks", axis, wanted[axis], what) for axis, what in enumerate(whats)))
     for axis, side in enumerate(wanted[2:], 2):
         if side is not None and side > MOST:
             faults.append(f"output[{axis}] = {side}, more than 2^31 - 1")

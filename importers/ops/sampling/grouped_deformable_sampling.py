@@ -24,6 +24,7 @@ from trtsmith.importers.opdef import (
     Refusal,
     attrs,
 )
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.sampling._grouped_deformable_sampling_cases import (
     BENCHMARKS,
     CASES,
@@ -339,7 +340,7 @@ GROUPED_DEFORMABLE_SAMPLING = OpDef(
             default=1.0,
             minimum=0,
         ),
-        Field("remove_center", Kind.INT, "1: without the tap in the middle", default=0, allowed=(0, 1)),
+        flag("remove_center", "1: without the tap in the middle"),
     ),
     shape=shape,
     check=check,

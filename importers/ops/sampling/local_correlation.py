@@ -28,7 +28,7 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, numbers, size_faults, size_of, then
 
 
 def expand_local_correlation(expansion: Expansion) -> Value:
@@ -110,14 +110,8 @@ def _case(
     **marks: bool,
 ) -> Case:
     known = {**ONE, "max_displacement": displacement, **(fields or {})}
-
-    def make(rng: np.random.Generator) -> Made:
-        made = {"first": rng.normal(size=x), "second": rng.normal(size=x)}
-        if change is not None:
-            change(rng, made)
-        return made
-
-    return Case(name, known, make, **marks)
+    inputs = then(lambda rng: {port: rng.normal(size=x) for port in ("first", "second")}, change)
+    return Case(name, known, inputs, **marks)
 
 
 def _both(**fields: int) -> dict[str, Pair]:
@@ -204,13 +198,9 @@ def _shape(fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
-    first, second = shapes.get("first", (None,) * 4), shapes.get("second", (None,) * 4)
-    for axis, (one, other) in enumerate(zip(first, second, strict=True)):
-        if one is not None and other is not None and one != other:
-            faults.append(f"second[{axis}] = {other}, but first[{axis}] = {one}")
+    faults = size_faults(shapes, *(("second", axis, "first", axis) for axis in range(4)))
     for axis, name in enumerate(("height", "width")):
-        size = first[axis + 2]
+        size = size_of(shapes, "first", axis + 2)
         if size is not None and _side(fields, axis, size) < 1:
             faults.append(f"the kernel does not fit into the {name} of {size}, with its padding")
         steps = fields["max_displacement"] * fields["dilation_patch"][axis]

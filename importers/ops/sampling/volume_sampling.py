@@ -23,7 +23,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import faults_of_int32, numbers
+from trtsmith.importers.ops._shared import faults_of_int32, flag, numbers, put_some, size_faults, size_of
 
 _FAR = -9.0
 
@@ -134,8 +134,7 @@ def _smooth(rng: np.random.Generator, batch: int, volume: Sizes, points: Sizes, 
 def _strange(rng: np.random.Generator, batch: int, volume: Sizes, points: Sizes, aligned: int) -> np.ndarray:
     """Some coordinates NaN, infinite, or outside by several volumes; what float32 makes of these is exact."""
     grid = _scattered(rng, batch, volume, points, aligned)
-    chosen = rng.random(grid.shape) < 0.2
-    grid[chosen] = rng.choice([np.nan, np.inf, -np.inf, 17.25, -40.0], chosen.sum())
+    put_some(rng, 0.2, grid, [np.nan, np.inf, -np.inf, 17.25, -40.0])
     return grid
 
 
@@ -240,13 +239,9 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
-    faults = []
-    x, grid = shapes.get("x", (None,) * 5), shapes.get("grid", (None,) * 5)
-    if None not in (x[0], grid[0]) and x[0] != grid[0]:
-        faults.append(f"grid[0] = {grid[0]}, but x[0] = {x[0]}")
-    if grid[4] not in (None, 3):
-        faults.append(f"grid[4] = {grid[4]}, not 3")
-    faults += [f"x[{axis}] = 0: there is nothing to sample" for axis in (2, 3, 4) if x[axis] == 0]
+    faults = size_faults(shapes, ("grid", 0, "x", 0), ("grid", 4, 3))
+    empty = (axis for axis in (2, 3, 4) if size_of(shapes, "x", axis) == 0)
+    faults += [f"x[{axis}] = 0: there is nothing to sample" for axis in empty]
     return faults + faults_of_int32(shapes, ("x", 2), ("x", 3), ("x", 4))
 
 
@@ -353,15 +348,9 @@ VOLUME_SAMPLING = OpDef(
     ),
     outputs=(Port("output", "T", 5, "[N, C, d, h, w]"),),
     fields=(
-        Field("interpolation", Kind.INT, "0: linear, 1: the nearest voxel", default=0, allowed=(0, 1)),
+        flag("interpolation", "0: linear, 1: the nearest voxel"),
         Field("padding", Kind.INT, "0: zeros, 1: the border, 2: reflection", default=0, allowed=(0, 1, 2)),
-        Field(
-            "align_corners",
-            Kind.INT,
-            "1: -1 and 1 are the middles of the outer voxels; 0: the ends of the volume",
-            default=0,
-            allowed=(0, 1),
-        ),
+        flag("align_corners", "1: -1 and 1 are the middles of the outer voxels; 0: the ends of the volume"),
     ),
     shape=_shape,
     check=_check,

@@ -8,7 +8,7 @@ overlap everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,18 +16,11 @@ from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
-
-
-def flag_refusal(node: AliasedNode, flags: Iterable[str]) -> Refusal | None:
-    """Of the first of these attributes that is neither 0 nor 1."""
-    for name in flags:
-        if node.attrs[name] not in (0, 1):
-            return Refusal(f"{name} = {node.attrs[name]!r}", f"{name}: 0 or 1", f"correct {name!r}")
-    return None
+from trtsmith.importers.ops._shared import FLAG, value_refusal
 
 
 def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal | None:
-    if (refusal := flag_refusal(node, flags)) is not None:
+    if (refusal := value_refusal(node, dict.fromkeys(flags, FLAG))) is not None:
         return refusal
     count, shape = node.attrs[classes], node.shapes.get("scores")
     have = shape[2] if shape is not None and len(shape) > 2 else None
@@ -40,13 +33,10 @@ def _guard(node: AliasedNode, flags: tuple[str, ...], classes: str) -> Refusal |
 def _nvidia_guard(node: AliasedNode) -> Refusal | None:
     attrs = node.attrs
     refusal = _guard(node, ("shareLocation", "isNormalized", "clipBoxes", "caffeSemantics"), "numClasses")
-    if refusal is not None:
+    # Rows without a detection have score 0 there, and come before scores below it.
+    least = {"scoreThreshold": 0, "iouThreshold": 0, "topK": 1}
+    if (refusal := refusal or value_refusal(node, least)) is not None:
         return refusal
-    for name in ("scoreThreshold", "iouThreshold"):
-        if attrs[name] < 0:  # rows without a detection have score 0 there, and come before scores below it
-            return Refusal(f"{name} = {attrs[name]}", f"{name}: 0 or more", f"correct {name!r}")
-    if attrs["topK"] < 1:
-        return Refusal(f"topK = {attrs['topK']}", "topK: 1 or more", "correct 'topK'")
     if not attrs["isNormalized"] and not attrs["caffeSemantics"]:
         return Refusal(
             "caffeSemantics = 0 with isNormalized = 0: boxes get one pixel more in each direction, their intersection "
@@ -79,10 +69,14 @@ def _nvidia_fields(node: AliasedNode) -> Fields:
 def plain_fields(**own: float) -> Fields:
     same = {
         "inclusive": 0,
+        "topk": 0,
+        "background_class": -1,
         "class_agnostic": 0,
         "box_coding": 0,
         "prob_iou": 0,
         "polygon_iou": 0,
+        "pixels": 0,
+        "clip": 0,
         "class_major": 1,
         "zero_filler": 0,
     }
@@ -115,10 +109,6 @@ def _rotated_guard(node: AliasedNode) -> Refusal | None:
     return refusal
 
 
-def _rotated_fields(node: AliasedNode) -> Fields:
-    return {**_mmdeploy_fields(node), "polygon_iou": 1}
-
-
 def _mmdeploy_fields(node: AliasedNode) -> Fields:
     attrs = node.attrs
     return plain_fields(
@@ -127,7 +117,6 @@ def _mmdeploy_fields(node: AliasedNode) -> Fields:
         max_output_boxes=attrs["keep_topk"],
         topk=attrs["topk"],
         background_class=attrs["background_label_id"],
-        pixels=0,
         clip=attrs["clip_boxes"],
     )
 
@@ -167,42 +156,38 @@ def _nvidia(op_type: str) -> Alias:
     )
 
 
-_MMDEPLOY = (
-    *attrs(background_label_id=-1, num_classes=int, topk=int, keep_topk=int, score_threshold=float),
-    *attrs(iou_threshold=float),
-    Attr("is_normalized", Kind.INT, ignored=True),
-    *attrs(clip_boxes=1, return_index=0),
+_MMDEPLOY = Alias(
+    op_type="TRTBatchedNMS",
+    domains=("mmdeploy",),
+    inputs=("boxes", "scores"),
+    attributes=(
+        *attrs(background_label_id=-1, num_classes=int, topk=int, keep_topk=int, score_threshold=float),
+        *attrs(iou_threshold=float),
+        Attr("is_normalized", Kind.INT, ignored=True),
+        *attrs(clip_boxes=1, return_index=0),
+    ),
+    outputs=("dets", "detection_classes", "index"),
+    guard=_mmdeploy_guard,
+    fields=_mmdeploy_fields,
+    epilogue=_mmdeploy_epilogue,
+    source="mmdeploy, trt_batched_nms.cpp",
+)
+
+_ROTATED = replace(
+    _MMDEPLOY,
+    op_type="TRTBatchedRotatedNMS",
+    guard=_rotated_guard,
+    fields=lambda node: {**_mmdeploy_fields(node), "polygon_iou": 1},
+    source="mmdeploy, trt_batched_rotated_nms.cpp",
 )
 
 
-def _rotated(op_type: str, source: str) -> Alias:
-    return Alias(
-        op_type=op_type,
-        domains=("mmdeploy",),
-        inputs=("boxes", "scores"),
-        attributes=_MMDEPLOY,
-        outputs=("dets", "detection_classes", "index"),
-        guard=_rotated_guard,
-        fields=_rotated_fields,
-        epilogue=_mmdeploy_epilogue,
-        source=source,
-    )
-
+_BEV_SOURCE = "mmdeploy, trt_batched_bev_nms.cpp, for mmdet3d: the same kernel"
 
 BATCHED_NMS = (
     _nvidia("BatchedNMSDynamic_TRT"),
     _nvidia("BatchedNMS_TRT"),
-    _rotated("TRTBatchedRotatedNMS", "mmdeploy, trt_batched_rotated_nms.cpp"),
-    _rotated("TRTBatchedBEVNMS", "mmdeploy, trt_batched_bev_nms.cpp, for mmdet3d: the same kernel"),
-    Alias(
-        op_type="TRTBatchedNMS",
-        domains=("mmdeploy",),
-        inputs=("boxes", "scores"),
-        attributes=_MMDEPLOY,
-        outputs=("dets", "detection_classes", "index"),
-        guard=_mmdeploy_guard,
-        fields=_mmdeploy_fields,
-        epilogue=_mmdeploy_epilogue,
-        source="mmdeploy, trt_batched_nms.cpp",
-    ),
+    _ROTATED,
+    replace(_ROTATED, op_type="TRTBatchedBEVNMS", source=_BEV_SOURCE),
+    _MMDEPLOY,
 )

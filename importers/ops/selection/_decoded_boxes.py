@@ -11,15 +11,14 @@ bits of an int32 in a tensor of floats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
-from trtsmith.importers.ops.selection._batched_nms import flag_refusal, plain_fields
+from trtsmith.importers.ops._shared import FLAG, value_refusal
+from trtsmith.importers.ops.selection._batched_nms import plain_fields
 
 _CORNER, _CENTRE, _CORNER_SIZE, _TF_CENTRE = range(4)
 
@@ -32,25 +31,15 @@ def _number(node: AliasedNode, name: str) -> str:
     return dtype if dtype in FLOATS else "float32"
 
 
-def _least_refusal(node: AliasedNode, least: Mapping[str, int]) -> Refusal | None:
-    """Of the first attribute that is below its least value."""
-    for name, value in least.items():
-        if node.attrs[name] < value:
-            return Refusal(f"{name} = {node.attrs[name]}", f"{name}: {value} or more", f"correct {name!r}")
-    return None
-
-
 _FLAGS = ("shareLocation", "varianceEncodedInTarget", "confSigmoid", "isNormalized", "isBatchAgnostic")
 
 
 def _nms_guard(node: AliasedNode) -> Refusal | None:
     attrs = node.attrs
     least = {"numClasses": 1, "topK": 1, "confidenceThreshold": 0, "nmsThreshold": 0}
-    flags = (name for name in _FLAGS if name in attrs)  # NMSDynamic_TRT lacks the last
-    if (refusal := flag_refusal(node, flags) or _least_refusal(node, least)) is not None:
+    flags = {name: FLAG for name in _FLAGS if name in attrs}  # NMSDynamic_TRT lacks the last
+    if (refusal := value_refusal(node, {**flags, **least, "codeType": (0, 1, 2, 3)})) is not None:
         return refusal
-    if attrs["codeType"] not in range(4):
-        return Refusal(f"codeType = {attrs['codeType']}", "codeType: 0, 1, 2 or 3", "correct 'codeType'")
     if sorted(attrs["inputOrder"]) != [0, 1, 2]:
         return Refusal(
             f"inputOrder = {list(attrs['inputOrder'])}",
@@ -148,7 +137,7 @@ _SIZES = ("input_height", "input_width", "rpn_stride", "pre_nms_top_n")
 def _proposal_guard(node: AliasedNode) -> Refusal | None:
     attrs = node.attrs
     least = dict(zip(_SIZES, (2, 2, 1, 1), strict=True)) | {"roi_min_size": 0, "nms_iou_threshold": 0}
-    if (refusal := _least_refusal(node, least)) is not None:
+    if (refusal := value_refusal(node, least)) is not None:
         return refusal
     for name in ("anchor_sizes", "anchor_ratios"):
         if not attrs[name] or min(attrs[name]) <= 0:
@@ -170,9 +159,6 @@ def _proposal_fields(node: AliasedNode) -> Fields:
         iou_threshold=attrs["nms_iou_threshold"],
         max_output_boxes=attrs["post_nms_top_n"],
         topk=attrs["pre_nms_top_n"],
-        background_class=-1,
-        pixels=0,
-        clip=0,
         zero_filler=1,
     )
 

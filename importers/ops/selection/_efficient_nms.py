@@ -7,12 +7,15 @@ in half there; below a score threshold of 0.007 rejected boxes get into spare ro
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import describe
 from trtsmith.importers.opdef import Alias, AliasedNode, Fields, Refusal, attrs
+from trtsmith.importers.ops._shared import FLAG, value_refusal
+from trtsmith.importers.ops.selection._batched_nms import plain_fields
 
 LEAST_LOGIT = -32768.0
 """Where NVIDIA puts the threshold of raw scores when every score is to pass."""
@@ -71,9 +74,9 @@ def raw_threshold(threshold: float) -> float:
 
 
 def _guard(node: AliasedNode) -> Refusal | None:
-    for name in ("score_activation", "class_agnostic", "box_coding"):
-        if node.attrs[name] not in (0, 1):
-            return Refusal(f"{name} = {node.attrs[name]!r}", f"{name}: 0 or 1", f"correct {name!r}")
+    flags = dict.fromkeys(("score_activation", "class_agnostic", "box_coding"), FLAG)
+    if (refusal := value_refusal(node, flags)) is not None:
+        return refusal
     shape = node.shapes.get("anchors")
     if shape is not None and len(shape) != 3:
         return Refusal(f"anchors are {describe(shape)}", "[1, B, 4] or [N, B, 4]", "reshape them")
@@ -92,66 +95,41 @@ def _index_guard(node: AliasedNode) -> Refusal | None:
     return _guard(node)
 
 
-def _rotated_fields(node: AliasedNode) -> Fields:
-    return {**_fields(node), "prob_iou": 1}
-
-
 def _fields(node: AliasedNode) -> Fields:
     attrs = dict(node.attrs)
-    threshold = attrs["score_threshold"]
-    centres = attrs["box_coding"]
-    return {
-        "score_threshold": raw_threshold(threshold) if attrs["score_activation"] else threshold,
-        "iou_threshold": attrs["iou_threshold"],
-        "inclusive": 1,
-        "max_output_boxes": attrs["max_output_boxes"],
-        "topk": 0,
-        "background_class": attrs["background_class"],
-        "class_agnostic": attrs["class_agnostic"],
-        "box_coding": centres,
-        "prob_iou": 0,
-        "polygon_iou": 0,
-        "pixels": 0,
-        "clip": 0,
-        "class_major": 0,
-        "zero_filler": 1,
-    }
+    threshold, raw = attrs["score_threshold"], attrs.pop("score_activation")
+    attrs["score_threshold"] = raw_threshold(threshold) if raw else threshold
+    return plain_fields(**attrs, inclusive=1, class_major=0, zero_filler=1)
 
+
+_EFFICIENT = Alias(
+    op_type="EfficientNMS_TRT",
+    domains=("TRT", "trt"),
+    inputs=("box_input", "scores", "anchors?"),
+    attributes=_ATTRIBUTES,
+    outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
+    guard=_guard,
+    fields=_fields,
+    prologue=_prologue,
+    epilogue=_epilogue,
+    source="NVIDIA TensorRT OSS, efficientNMSPlugin",
+)
 
 EFFICIENT_NMS = (
-    Alias(
-        op_type="EfficientNMS_TRT",
-        domains=("TRT", "trt"),
-        inputs=("box_input", "scores", "anchors?"),
-        attributes=_ATTRIBUTES,
-        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
-        guard=_guard,
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=_epilogue,
-        source="NVIDIA TensorRT OSS, efficientNMSPlugin",
-    ),
-    Alias(
+    _EFFICIENT,
+    replace(
+        _EFFICIENT,
         op_type="EfficientIdxNMS_TRT",
-        domains=("TRT", "trt"),
-        inputs=("box_input", "scores", "anchors?"),
-        attributes=_ATTRIBUTES,
-        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes", "detection_indices"),
+        outputs=(*_EFFICIENT.outputs, "detection_indices"),
         guard=_index_guard,
-        fields=_fields,
-        prologue=_prologue,
-        epilogue=_epilogue,
         source="TensorRT-YOLO, efficientIdxNMSPlugin",
     ),
-    Alias(
+    replace(
+        _EFFICIENT,
         op_type="EfficientRotatedNMS_TRT",
-        domains=("TRT", "trt"),
         inputs=("boxes", "scores"),
-        attributes=_ATTRIBUTES,
-        outputs=("num_detections", "detection_boxes", "det_scores", "detection_classes"),
-        guard=_guard,
-        fields=_rotated_fields,
-        epilogue=_epilogue,
+        fields=lambda node: {**_fields(node), "prob_iou": 1},
+        prologue="",
         source="TensorRT-YOLO, efficientRotatedNMSPlugin",
     ),
 )

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 from trtsmith.importers.builder import Value
 from trtsmith.importers.opdef import Alias, AliasedNode, Fields, attrs
+from trtsmith.importers.ops.selection._batched_nms import plain_fields
 
 
 def _fields(node: AliasedNode) -> Fields:
     attrs = node.attrs
-    return {
-        "score_threshold": attrs["score_threshold"],
-        "iou_threshold": attrs["iou_threshold"],
-        "inclusive": 1,
-        "max_output_boxes": attrs["max_output_boxes_per_class"],
-        "topk": 0,
-        "background_class": -1,
-        "class_agnostic": 0,
-        "box_coding": attrs["center_point_box"],
-        "prob_iou": 0,
-        "polygon_iou": 0,
-        "pixels": 0,
-        "clip": 0,
-        "class_major": 0,
-        "zero_filler": 0,
-    }
+    return plain_fields(
+        score_threshold=attrs["score_threshold"],
+        iou_threshold=attrs["iou_threshold"],
+        inclusive=1,
+        max_output_boxes=attrs["max_output_boxes_per_class"],
+        box_coding=attrs["center_point_box"],
+        class_major=0,
+    )
 
 
 def _rows(node: AliasedNode) -> dict[str, Value]:

@@ -9,6 +9,7 @@ import numpy as np
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dtypes import FLOATS
 from trtsmith.importers.opdef import Alias, AliasedNode, Attr, Fields, Kind, Refusal, attrs
+from trtsmith.importers.ops._shared import FLAG, value_refusal
 from trtsmith.importers.ops.selection._selected_boxes import NO_LIMIT, kept, one_image
 
 _LOWEST = float(np.finfo(np.float32).min)
@@ -20,12 +21,8 @@ def _fields(node: AliasedNode) -> Fields:
 
 
 def _guard(node: AliasedNode) -> Refusal | None:
-    overlap, clockwise = node.attrs["iou_threshold"], node.attrs.get("clockwise", 0)
-    if not 0 <= overlap <= 1:
-        return Refusal(f"iou_threshold = {overlap}", "0 to 1", "correct 'iou_threshold'")
-    if clockwise not in (0, 1):
-        return Refusal(f"clockwise = {clockwise}", "0 or 1", "correct 'clockwise'")
-    return None
+    clockwise = {"clockwise": FLAG} if "clockwise" in node.attrs else {}
+    return value_refusal(node, {"iou_threshold": [0, 1], **clockwise})
 
 
 def _detectron2_fields(node: AliasedNode) -> Fields:

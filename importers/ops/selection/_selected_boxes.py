@@ -10,6 +10,7 @@ from typing import Any
 from trtsmith.importers.builder import Value
 from trtsmith.importers.dims import smaller
 from trtsmith.importers.opdef import AliasedNode, Fields, Port, Shapes
+from trtsmith.importers.ops._shared import size_faults, size_of
 
 NO_LIMIT = 2**31 - 1
 
@@ -32,15 +33,10 @@ def selected_bounds(fields: Fields, shapes: Shapes) -> dict[str, Any]:
 
 def box_faults(shapes: Any, numbers: int, kind: str) -> list[str]:
     """numbers: of a box, which messages call `kind`."""
-    faults = []
-    boxes, scores = shapes.get("boxes"), shapes.get("scores")
-    if boxes is not None and boxes[2] not in (numbers, None):
-        faults.append(f"boxes[2] = {boxes[2]}, but a {kind} has {numbers} numbers")
-    if boxes is not None and scores is not None:
-        for axis, other in ((0, 0), (1, 2)):
-            if None not in (boxes[axis], scores[other]) and boxes[axis] != scores[other]:
-                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[other]} = scores[{other}]")
-    return faults
+    found = size_of(shapes, "boxes", 2)
+    faults = [] if found in (numbers, None) else [f"boxes[2] = {found}, but a {kind} has {numbers} numbers"]
+    images, boxes = (size_of(shapes, "scores", axis) for axis in (0, 2))
+    return faults + size_faults(shapes, ("boxes", 0, images, "scores[0]"), ("boxes", 1, boxes, "scores[2]"))
 
 
 def one_image(rows: Value, scores: Value) -> dict[str, Value]:

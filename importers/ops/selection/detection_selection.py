@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from trtsmith.importers.opdef import Arrays, Field, Fields, Kind, OpDef, Port, Shapes
+from trtsmith.importers.ops._shared import flag, size_faults
 from trtsmith.importers.ops.selection._detection_selection_aliases import ALIASES
 from trtsmith.importers.ops.selection._detection_selection_cases import BENCHMARKS, CASES, work
 from trtsmith.importers.ops.selection._detection_selection_onnx import expand
@@ -42,12 +43,10 @@ def _check(fields: Fields, shapes: Any) -> list[str]:
         columns = _columns(fields)
         if boxes[-1] not in (columns, None):
             faults.append(f"boxes[{len(boxes) - 1}] = {boxes[-1]}, but a box has {columns} numbers")
-    if scores is not None and len(scores) == 4 and scores[3] not in (1, None):
-        faults.append(f"scores[3] = {scores[3]}, not 1")
+    if scores is not None and len(scores) == 4:
+        faults += size_faults(shapes, ("scores", 3, 1))
     if boxes is not None and scores is not None:
-        for axis in (0, 1):
-            if None not in (boxes[axis], scores[axis]) and boxes[axis] != scores[axis]:
-                faults.append(f"boxes[{axis}] = {boxes[axis]}, not {scores[axis]} = scores[{axis}]")
+        faults += size_faults(shapes, *(("boxes", axis, scores[axis], f"scores[{axis}]") for axis in (0, 1)))
         if len(boxes) == 4 and None not in (boxes[2], scores[2]) and boxes[2] not in (1, scores[2]):
             faults.append(f"boxes[2] = {boxes[2]}, neither 1 nor {scores[2]} = scores[2]")
     return faults
@@ -179,10 +178,6 @@ def _reference(fields: Fields, inputs: Arrays) -> dict[str, np.ndarray]:
     }
 
 
-def _flag(name: str, doc: str) -> Field:
-    return Field(name, Kind.INT, doc, default=0, allowed=(0, 1))
-
-
 DETECTION_SELECTION = OpDef(
     name="DetectionSelection",
     selects="detections",
@@ -216,25 +211,25 @@ DETECTION_SELECTION = OpDef(
         Field(
             "iou_threshold", Kind.FLOAT, "intersection over union above which two boxes overlap", default=0.5
         ),
-        _flag("inclusive", "1: equal to a threshold is above it"),
+        flag("inclusive", "1: equal to a threshold is above it"),
         Field("max_output_boxes", Kind.INT, "K: rows of each image", default=100, minimum=1),
         Field("topk", Kind.INT, "candidates of each class, at most; 0 or less: all", default=0),
         Field("background_class", Kind.INT, "a class without candidates; -1: none", default=-1),
-        _flag("class_agnostic", "1: boxes of different classes overlap, too"),
-        _flag("box_coding", "0: two opposite corners; 1: centre and size"),
-        _flag(
+        flag("class_agnostic", "1: boxes of different classes overlap, too"),
+        flag("box_coding", "0: two opposite corners; 1: centre and size"),
+        flag(
             "prob_iou",
             "1: boxes have an angle, in radians, as a fifth number, and overlap by TensorRT-YOLO's ProbIoU",
         ),
-        _flag(
+        flag(
             "polygon_iou",
             "1: boxes are centre x and y, width, height and angle in radians from x towards y, also in the results, "
             "and overlap by the intersection over union of polygons, as RotatedBoxSelection says",
         ),
-        _flag("pixels", "1: boxes reach to the end of their last pixel, so that sides are larger by 1"),
-        _flag("clip", "1: coordinates of outputs are limited to 0 and 1"),
-        _flag("class_major", "of equal scores the first is that of the lower 0: box, 1: class"),
-        _flag("zero_filler", "class and index of rows without a detection are 0: -1, 1: 0"),
+        flag("pixels", "1: boxes reach to the end of their last pixel, so that sides are larger by 1"),
+        flag("clip", "1: coordinates of outputs are limited to 0 and 1"),
+        flag("class_major", "of equal scores the first is that of the lower 0: box, 1: class"),
+        flag("zero_filler", "class and index of rows without a detection are 0: -1, 1: 0"),
     ),
     shape=_shape,
     check=_check,

@@ -15,6 +15,7 @@ from trtsmith.importers.opdef import (
     OpDef,
     Port,
 )
+from trtsmith.importers.ops._shared import flag
 from trtsmith.importers.ops.selection._rotated_box_selection_aliases import ROTATED_BOX_SELECTION_ALIASES
 from trtsmith.importers.ops.selection._rotated_box_selection_onnx import expand
 from trtsmith.importers.ops.selection._rotated_share import LEAST_SHARE, shares, torch_shares
@@ -149,12 +150,10 @@ ROTATED_BOX_SELECTION = OpDef(
     fields=(
         Field("iou_threshold", Kind.FLOAT, "intersection over union above which two boxes overlap"),
         Field("score_threshold", Kind.FLOAT, "scores of candidates are above", default=0.0),
-        Field(
+        flag(
             "clockwise",
-            Kind.INT,
             "1: angles turn from x towards y (clockwise where y points down), 0: from y towards x",
             default=1,
-            allowed=(0, 1),
         ),
         Field("most", Kind.INT, "boxes of each class and image, at most", default=NO_LIMIT, minimum=0),
     ),

@@ -22,6 +22,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     attrs,
 )
+from trtsmith.importers.ops._shared import FLAG, flag, size_faults, size_of, value_refusal
 
 
 def expand(expansion: Expansion) -> tuple[Value, ...]:
@@ -86,18 +87,9 @@ def _bounds(_fields: Fields, shapes: Shapes) -> dict[str, Any]:
 
 
 def _check(_fields: Fields, shapes: Any) -> list[str]:
-    boxes, scores = shapes.get("boxes"), shapes.get("scores")
-    faults = []
-    if boxes is not None and boxes[1] not in (4, None):
-        faults.append(f"boxes[1] = {boxes[1]}, but a box has 4 numbers")
-    if (
-        boxes is not None
-        and scores is not None
-        and None not in (boxes[0], scores[0])
-        and boxes[0] != scores[0]
-    ):
-        faults.append(f"boxes[0] = {boxes[0]}, not {scores[0]} = scores[0]")
-    return faults
+    found = size_of(shapes, "boxes", 1)
+    faults = [] if found in (4, None) else [f"boxes[1] = {found}, but a box has 4 numbers"]
+    return faults + size_faults(shapes, ("boxes", 0, size_of(shapes, "scores", 0), "scores[0]"))
 
 
 @np.errstate(invalid="ignore", over="ignore")
@@ -203,12 +195,11 @@ def _with(method: int = _LINEAR, **changed: Any) -> dict[str, Any]:
 
 def _guard(node: AliasedNode) -> Refusal | None:
     attrs = node.attrs
-    for name, allowed in (("method", (0, 1, 2)), ("offset", (0, 1))):
-        if attrs[name] not in allowed:
-            expected = "0 (naive), 1 (linear) or 2 (gaussian)" if name == "method" else "0 or 1"
-            return Refusal(f"{name} = {attrs[name]}", expected, f"correct {name!r}")
-    if not 0 <= attrs["iou_threshold"] <= 1:
-        return Refusal(f"iou_threshold = {attrs['iou_threshold']}", "0 to 1", "correct 'iou_threshold'")
+    if attrs["method"] not in (0, 1, 2):
+        expected = "0 (naive), 1 (linear) or 2 (gaussian)"
+        return Refusal(f"method = {attrs['method']}", expected, "correct 'method'")
+    if (refusal := value_refusal(node, {"offset": FLAG, "iou_threshold": [0, 1]})) is not None:
+        return refusal
     if attrs["method"] == _GAUSSIAN and not attrs["sigma"] > 0:
         return Refusal(f"sigma = {attrs['sigma']}", "a number above 0", "correct 'sigma'")
     return None
@@ -241,13 +232,7 @@ SOFT_BOX_SELECTION = OpDef(
             default=_LINEAR,
             allowed=(_NAIVE, _LINEAR, _GAUSSIAN),
         ),
-        Field(
-            "offset",
-            Kind.INT,
-            "sides are larger by so much than corners are apart",
-            default=0,
-            allowed=(0, 1),
-        ),
+        flag("offset", "sides are larger by so much than corners are apart"),
     ),
     shape=_shape,
     bounds=_bounds,

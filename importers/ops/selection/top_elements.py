@@ -28,7 +28,7 @@ from trtsmith.importers.opdef import (
     Shapes,
     Work,
 )
-from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, numbers
+from trtsmith.importers.ops._shared import AXIS, axis_of, check_axis, flag, numbers
 
 
 def expand(expansion: Expansion) -> tuple[Value, Value]:
@@ -189,7 +189,7 @@ TOP_ELEMENTS = OpDef(
     fields=(
         Field("k", Kind.INT, "how many, at most the size of the axis", minimum=0),
         AXIS,
-        Field("largest", Kind.INT, "1: the largest, 0: the smallest", default=1, allowed=(0, 1)),
+        flag("largest", "1: the largest, 0: the smallest", default=1),
     ),
     shape=_shape,
     check=_check,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.opdef import Case, Fields
+from trtsmith.importers.opdef import Case
 
 Grid = tuple[int, int, int, int]
 """Images, then cells along (z, y, x)."""
@@ -129,6 +130,15 @@ Three = tuple[int, int, int]
 ONES: Three = (1, 1, 1)
 
 
+def _fields(grid: Grid, kernel: Three, dilation: Three) -> dict[str, Any]:
+    return {
+        "batch_size": grid[0],
+        "spatial_shape": grid[1:],
+        "kernel_size": kernel,
+        "dilation": dilation,
+    }
+
+
 def _submanifold(
     name: str,
     rows: int,
@@ -139,13 +149,7 @@ def _submanifold(
     make: Callable[[np.random.Generator, int, Grid], np.ndarray] = cells,
     **marks: bool,
 ) -> Case:
-    fields: Fields = {
-        "batch_size": grid[0],
-        "spatial_shape": grid[1:],
-        "kernel_size": kernel,
-        "dilation": dilation,
-    }
-    return Case(name, fields, _inputs(make, rows, grid, change), **marks)
+    return Case(name, _fields(grid, kernel, dilation), _inputs(make, rows, grid, change), **marks)
 
 
 def _strided(
@@ -161,15 +165,7 @@ def _strided(
     make: Callable[[np.random.Generator, int, Grid], np.ndarray] = cells,
     **marks: bool,
 ) -> Case:
-    fields: Fields = {
-        "batch_size": grid[0],
-        "spatial_shape": grid[1:],
-        "kernel_size": kernel,
-        "stride": stride,
-        "padding": padding,
-        "dilation": dilation,
-        "limit": limit,
-    }
+    fields = {**_fields(grid, kernel, dilation), "stride": stride, "padding": padding, "limit": limit}
     return Case(name, fields, _inputs(make, rows, grid, change), **marks)
 
 

@@ -34,7 +34,16 @@ from trtsmith.importers.opdef import (
     Work,
     attrs,
 )
-from trtsmith.importers.ops._shared import MOST, SAMPLED, faults_of_int32, numbers
+from trtsmith.importers.ops._shared import (
+    MOST,
+    SAMPLED,
+    faults_of_int32,
+    numbers,
+    put_some,
+    size_faults,
+    size_of,
+    then,
+)
 from trtsmith.importers.ops.sparse._grids import MOST_TAPS
 from trtsmith.importers.ops.sparse._rulebook_cases import neighbours, scan
 
@@ -165,10 +174,7 @@ def _scanned(rng: np.random.Generator, taps: int, rows: int, inputs: int, share:
 
 def _strange(rng: np.random.Generator, made: Made) -> None:
     """Pairs that are no rows of the features."""
-    pairs = made["pairs"]
-    chosen = rng.random(pairs.shape) < 0.2
-    far = np.array([-2, len(made["features"]), 2**31 - 1, -(2**31)])
-    pairs[chosen] = rng.choice(far, chosen.sum())
+    put_some(rng, 0.2, made["pairs"], [-2, len(made["features"]), 2**31 - 1, -(2**31)])
 
 
 def _some_taps(_rng: np.random.Generator, made: Made) -> None:
@@ -211,11 +217,9 @@ def _case(
         }
         if bias:
             made["bias"] = rng.normal(size=filters)
-        if change is not None:
-            change(rng, made)
         return made
 
-    return Case(name, {"activation": activation, "slope": slope}, arrays, **marks)
+    return Case(name, {"activation": activation, "slope": slope}, then(arrays, change), **marks)
 
 
 BENCHMARKS = (
@@ -299,25 +303,18 @@ def _shape(_fields: Fields, shapes: Shapes) -> dict[str, tuple[Any, ...]]:
 
 def _check(_fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list[str]:
     """Taps and channels must agree."""
-    faults = []
-    weights = shapes.get("weights", (None,) * 5)
-    kernel = weights[1:4]
+    filters, *kernel, channels = shapes.get("weights", (None,) * 5)
     taps = math.prod(size for size in kernel if size is not None) if None not in kernel else None
-    of_pairs, of_features, of_bias = (
-        shapes[name][axis] if name in shapes else None
-        for name, axis in (("pairs", 0), ("features", 1), ("bias", 0))
+    faults = size_faults(
+        shapes,
+        ("pairs", 0, taps, "the taps of weights"),
+        ("features", 1, channels, "weights[4]"),
+        ("bias", 0, filters, "weights[0]"),
     )
-    for name, found, wanted, because in (
-        ("pairs[0]", of_pairs, taps, "the taps of weights"),
-        ("features[1]", of_features, weights[4], "weights[4]"),
-        ("bias[0]", of_bias, weights[0], "weights[0]"),
-    ):
-        if found is not None and wanted is not None and found != wanted:
-            faults.append(f"{name} = {found}, not {wanted} = {because}")
-    if of_pairs is not None and of_pairs > MOST_TAPS:
-        faults.append(f"pairs[0] = {of_pairs}, more than {MOST_TAPS} taps")
-    for axis, what in ((0, "filters"), (4, "channels")):
-        size = weights[axis]
+    given = size_of(shapes, "pairs", 0)
+    if given is not None and given > MOST_TAPS:
+        faults.append(f"pairs[0] = {given}, more than {MOST_TAPS} taps")
+    for axis, size, what in ((0, filters, "filters"), (4, channels, "channels")):
         if size is not None and size > MOST - 128:
             faults.append(f"weights[{axis}] = {size} {what}, more than 2^31 - 129")
     return faults + faults_of_int32(shapes, ("pairs", 1))
