@@ -18,12 +18,7 @@ __host__ __device__ inline int32_t least(int64_t left, int32_t most) {
     return left < most ? static_cast<int32_t>(left) : most;
 }
 
-// Blocks of a multiprocessor that lay maps out; one of sm_75 holds 1,024 threads.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int kLayoutBlocks = 4;
-#else
-constexpr int kLayoutBlocks = 6;
-#endif
+constexpr int kLayoutBlocks = 4;  // of a multiprocessor, which lay maps out
 
 // A block turns a tile of kPlaces places and kChannels channels in shared memory, whose rows are words of 4 bytes of the channels.
 // A place is one word further for every 32 places before it, so that threads side by side, which write several places each,
@@ -40,35 +35,31 @@ struct ChannelTile {
     static constexpr int kStride = (kPlaces + kPlaces / 32 + 2) / 8 * 8 + (kBytes == 4 ? 5 : 2);
 };
 
-// One tile of one image, by all threads of a block. tile: kWords * kStride words of shared memory that no thread uses any more.
-// whole: rows of the source begin at multiples of a load. Word: what holds one element.
-template <typename Word>
-__device__ inline void layOutTile(const Word* source, Word* target, int64_t channels, int64_t padded, int64_t places,
-                                  int64_t firstChannel, int64_t firstPlace, bool whole, uint32_t* tile) {
+// Reads a tile of `channels` and `left` places to shared memory. kWhole: rows of the source begin at multiples of a load.
+template <bool kWhole, typename Word>
+__device__ inline void readTile(const Word* source, int32_t channels, int64_t places, int32_t left, uint32_t* tile) {
     using Tile = ChannelTile<sizeof(Word)>;
     constexpr int kVector = Tile::kVector;
     constexpr int kPack = 4 / static_cast<int>(sizeof(Word));  // channels of a word of the tile
     constexpr int kWarps = Tile::kThreads / Tile::kLanes;
     constexpr int kRows = Tile::kWords / kWarps;
-    const int thread = static_cast<int>(threadIdx.x);
-    const int lane = thread % Tile::kLanes;
-    const int warp = thread / Tile::kLanes;
-    const int32_t left = least(places - firstPlace, Tile::kPlaces);
+    const int lane = static_cast<int>(threadIdx.x) % Tile::kLanes;
+    const int warp = static_cast<int>(threadIdx.x) / Tile::kLanes;
+    const int first = kWhole ? lane * kVector : lane;
+    constexpr int kStep = kWhole ? 1 : Tile::kLanes;  // from one of a thread's places to the next
+    const Word* line = source + warp * kPack * places + first;
     Word values[kRows][kPack][kVector];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kRows; ++i, line += (kWarps - 1) * kPack * places) {
 #pragma unroll
-        for (int k = 0; k < kPack; ++k) {
-            const int64_t channel = firstChannel + (warp + i * kWarps) * kPack + k;
-            const Word* line = source + channel * places + firstPlace;
-            const int32_t exist = channel < channels ? left : 0;
-            if (whole) {
-                loadElements<kVector>(line + lane * kVector, lane * kVector < exist, values[i][k]);
+        for (int k = 0; k < kPack; ++k, line += places) {
+            const int32_t exist = (warp + i * kWarps) * kPack + k < channels ? left : 0;
+            if (kWhole) {
+                loadElements<kVector>(line, first < exist, values[i][k]);
             } else {
 #pragma unroll
                 for (int j = 0; j < kVector; ++j) {
-                    const int place = lane + j * Tile::kLanes;
-                    values[i][k][j] = place < exist ? __ldg(line + place) : Word{0};
+                    values[i][k][j] = first + j * kStep < exist ? __ldg(line + j * kStep) : Word{0};
                 }
             }
         }
@@ -77,7 +68,7 @@ __device__ inline void layOutTile(const Word* source, Word* target, int64_t chan
     for (int i = 0; i < kRows; ++i) {
 #pragma unroll
         for (int j = 0; j < kVector; ++j) {
-            const int place = whole ? lane * kVector + j : lane + j * Tile::kLanes;
+            const int place = first + j * kStep;
             Word elements[kPack];
 #pragma unroll
             for (int k = 0; k < kPack; ++k) {
@@ -86,16 +77,37 @@ __device__ inline void layOutTile(const Word* source, Word* target, int64_t chan
             memcpy(&tile[(warp + i * kWarps) * Tile::kStride + place + place / 32], elements, sizeof(uint32_t));
         }
     }
+}
+
+// One tile of one image, by all threads of a block. tile: kWords * kStride words of shared memory that no thread uses any more.
+// Word: what holds one element. whole: as readTile's kWhole.
+template <typename Word>
+__device__ inline void layOutTile(const Word* source, Word* target, int64_t channels, int64_t padded, int64_t places,
+                                  int64_t firstChannel, int64_t firstPlace, bool whole, uint32_t* tile) {
+    using Tile = ChannelTile<sizeof(Word)>;
+    constexpr int kVector = Tile::kVector;
+    const int thread = static_cast<int>(threadIdx.x);
+    const int32_t left = least(places - firstPlace, Tile::kPlaces);
+    const int32_t some = least(channels - firstChannel, Tile::kChannels);
+    source += firstChannel * places + firstPlace;
+    // Two bodies: in one for both, words of 16 bytes are taken apart into elements, each in a register.
+    if (whole) {
+        readTile<true>(source, some, places, left, tile);
+    } else {
+        readTile<false>(source, some, places, left, tile);
+    }
     __syncthreads();
     constexpr int kUnits = Tile::kWords / 4;
+    constexpr int kStep = Tile::kThreads / kUnits;
     const int unit = thread % kUnits;
-    const int64_t channel = firstChannel + unit * kVector;
+    const int first = thread / kUnits;
+    const int32_t filled = firstChannel + unit * kVector < padded ? left : 0;
+    Word* to = target + (firstPlace + first) * padded + firstChannel + unit * kVector;
 #pragma unroll
-    for (int i = 0; i < Tile::kPlaces * kUnits / Tile::kThreads; ++i) {
-        const int place = thread / kUnits + i * (Tile::kThreads / kUnits);
-        if (channel < padded && place < left) {
+    for (int place = first; place < Tile::kPlaces; place += kStep, to += kStep * padded) {
+        if (place < filled) {
             const uint32_t* words = tile + unit * 4 * Tile::kStride + place + place / 32;
-            *reinterpret_cast<uint4*>(target + (firstPlace + place) * padded + channel) =
+            *reinterpret_cast<uint4*>(to) =
                 make_uint4(words[0], words[Tile::kStride], words[2 * Tile::kStride], words[3 * Tile::kStride]);
         }
     }

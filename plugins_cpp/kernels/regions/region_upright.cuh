@@ -49,13 +49,14 @@ __device__ inline int32_t fillTaps(const RegionFrame& frame, bool isRow, int32_t
     for (int32_t sample = 0; sample < most && first + sample < grid; ++sample) {
         const RegionPlace place =
             regionPlace(origin + (corner + (first + sample + 0.5) * apart), isRow ? frame.height : frame.width);
-        for (int32_t side = 0; side < (place.low < 0 ? 0 : place.next ? 2 : 1); ++side) {
-            const int32_t offset = (place.low + side) * step;
+        for (int32_t side = 0; side < (place.low < 0 ? 0 : 2); ++side) {
+            const int32_t offset = (place.low + (place.next ? side : 0)) * step;
             const float weight = side == 0 ? 1.0F - place.upper : place.upper;
-            // It is one of the sample before, if any.
+            // It is one of the sample before, if any. A weight of 0 stays alone: an infinity times it is NaN.
             int32_t at = count;
             for (int32_t back = 1; back <= 2 && back <= count; ++back) {
-                at = taps[count - back].offset == offset ? count - back : at;
+                const RegionTap& tap = taps[count - back];
+                at = tap.offset == offset && tap.weight != 0.0F && weight != 0.0F ? count - back : at;
             }
             taps[at] = {offset, (at < count ? taps[at].weight : 0.0F) + weight};
             count += at == count ? 1 : 0;
@@ -68,8 +69,10 @@ __device__ inline int32_t fillTaps(const RegionFrame& frame, bool isRow, int32_t
 template <typename T, int kVector>
 __device__ inline void addTaps(const uint4* map, const RegionTap* rows, int32_t rowCount, const RegionTap* columns,
                                int32_t columnCount, float (&sums)[kVector]) {
-    for (int32_t row = 0; row < rowCount; row += kUprightRows) {
-        for (int32_t column = 0; column < columnCount; column += kUprightColumns) {
+    for (int32_t column = 0; column < columnCount; column += kUprightColumns) {
+        const RegionTap* const some = columns + column;
+        const int32_t left = columnCount - column;
+        for (int32_t row = 0; row < rowCount; row += kUprightRows) {
             uint4 words[kUprightRows][kUprightColumns];
 #pragma unroll
             for (int r = 0; r < kUprightRows; ++r) {
@@ -77,18 +80,21 @@ __device__ inline void addTaps(const uint4* map, const RegionTap* rows, int32_t 
 #pragma unroll
                 for (int c = 0; c < kUprightColumns; ++c) {
                     words[r][c] = uint4{};
-                    if (row + r < rowCount && column + c < columnCount) {
-                        words[r][c] = __ldg(source + columns[column + c].offset);
+                    if (c < left && row + r < rowCount) {
+                        words[r][c] = __ldg(source + some[c].offset);
                     }
                 }
             }
 #pragma unroll
             for (int r = 0; r < kUprightRows; ++r) {
+                if (r > 0 && row + r >= rowCount) {
+                    break;
+                }
                 const float rowWeight = rows[row + r].weight;
 #pragma unroll
                 for (int c = 0; c < kUprightColumns; ++c) {
-                    if (row + r < rowCount && column + c < columnCount) {
-                        const float weight = rowWeight * columns[column + c].weight;
+                    if (c < 2 || c < left) {
+                        const float weight = c < left ? rowWeight * some[c].weight : 0.0F;
                         T elements[kVector];
                         memcpy(static_cast<void*>(elements), &words[r][c], sizeof words[r][c]);
 #pragma unroll
@@ -162,7 +168,13 @@ __global__ void __launch_bounds__(kRegionThreads, 4) regionUprightKernel(const _
             addTaps<T>(map, taps + row * rowTaps, counts[row], taps + height * rowTaps + column * columnTaps,
                        counts[height + column], sums);
         } else {
-            addSamples<T>(frame, row, column, reinterpret_cast<const T*>(map), a.shape.channels, sums);
+            // Sums that a function is given lie in memory; those of the other way need not.
+            float own[kVector] = {};
+            addSamples<T>(frame, row, column, reinterpret_cast<const T*>(map), a.shape.channels, own);
+#pragma unroll
+            for (int k = 0; k < kVector; ++k) {
+                sums[k] = own[k];
+            }
         }
 #pragma unroll
         for (int k = 0; k < kVector; ++k) {

@@ -99,8 +99,10 @@ cudaError_t sampleTurned(const Arguments& plain, void* workspace, cudaStream_t s
         ++a.groupShift;
     }
     a.pairs = s.points % 2 == 0 && isAligned(plain.params.output, 4);
-    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(ceilDivide(a.plain.pieces, kTurnedWarps)),
-                              kTurnedWarps * kWarp, 0, stream, a);
+    const auto kernel =
+        s.channels % Tile::kChannels == 0 ? turnedKernel<T, kNearest, true> : turnedKernel<T, kNearest, false>;
+    return launchAfterTurning(kernel, gridBlocks(ceilDivide(a.plain.pieces, kTurnedWarps)), kTurnedWarps * kWarp, 0,
+                              stream, a);
 }
 
 template <typename T, bool kNearest>

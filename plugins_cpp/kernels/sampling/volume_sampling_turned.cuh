@@ -50,7 +50,8 @@ __device__ inline VolumeCell<kNearest> cellOf(const Arguments& a, const VolumePl
 // From volumes with their channels last. A warp has kPoints points, whose places a lane each finds, and then a lane has a vector of
 // channels of a point at a time. The results are turned in shared memory, so that neighbouring lanes write neighbouring points;
 // warps do not wait for each other.
-template <typename T, bool kNearest>
+// kWhole: all slices are whole.
+template <typename T, bool kNearest, bool kWhole>
 __global__ void __launch_bounds__(kTurnedWarps* kWarp, 8) turnedKernel(const __grid_constant__ TurnedArguments a) {
     constexpr int kVector = ChannelTile<sizeof(T)>::kVector;
     constexpr int32_t kChannels = ChannelTile<sizeof(T)>::kChannels;
@@ -70,10 +71,12 @@ __global__ void __launch_bounds__(kTurnedWarps* kWarp, 8) turnedKernel(const __g
     const int32_t image = a.plain.tiles.quotient(rest);
     const int64_t firstPoint = int64_t{rest - image * static_cast<int32_t>(a.plain.tiles.divisor)} * kPoints;
     const int32_t points = least(s.points - firstPoint, kPoints);
-    const int32_t group = lane & ((1 << a.groupShift) - 1);
+    const int32_t groups = kWhole ? kChannels / kVector : 1 << a.groupShift;
+    const int32_t group = lane & (groups - 1);
+    const int32_t other = kWhole ? lane / (kChannels / kVector) : lane >> a.groupShift;
     const int32_t vector = slice * (kChannels / kVector) + group;
     const uint4* const volume = a.turned + image * s.depth * a.slab + vector;
-    for (int32_t found = 0; found < points; found += kWarp) {
+    for (int32_t found = 0; found < kPoints; found += kWarp) {
         VolumePlace places[3] = {};
         if (found + lane < points) {
 #pragma unroll
@@ -85,8 +88,8 @@ __global__ void __launch_bounds__(kTurnedWarps* kWarp, 8) turnedKernel(const __g
         const uint32_t exists = places[0].exists | places[1].exists << 2 | places[2].exists << 4;
         waitForTurning();  // which does not write the grid
 #pragma unroll 1
-        for (int32_t step = 0; step < kWarp; step += kWarp >> a.groupShift) {
-            const int32_t from = step + (lane >> a.groupShift);
+        for (int32_t step = 0; step < kWarp; step += kWhole ? kWarp * kVector / kChannels : kWarp >> a.groupShift) {
+            const int32_t from = step + other;
             const int32_t corner = __shfl_sync(0xFFFFFFFFU, first, from);
             const uint32_t bits = __shfl_sync(0xFFFFFFFFU, exists, from);
             float parts[3];
@@ -99,7 +102,7 @@ __global__ void __launch_bounds__(kTurnedWarps* kWarp, 8) turnedKernel(const __g
             for (int i = 0; i < kCorners; ++i) {
                 const int32_t further = (i & 1) * a.vectors + (i >> 1 & 1) * a.row + (i >> 2) * a.slab;
                 words[i] = uint4{0U, 0U, 0U, 0U};
-                if (vector < a.vectors &&
+                if ((kWhole || vector < a.vectors) &&
                     (bits >> (i & 1) & bits >> (2 + (i >> 1 & 1)) & bits >> (4 + (i >> 2)) & 1U) != 0U) {
                     words[i] = __ldg(volume + (corner + further));
                 }
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(kTurnedWarps* kWarp, 8) turnedKernel(const __g
         }
     }
     __syncwarp();
-    const int32_t rows = least(s.channels - slice * kChannels, kChannels);
+    const int32_t rows = kWhole ? kChannels : least(s.channels - slice * kChannels, kChannels);
     T* target =
         static_cast<T*>(a.plain.params.output) + (image * s.channels + slice * kChannels) * s.points + firstPoint;
     for (int32_t row = 0; row < rows; ++row, target += s.points) {
