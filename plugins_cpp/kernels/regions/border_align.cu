@@ -1,6 +1,6 @@
 #include "kernels/regions/border_align.cuh"
 
-#include "kernels/regions/channels_last.cuh"
+#include "kernels/channels_last.cuh"
 #include "kernels/regions/sampled_items.cuh"
 
 namespace trtsmith {
@@ -124,7 +124,7 @@ bool isValid(const BorderAlignParams& p, const BorderAlignShape& s, int64_t& out
 size_t borderAlignWorkspace(const BorderAlignParams& params, const BorderAlignShape& shape) {
     const size_t bytes = bytesOf(params.type);
     int64_t elements = 0;
-    const int64_t padded = shape.channels > 0 ? channels_last::paddedChannels(shape.channels, bytes) : 0;
+    const int64_t padded = shape.channels > 0 ? paddedChannels(shape.channels, bytes) : 0;
     const bool fits = elementCount({shape.batch, 4, padded, shape.height, shape.width}, elements);
     return fits ? static_cast<size_t>(elements) * bytes : 0;
 }
@@ -143,7 +143,7 @@ cudaError_t borderAlign(const BorderAlignParams& params, const BorderAlignShape&
         }
         const int64_t pixels = shape.height * shape.width;
         const cudaError_t status =
-            channels_last::moveChannels<T>(params.map, workspace, shape.batch * 4, shape.channels, pixels, stream);
+            channelsLast<T>(params.map, workspace, shape.batch * 4, shape.channels, pixels, stream);
         if (status != cudaSuccess) {
             return status;
         }
@@ -151,7 +151,7 @@ cudaError_t borderAlign(const BorderAlignParams& params, const BorderAlignShape&
         a.table = workspace;
         a.output = params.output;
         a.channels = shape.channels;
-        a.padded = channels_last::paddedChannels(shape.channels, sizeof(T));
+        a.padded = paddedChannels(shape.channels, sizeof(T));
         a.items = shape.boxes * 4;
         a.height = static_cast<int32_t>(shape.height);
         a.width = static_cast<int32_t>(shape.width);

@@ -1,10 +1,12 @@
 #include "kernels/regions/region_align.cuh"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/dispatch.cuh"
 #include "kernels/regions/region_channels_last.cuh"
 #include "kernels/regions/region_direct.cuh"
+#include "kernels/regions/region_upright.cuh"
 
 namespace trtsmith {
 namespace {
@@ -38,7 +40,10 @@ bool isWorthLayingOut(const RegionArguments& a) {
     for (int32_t i = 0; i < p.levelCount; ++i) {
         pixels += a.shape.batch * p.levels[i].height * p.levels[i].width;
     }
-    return !p.positionSensitive && a.shape.channels * bytes % kChannelsLastBytes == 0 && samples >= pixels * bytes / 4;
+    constexpr int64_t kMostTiles = int64_t{1} << 30;  // which are counted with 32 bits
+    const int64_t slices = ceilDivide(a.shape.channels, ChannelTile<4>::kChannels);
+    return !p.positionSensitive && a.shape.channels * bytes % ChannelTile<4>::kLoad == 0 &&
+           samples >= pixels * bytes / 4 && pixels <= kMostTiles / slices && a.shape.regions <= kMostTiles;
 }
 
 // Channels of a block: many share the work for positions, but few regions need more blocks to be spread over a GPU.
@@ -92,43 +97,57 @@ int64_t frameBytes(int64_t regions) {
 
 template <typename T>
 cudaError_t layOut(RegionArguments& a, void* workspace, cudaStream_t stream) {
+    using Tile = ChannelTile<sizeof(T)>;
     RegionLayouts l{};
-    l.levelCount = a.params.levelCount;
     l.channels = a.shape.channels;
-    l.channelTiles = ceilDivide(l.channels, kChannelsLastTile<T>);
+    const int64_t slices = ceilDivide(l.channels, Tile::kChannels);
+    l.slices = FastDivider(slices);
+    l.framePieces = static_cast<int32_t>(ceilDivide(a.shape.regions, kRegionThreads));
+    l.pieces = l.framePieces;
     a.frames = static_cast<RegionFrame*>(workspace);
     T* target = reinterpret_cast<T*>(static_cast<char*>(workspace) + frameBytes(a.shape.regions));
-    for (int32_t i = 0; i < l.levelCount; ++i) {
+    for (int32_t i = 0; i < a.params.levelCount; ++i) {
         RegionLevel& level = a.params.levels[i];
         const int64_t plane = level.height * level.width;
-        const int64_t pixelTiles = ceilDivide(plane, kChannelsLastPixels<T>);
-        const bool asWords = plane * static_cast<int64_t>(sizeof(T)) % kChannelsLastLoad == 0 &&
-                             isAligned(level.data, kChannelsLastLoad);
-        l.levels[i] = {level.data, target, plane, pixelTiles, a.shape.batch * pixelTiles * l.channelTiles, asWords};
-        l.mapPieces += l.levels[i].pieces;
+        const int64_t tiles = ceilDivide(plane, Tile::kPlaces);
+        const bool whole = plane % Tile::kVector == 0 && isAligned(level.data, Tile::kLoad);
+        const int32_t pieces = static_cast<int32_t>(a.shape.batch * tiles * slices);
+        l.levels[i] = {level.data, target, plane, FastDivider(tiles > 0 ? tiles : 1), pieces, whole};
+        l.pieces += pieces;
         level.data = target;
         target += a.shape.batch * plane * l.channels;
     }
-    l.pieces = l.mapPieces + ceilDivide(a.shape.regions, kChannelsLastThreads);
-    return launch(regionLayoutKernel<T>, gridBlocks(l.pieces), kChannelsLastThreads, 0, stream, l, a);
+    return launch(regionLayoutKernel<T>, gridBlocks(l.pieces), kRegionThreads, 0, stream, l, a);
 }
 
 template <typename T>
 cudaError_t poolLaidOut(RegionArguments& a, void* workspace, cudaStream_t stream) {
-    constexpr int64_t kVector = kChannelsLastBytes / static_cast<int64_t>(sizeof(T));
+    constexpr int64_t kVector = ChannelTile<sizeof(T)>::kVector;
     const int64_t words = a.shape.channels / kVector;
     // Few regions need more blocks to be spread over a GPU.
     constexpr int64_t kEnoughRegions = 256;
-    const int64_t mostWords = a.shape.regions < kEnoughRegions ? kRegionSliceWords / 2 : kRegionSliceWords;
+    int64_t mostWords = a.shape.regions < kEnoughRegions ? kRegionSliceWords / 2 : kRegionSliceWords;
+    const bool upright = mayPoolUpright(a);
+    if (upright) {
+        mostWords = std::min(mostWords, kUprightWords / a.bins);
+    }
     const int64_t slices = ceilDivide(words, mostWords);
     const int64_t sliceWords = ceilDivide(words, slices);
     a.tiles = ceilDivide(a.bins, kRegionTileBins);
     a.tileBins = static_cast<int32_t>(ceilDivide(a.bins, a.tiles));
     a.sliceChannels = static_cast<int32_t>(sliceWords * kVector);
     a.pieces = a.shape.regions * a.tiles * ceilDivide(words, sliceWords);
-    const size_t shared = sizeof(uint32_t) * a.tileBins * regionStride(static_cast<int32_t>(sliceWords));
     const cudaError_t status = layOut<T>(a, workspace, stream);
-    return status != cudaSuccess ? status : withPooling(a.params.pooling, [&](auto pooling) -> cudaError_t {
+    if (status != cudaSuccess) {
+        return status;
+    }
+    if (upright) {
+        a.pieces = a.shape.regions * slices;
+        return launchAfterTurning(regionUprightKernel<T>, gridBlocks(a.pieces), kRegionThreads,
+                                  static_cast<size_t>(sliceWords * a.bins) * ChannelTile<sizeof(T)>::kLoad, stream, a);
+    }
+    const size_t shared = sizeof(uint32_t) * a.tileBins * regionStride(static_cast<int32_t>(sliceWords));
+    return withPooling(a.params.pooling, [&](auto pooling) -> cudaError_t {
         return launch(regionWordKernel<T, decltype(pooling)::value>, gridBlocks(a.pieces), kRegionThreads, shared,
                       stream, a);
     });

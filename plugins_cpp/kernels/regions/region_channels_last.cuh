@@ -14,51 +14,55 @@ constexpr int kRegionWordCells = 512;  // samples of a block that are in shared 
 constexpr int kRegionSliceWords = 32;  // of 16 bytes: the most channels of a block, each thread a word
 constexpr int kRegionTileBins = 64;
 
-// A map's tiles, one of which a block lays out at a time.
+// A map's tiles, one of which a block lays out.
 struct RegionLayout {
     const void* source;  // T [images, channels, plane]
     void* target;        // T [images, plane, channels]
     int64_t plane;
-    int64_t pixelTiles;
-    int64_t pieces;  // of this map: images * pixelTiles * channelTiles
-    bool asWords;
+    FastDivider tiles;  // of places
+    int32_t pieces;     // of this map: images * tiles * slices
+    bool whole;         // as layOutTile has it
 };
 
 struct RegionLayouts {
     RegionLayout levels[kMaxRegionLevels];
-    int32_t levelCount;
     int64_t channels;
-    int64_t channelTiles;
-    int64_t mapPieces;  // of all maps
-    int64_t pieces;     // and kChannelsLastThreads regions each
+    FastDivider slices;   // of channels
+    int32_t framePieces;  // of as many regions as a block has threads
+    int32_t pieces;       // they, and then those of the maps
 };
 
-// Lays out the maps, and works out where the regions lie in them: `a` has the maps as they will be.
+// Works out where the regions lie in the maps, and lays the maps out: `a` has them as they will be. Regions come first: a thread
+// takes long for one.
 template <typename T>
-__global__ void __launch_bounds__(kChannelsLastThreads, 4)
+__global__ void __launch_bounds__(kRegionThreads, kLayoutBlocks)
     regionLayoutKernel(const __grid_constant__ RegionLayouts l, const __grid_constant__ RegionArguments a) {
-    __shared__ uint32_t tile[kChannelsLastWords * kChannelsLastStride<T>];
-    for (int64_t piece = blockIdx.x; piece < l.pieces; piece += gridDim.x) {
-        if (piece >= l.mapPieces) {
-            const int64_t region = (piece - l.mapPieces) * kChannelsLastThreads + threadIdx.x;
+    using Tile = ChannelTile<sizeof(T)>;
+    using Word = typename WordOf<static_cast<int>(sizeof(T))>::type;
+    static_assert(Tile::kThreads == kRegionThreads);
+    __shared__ uint32_t tile[Tile::kWords * Tile::kStride];
+    for (int32_t piece = static_cast<int32_t>(blockIdx.x); piece < l.pieces; piece += static_cast<int32_t>(gridDim.x)) {
+        if (piece < l.framePieces) {
+            const int64_t region = int64_t{piece} * kRegionThreads + threadIdx.x;
             if (region < a.shape.regions) {
                 a.frames[region] = frameOf<T>(a, region);
             }
             continue;
         }
-        int64_t rest = piece;
+        int32_t left = piece - l.framePieces;
         int32_t level = 0;
-        while (rest >= l.levels[level].pieces) {
-            rest -= l.levels[level].pieces;
+        while (left >= l.levels[level].pieces) {
+            left -= l.levels[level].pieces;
             ++level;
         }
         const RegionLayout& map = l.levels[level];
-        const int64_t row = rest / map.pixelTiles;
-        const int64_t image = row / l.channelTiles;
-        const int64_t elements = l.channels * map.plane;
-        layOutTile(static_cast<const T*>(map.source) + image * elements, static_cast<T*>(map.target) + image * elements,
-                   l.channels, map.plane, (row - image * l.channelTiles) * kChannelsLastTile<T>,
-                   (rest - row * map.pixelTiles) * kChannelsLastPixels<T>, map.asWords, tile);
+        const int32_t rest = l.slices.quotient(left);
+        const int64_t image = map.tiles.quotient(rest);
+        const int64_t elements = image * l.channels * map.plane;
+        layOutTile(static_cast<const Word*>(map.source) + elements, static_cast<Word*>(map.target) + elements,
+                   l.channels, l.channels, map.plane,
+                   int64_t{left - rest * static_cast<int32_t>(l.slices.divisor)} * Tile::kChannels,
+                   (rest - image * map.tiles.divisor) * Tile::kPlaces, map.whole, tile);
     }
 }
 
@@ -129,7 +133,7 @@ __device__ inline void storeRegionWords(const uint32_t* staged, int32_t words, i
 template <typename T, RegionPooling kPooling>
 __device__ inline void poolRegionWords(const RegionArguments& a, const RegionFrame& frame, int64_t region,
                                        int64_t firstBin, int64_t firstChannel, RegionCell* cells, uint32_t* staged) {
-    constexpr int kVector = kChannelsLastBytes / static_cast<int>(sizeof(T));
+    constexpr int kVector = ChannelTile<sizeof(T)>::kLoad / static_cast<int>(sizeof(T));
     const int64_t channels = a.shape.channels;
     const int64_t left = channels - firstChannel;
     const int32_t words = static_cast<int32_t>(left < a.sliceChannels ? left : a.sliceChannels) / kVector;

@@ -1,6 +1,6 @@
 #include "kernels/regions/rotated_feature_align.cuh"
 
-#include "kernels/regions/channels_last.cuh"
+#include "kernels/channels_last.cuh"
 #include "kernels/regions/sampled_items.cuh"
 
 namespace trtsmith {
@@ -89,7 +89,7 @@ bool isValid(const RotatedFeatureAlignParams& p, const RotatedFeatureAlignShape&
 size_t rotatedFeatureAlignWorkspace(const RotatedFeatureAlignParams& params, const RotatedFeatureAlignShape& shape) {
     const size_t bytes = bytesOf(params.type);
     int64_t elements = 0;
-    const int64_t padded = shape.channels > 0 ? channels_last::paddedChannels(shape.channels, bytes) : 0;
+    const int64_t padded = shape.channels > 0 ? paddedChannels(shape.channels, bytes) : 0;
     const bool fits = elementCount({shape.batch, padded, shape.height, shape.width}, elements);
     return fits ? static_cast<size_t>(elements) * bytes : 0;
 }
@@ -106,8 +106,7 @@ cudaError_t rotatedFeatureAlign(const RotatedFeatureAlignParams& params, const R
             return cudaSuccess;
         }
         const int64_t pixels = shape.height * shape.width;
-        const cudaError_t status =
-            channels_last::moveChannels<T>(params.map, workspace, shape.batch, shape.channels, pixels, stream);
+        const cudaError_t status = channelsLast<T>(params.map, workspace, shape.batch, shape.channels, pixels, stream);
         if (status != cudaSuccess) {
             return status;
         }
@@ -115,7 +114,7 @@ cudaError_t rotatedFeatureAlign(const RotatedFeatureAlignParams& params, const R
         a.table = workspace;
         a.output = params.output;
         a.channels = shape.channels;
-        a.padded = channels_last::paddedChannels(shape.channels, sizeof(T));
+        a.padded = paddedChannels(shape.channels, sizeof(T));
         a.items = pixels;
         a.height = static_cast<int32_t>(shape.height);
         a.width = static_cast<int32_t>(shape.width);

@@ -2,7 +2,7 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/sampling/channels_last.cuh"
+#include "kernels/channels_last.cuh"
 #include "kernels/sampling/feature_reassembly_turned.cuh"
 
 namespace trtsmith {

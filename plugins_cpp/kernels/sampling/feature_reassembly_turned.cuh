@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/convert.cuh"
-#include "kernels/sampling/channels_last.cuh"
+#include "kernels/channels_last.cuh"
 #include "kernels/sampling/feature_reassembly.cuh"
 
 namespace trtsmith {

@@ -4,7 +4,7 @@
 
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/sampling/channels_last.cuh"
+#include "kernels/channels_last.cuh"
 #include "kernels/sampling/local_correlation_tiles.cuh"
 
 namespace trtsmith {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "kernels/convert.cuh"
-#include "kernels/sampling/channels_last.cuh"
+#include "kernels/channels_last.cuh"
 #include "kernels/sampling/local_correlation.cuh"
 #include "kernels/tensor_core.cuh"
 

@@ -1,8 +1,8 @@
 #include "kernels/sampling/volume_sampling.cuh"
 
+#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/sampling/channels_last.cuh"
 #include "kernels/sampling/volume_sampling_turned.cuh"
 
 namespace trtsmith {
@@ -91,15 +91,18 @@ cudaError_t sampleTurned(const Arguments& plain, void* workspace, cudaStream_t s
     a.row = static_cast<int32_t>(s.width * a.vectors);
     a.slab = static_cast<int32_t>(s.height * a.row);
     const int64_t slices = ceilDivide(s.channels, Tile::kChannels);
-    const int64_t tiles = ceilDivide(s.points, Tile::kPlaces);
+    const int64_t tiles = ceilDivide(s.points, kPoints);
     a.plain.slices = FastDivider(slices);
     a.plain.tiles = FastDivider(tiles);
     a.plain.pieces = static_cast<int32_t>(s.batch * slices * tiles);
-    while ((1 << a.groupShift) < Tile::kGroups && (1 << a.groupShift) < a.vectors) {
+    while ((1 << a.groupShift) < Tile::kChannels / Tile::kVector && (1 << a.groupShift) < a.vectors) {
         ++a.groupShift;
     }
     a.pairs = s.points % 2 == 0 && isAligned(plain.params.output, 4);
-    return launchAfterTurning(turnedKernel<T, kNearest>, gridBlocks(a.plain.pieces), kThreads, 0, stream, a);
+    const auto kernel =
+        s.channels % Tile::kChannels == 0 ? turnedKernel<T, kNearest, true> : turnedKernel<T, kNearest, false>;
+    return launchAfterTurning(kernel, gridBlocks(ceilDivide(a.plain.pieces, kTurnedWarps)), kTurnedWarps * kWarp, 0,
+                              stream, a);
 }
 
 template <typename T, bool kNearest>

@@ -70,6 +70,12 @@ struct VolumeCell {
     uint32_t exists;  // bit i: voxel i exists; only then may it be read
 };
 
+// The share of voxel i, from those of the upper ones along x, y and z.
+__host__ __device__ inline float volumeWeight(int i, const float (&parts)[3]) {
+    const float ofRow = ((i & 1) != 0 ? parts[0] : 1.0F - parts[0]) * ((i & 2) != 0 ? parts[1] : 1.0F - parts[1]);
+    return ofRow * ((i & 4) != 0 ? parts[2] : 1.0F - parts[2]);
+}
+
 template <bool kNearest>
 __host__ __device__ inline VolumeCell<kNearest> volumeCell(const VolumePlace& x, const VolumePlace& y,
                                                            const VolumePlace& z, int32_t height, int32_t width) {
@@ -79,8 +85,7 @@ __host__ __device__ inline VolumeCell<kNearest> volumeCell(const VolumePlace& x,
         const int right = i & 1;
         const int below = (i >> 1) & 1;
         const int behind = i >> 2;
-        const float ofRow = (right != 0 ? x.part : 1.0F - x.part) * (below != 0 ? y.part : 1.0F - y.part);
-        cell.weights[i] = ofRow * (behind != 0 ? z.part : 1.0F - z.part);
+        cell.weights[i] = volumeWeight(i, {x.part, y.part, z.part});
         cell.exists |= ((x.exists >> right) & (y.exists >> below) & (z.exists >> behind) & 1U) << i;
     }
     return cell;
