@@ -43,14 +43,21 @@ def _check(fields: Fields, shapes: Mapping[str, tuple[int | None, ...]]) -> list
         for axis, (found, right) in enumerate(zip(shapes.get(name, q), q, strict=True))
         if None not in (found, right) and found != right
     ]
-    for axis in range(3):
-        kernel, stride, dilation = (fields[name][axis] for name in _AXES[:3])
-        size = q[1 + axis]
+    return faults + _reach_faults(fields, "q", q[1:4])
+
+
+def _reach_faults(fields: Fields, query: str, sizes: tuple[int | None, ...]) -> list[str]:
+    """Of the places along each axis; a field of one number is that of all axes."""
+    faults = []
+    for axis, size in enumerate(sizes):
+        values = [fields[name][axis % len(fields[name])] for name in _AXES[:3]]
+        names = [name if len(fields[name]) == 1 else f"{name}[{axis}]" for name in _AXES[:3]]
+        kernel, stride, dilation = values
         if stride > kernel:
-            faults.append(f"stride[{axis}] = {stride}, more than {kernel} = kernel_size[{axis}]")
+            faults.append(f"{names[1]} = {stride}, more than {kernel} = {names[0]}")
         if size is not None and size < kernel * dilation:
-            reach = f"{kernel} * {dilation} = kernel_size[{axis}] * dilation[{axis}]"
-            faults.append(f"q[{1 + axis}] = {size}, less than {reach}")
+            reach = f"{kernel} * {dilation} = {names[0]} * {names[2]}"
+            faults.append(f"{query}[{1 + axis}] = {size}, less than {reach}")
     return faults
 
 
@@ -212,6 +219,12 @@ def _alias(axes: int) -> Alias:
         for name, shape in node.shapes.items():
             if len(shape) != axes + 3:
                 return Refusal(f"{name} has {len(shape)} dimensions", wanted, fix)
+        sizes = node.shapes.get("query", (None,) * (axes + 3))[1 : axes + 1]
+        if faults := _reach_faults(node.attrs, "query", sizes):
+            reach = "stride of at most kernel_size, and kernel_size * dilation places or more"
+            return Refusal(
+                "; ".join(dict.fromkeys(faults)), reach, "correct the attributes, or the size of the operands"
+            )
         return None
 
     def fields(node: AliasedNode) -> Fields:

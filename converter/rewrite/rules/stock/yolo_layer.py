@@ -23,6 +23,7 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     settings,
     wide,
 )
+from trtsmith.importers.dims import describe
 
 _ANCHORS = 3
 """Of each map."""
@@ -37,6 +38,14 @@ def _decode(w: Writer, dtype: str) -> Replacement | Refusal:
     if anchors.size != 6 * _ANCHORS:
         fix = "give the widths and heights of three anchors for each of the three maps"
         return Refusal(f"it has {anchors.size} numbers in 'anchors'", f"{6 * _ANCHORS} numbers", fix)
+    channels = _ANCHORS * (5 + classes)
+    for index in range(3):
+        if (dims := w.node.shape(index)) is not None and (len(dims) != 4 or dims[1] not in (channels, None)):
+            return Refusal(
+                f"num_classes is {classes}, and its map {w.node.input(index)!r} is {describe(dims)}",
+                f"[N, {channels}, H, W]: three anchors of 5 + num_classes numbers",
+                "correct 'num_classes', or the map where the model is exported",
+            )
     last = w.x[2]
     rows = [
         _rows(w, index, last, anchors.reshape(3, 1, _ANCHORS, 1, 1, 2)[index], classes, given["max_stride"])
