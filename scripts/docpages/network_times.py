@@ -13,7 +13,7 @@ from docpages.marks import table_of
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 RECORDS = [
     *(FOLDER / "h200" / f"networks{which}.json" for which in ("_fp32_bf16", "", "_earlier")),
-    *(FOLDER / "h100" / f"networks{which}.json" for which in ("", "_earlier")),
+    *(FOLDER / "h100" / f"networks{which}.json" for which in ("", "_earlier", "_sparse4d")),
 ]
 """The newest first: of the others only what it has not."""
 
