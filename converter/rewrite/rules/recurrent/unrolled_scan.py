@@ -377,7 +377,7 @@ def scan_gate_rule(node: NodeView) -> Replacement | None:
     """the weighted input and the gate behind a selective scan become part of its plugin."""
     for here, there in ((0, 1), (1, 0)):
         scan, other = node.maker(here), node.maker(there)
-        if scan is None or other is None or not other.is_a("Mul") or not _is_bare(scan, node.input(here)):
+        if scan is None or other is None or not other.is_a("Mul") or not _is_bare(scan):
             continue
         for one, by in permutations(other.inputs):
             if node.is_a("Add"):
@@ -397,16 +397,16 @@ def scan_gate_rule(node: NodeView) -> Replacement | None:
 _D, _Z = (next(at for at, port in enumerate(PLUGIN.inputs) if port.name == name) for name in "dz")
 
 
-def _is_bare(scan: NodeView, name: str) -> bool:
+def _is_bare(scan: NodeView) -> bool:
     """Whether it is our plugin without a gate, of which one node reads the sums, and none the last states."""
     ours = scan.domain == PLUGIN_NAMESPACE and scan.op_type == PLUGIN.name and not scan.input(_Z)
-    return ours and name == scan.output(0) and len(scan.readers(0)) == 1 and not scan.used(1)
+    return ours and len(scan.readers(0)) == 1 and not scan.used(1)
 
 
 def _of_channels(scan: NodeView, name: str) -> bool:
     """Whether it has a number for each channel, and is the same along the other axes of the sums."""
     dims, channels = _dims(scan, name), _dims(scan, scan.input(2))[:1]
-    return 2 <= len(dims) <= 3 and channels != (None,) and dims == (1, *channels, 1)[-len(dims) :]
+    return channels != (None,) and dims == (1, *channels, 1)[-len(dims) :]
 
 
 def _absorbed(node: NodeView, scan: NodeView, port: int, name: str) -> Replacement:

@@ -90,6 +90,7 @@ def test_what_follows_the_scan_is_in_its_node() -> None:
 UNGATED = {
     "no gate": ("y = Mul (added_skip, gate)", "y = Identity (added_skip)", 7),
     "another sigmoid": ("shut = Sigmoid (z)", "shut = Sigmoid (u)", 7),
+    "no sigmoid": ("shut = Sigmoid (z)", "shut = Tanh (z)", 7),
     "a gate of each channel": ("float[2, 3, 4] z", "float[1, 3, 4] z", 7),
     "a gate of unknown size": ("float[2, 3, 4] z", "float[2, 3, M] z", 7),
     "gate and sum of each other": ("y = Mul (added_skip", "y = Add (added_skip", 7),
@@ -100,6 +101,12 @@ UNGATED = {
         7,
     ),
     "a product with the sums": ("added_skip = Add (sums, skip)", "added_skip = Mul (sums, skip)", 7),
+    "a sum with the input": ("skip = Mul (u, d)", "skip = Add (u, d)", 7),
+    "the input twice": (
+        "y = Mul (added_skip, gate)",
+        "again = Add (added_skip, skip)\n        y = Mul (again, gate)",
+        7,
+    ),
     "another input": ("skip = Mul (u, d)", "skip = Mul (dt, d)", 7),
     "weights of tokens": ("float[3, 1] d", "float[3, 4] d", 7),
     "weights of tokens alone": ("float[3, 1] d", "float[4] d", 7),
