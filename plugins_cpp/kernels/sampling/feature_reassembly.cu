@@ -1,8 +1,8 @@
 #include "kernels/sampling/feature_reassembly.cuh"
 
+#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/channels_last.cuh"
 #include "kernels/sampling/feature_reassembly_turned.cuh"
 
 namespace trtsmith {

@@ -1,8 +1,8 @@
 // Content-aware reassembly of features from maps with their channels last. For feature_reassembly.cu alone.
 #pragma once
 
-#include "kernels/convert.cuh"
 #include "kernels/channels_last.cuh"
+#include "kernels/convert.cuh"
 #include "kernels/sampling/feature_reassembly.cuh"
 
 namespace trtsmith {

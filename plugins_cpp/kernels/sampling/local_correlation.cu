@@ -2,9 +2,9 @@
 
 #include <numeric>
 
+#include "kernels/channels_last.cuh"
 #include "kernels/convert.cuh"
 #include "kernels/dispatch.cuh"
-#include "kernels/channels_last.cuh"
 #include "kernels/sampling/local_correlation_tiles.cuh"
 
 namespace trtsmith {

@@ -5,8 +5,8 @@
 // which a band is what is wanted.
 #pragma once
 
-#include "kernels/convert.cuh"
 #include "kernels/channels_last.cuh"
+#include "kernels/convert.cuh"
 #include "kernels/sampling/local_correlation.cuh"
 #include "kernels/tensor_core.cuh"
 

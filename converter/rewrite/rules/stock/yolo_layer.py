@@ -39,10 +39,10 @@ def _decode(w: Writer, dtype: str) -> Replacement | Refusal:
         fix = "give the widths and heights of three anchors for each of the three maps"
         return Refusal(f"it has {anchors.size} numbers in 'anchors'", f"{6 * _ANCHORS} numbers", fix)
     channels = _ANCHORS * (5 + classes)
-    for index in range(3):
-        if (dims := w.node.shape(index)) is not None and (len(dims) != 4 or dims[1] not in (channels, None)):
+    for at in range(3):
+        if (dims := w.node.shape(at)) is not None and (len(dims) != 4 or dims[1] not in (channels, None)):
             return Refusal(
-                f"num_classes is {classes}, and its map {w.node.input(index)!r} is {describe(dims)}",
+                f"num_classes is {classes}, and its map {w.node.input(at)!r} is {describe(dims)}",
                 f"[N, {channels}, H, W]: three anchors of 5 + num_classes numbers",
                 "correct 'num_classes', or the map where the model is exported",
             )
