@@ -229,9 +229,10 @@ def test_scalars_and_one_element_lists_mean_the_same(example: Example) -> None:
         if attr.kind is Kind.INT and value is not None:
             assert lowered(example, **{attr.name: [value]}).fields == fields
         if attr.kind is Kind.INTS and 1 in attr.lengths:
-            both = lowered(example, **{attr.name: [1] * max(attr.lengths)}).fields
-            assert lowered(example, **{attr.name: 1}).fields == both
-            assert lowered(example, **{attr.name: [1]}).fields == both
+            one = min(value) if isinstance(value, list | tuple) else 1
+            both = lowered(example, **{attr.name: [one] * max(attr.lengths)}).fields
+            assert lowered(example, **{attr.name: one}).fields == both
+            assert lowered(example, **{attr.name: [one]}).fields == both
 
 
 @EACH
