@@ -31,8 +31,8 @@ namespace box_suppression_detail {
 constexpr int kThreads = 256;
 constexpr int kParts = kThreads / kWord;            // threads that share a candidate
 constexpr int kWarpRows = kWord / (kThreads / 32);  // of 64 candidates
-constexpr int64_t kCompareBlocks =
-    4096;                              // about four for each place of a large GPU, so that what blocks have evens out
+// About four for each place of a large GPU, so that what blocks have evens out.
+constexpr int64_t kCompareBlocks = 4096;
 constexpr int kCompareBlocksHere = 3;  // of a multiprocessor: told none, ptxas takes 64 registers and spills
 constexpr int kResolveThreads = 1024;
 constexpr int kRowChunk = 8;              // rows of the table that a thread loads at once
