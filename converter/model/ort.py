@@ -28,6 +28,7 @@ from trtsmith.converter.model.ort_kernels import depends_on_threads, holds_bfloa
 from trtsmith.converter.model.process.foreign_code import foreign_code
 from trtsmith.converter.model.split_session import SplitSession
 from trtsmith.converter.model.tensors import is_external
+from trtsmith.converter.model.unsigned_operands import with_unsigned_operands
 
 # The newest IR version that onnxruntime 1.31 takes. Later ones only add fields and types that a reader may
 # ignore; a model that really uses what onnxruntime lacks is refused by it all the same, with the node's name.
@@ -85,7 +86,9 @@ def open_session(
         where repacking took 185 MB (and so did handing onnxruntime arrays or buffers).
     optimise: whether onnxruntime may optimise the graph, which takes longer than running a small one once. None: if it has
         no quantised operators and no bfloat16. The former it fuses into others with other roundings, and it drops a Relu
-        before a QuantizeLinear to a signed type; of the latter it takes out Casts that round.
+        before a QuantizeLinear to a signed type; of the latter it takes out Casts that round. True is for timing: of 8-bit
+        numbers onnxruntime then uses the products that the model has, which are not exact on every CPU
+        (converter/model/unsigned_operands.py).
     thrifty: hold no second copy of weights: neither repacked nor folded, and no pool that keeps what is free again. None:
         for models from 1 GiB on, where memory is worth more than the time.
     in_order: run nodes in the order in which the graph has them. In its own order onnxruntime runs nodes that only lead
@@ -94,6 +97,7 @@ def open_session(
     """
     if thrifty is None:
         thrifty = sum(file.size for file in model.files.values()) >= _THRIFTY_FROM
+    exact = optimise is not True
     if optimise is None:
         optimise = not quantised(model.proto) and not holds_bfloat16(model.proto)
     if calls_functions(model.proto.graph):
@@ -102,6 +106,8 @@ def open_session(
     proto = model.copied()
     proto.ir_version = min(proto.ir_version, _NEWEST_IR_VERSION)
     _widen_ends(proto.graph)
+    if exact:
+        proto = with_unsigned_operands(proto)
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
     if not optimise:
