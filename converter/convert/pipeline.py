@@ -45,6 +45,7 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.device_folder import (
     check_folder,
+    check_names,
     device_libraries,
     not_built,
     write_folder,
@@ -188,6 +189,8 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
     held: dict[str, bytes] = {}
+    if options.bundle_for:
+        check_names(rewritten.model.proto.graph)
     if options.bundle_for and loaded:
         others = [path for path in loaded if path.name != plugin_library().name]
         held = device_libraries(options.bundle_for, options.plugins_aarch64, others)

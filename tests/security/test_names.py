@@ -1,0 +1,111 @@
+"""Names and types in models, manifests and arrays' files: no command, no line of ours, no memory, no other's values."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.converter.cli.commands.running import CONTROL, refused, trtsmith
+from tests.processes import checkout_environment
+from tests.security.test_messages import FORGING, NAME
+from trtsmith.converter.engine.bundle import build_here
+from trtsmith.converter.model.arrays import save_arrays
+
+ROOT = Path(__file__).resolve().parents[2]
+SHELL = "x';touch pwned #"
+SAYS_ALL_IS_WELL = "z\x1b[2K\revery output agrees\nevery output agrees"
+
+
+def written(path: Path, source: str = "x", result: str = "y") -> Path:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in (source, result)]
+    graph = helper.make_graph([helper.make_node("Relu", [source], [result])], "g", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+    return path
+
+
+def folder_for_device(where: Path, output: str = "y", actual: float = 1.0) -> Path:
+    """As `--bundle-for` writes it, without a model, and with what trtexec would leave: it prints names as they are."""
+    where.mkdir()
+    device = {"build": [], "run": [], "outputs": [{"name": output, "relative": 0.01}], "files": {}}
+    (where / "model.manifest.json").write_text(json.dumps({"device": device, "tensorrt": {}}))
+    (where / "build_here.py").write_bytes(Path(build_here.__file__).read_bytes())
+    for name, values in (("inputs", {}), ("expected", {output: np.ones(1, np.float32)}), ("bounds", {})):
+        save_arrays(where / f"{name}.npz", values, "-o")
+    text = f'[\n  {{ "name" : "{output}"\n  , "dimensions" : "1"\n  , "values" : [ {actual} ]\n  }}\n]\n'
+    (where / "outputs.json").write_bytes(text.encode())
+    return where
+
+
+@pytest.mark.parametrize("actual", [1.0, 2.0])
+def test_it_cannot_speak_for_us_on_a_device(
+    tmp_path: Path, actual: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = folder_for_device(tmp_path / "there", SAYS_ALL_IS_WELL, actual)
+    entries = json.loads((folder / "model.manifest.json").read_text())["device"]["outputs"]
+    refused = [{"name": "r", "left_out": f"the node {NAME} was not run", "accepted": True}]
+    code = build_here.compare(folder, [*entries, *refused])
+    said = capsys.readouterr().out
+    assert code == (0 if actual == 1 else 3) and not CONTROL.search(said) and not FORGING.search(said)
+    assert said.splitlines().count("every output agrees") == (actual == 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [
+        ("#!/bin/sh\nprintf 'node \\033[2K\\377\\rerror: forged\\n'\nexit 1\n", 1, "trtexec did not build the engine"),
+        ("#!/bin/sh\necho TensorRT v100300\n", 0, ""),
+        ("no program at all", 2, "Exec format error"),
+        (None, 2, "name TensorRT's with --trtexec PATH"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_what_fails_on_a_device_is_a_message(
+    program: str | None, code: int, said: str, locale: str, tmp_path: Path
+) -> None:
+    folder = folder_for_device(tmp_path / "there")
+    if program is not None:
+        (tmp_path / "trtexec").write_text(program)
+        (tmp_path / "trtexec").chmod(0o755)
+    command = [sys.executable, "there/build_here.py", "--trtexec", "./trtexec"]
+    environment = checkout_environment(LC_ALL=locale, PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr, done
+    assert not CONTROL.search(done.stdout + done.stderr) and not re.search(
+        "^error: forged", done.stderr, re.M
+    )
+    assert folder.is_dir()
+
+
+def test_a_folder_that_is_not_whole_is_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["build_here.py"])
+    monkeypatch.setattr(build_here, "__file__", str(tmp_path / "build_here.py"))
+    for text in (None, "{", "{}", '{"device": {"files": {}, "outputs": []}}'):
+        if text is not None:
+            (tmp_path / "model.manifest.json").write_text(text)
+        assert build_here.main() == 2 and capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("name", ["b:/etc/hostname,a", "a'b", 'a"b', "a\\b", "a\0b"])
+@pytest.mark.parametrize("kind", ["input", "output"])
+def test_a_name_is_no_command_of_trtexec(
+    name: str,
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(Path("m.onnx"), **{"source" if kind == "input" else "result": name})
+    refused(trtsmith(capsys, "convert", "m.onnx", "--bundle-for", "orin"), 2, f"the {kind} ", "trtexec")
+    assert os.listdir() == ["m.onnx"]
