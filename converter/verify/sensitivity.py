@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 import numpy as np
 
@@ -111,7 +112,7 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
         one = names[0].rpartition(":")[2]
         told.append(
             f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides use trtsmith's definition of it; "
-            f"--reference {one}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
+            f"--reference {quote(one)}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
         )
     fused = sorted(n for d, n in quantised(model.proto) if d == "com.microsoft" and "QuantizeLinear" not in n)
     if fused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from shlex import quote
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
@@ -258,7 +259,7 @@ def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str
             at = f" at {silent.at}" if silent.at and nowhere else ""
             found[name] = (
                 f"output {name!r}{at} is not comparable: {silent.nothing}, in the reference too; give inputs for which it "
-                f"is not (--inputs FILE.npz), or accept that with --not-compared {name}"
+                f"is not (--inputs FILE.npz), or accept that with --not-compared {quote(name)}"
             )
     return found
 

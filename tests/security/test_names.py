@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,10 @@ from tests.processes import checkout_environment
 from tests.security.test_messages import FORGING, NAME
 from trtsmith.converter.engine.bundle import build_here
 from trtsmith.converter.model.arrays import save_arrays
+from trtsmith.converter.model.shape_tensors import suggest_values
+from trtsmith.converter.model.shapes import InputSpec, suggest
+from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.verdict import judge
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = "x';touch pwned #"
@@ -109,3 +115,36 @@ def test_a_name_is_no_command_of_trtexec(
     written(Path("m.onnx"), **{"source" if kind == "input" else "result": name})
     refused(trtsmith(capsys, "convert", "m.onnx", "--bundle-for", "orin"), 2, f"the {kind} ", "trtexec")
     assert os.listdir() == ["m.onnx"]
+
+
+def left_out(name: str) -> str:
+    """What is advised for an output that is zero everywhere."""
+    zero = np.zeros(2, np.float32)
+    verdict = judge(compare({name: zero}, {name: zero}), "generated", engine_run=False)
+    return verdict.left_out[0].why.rpartition("with ")[2]
+
+
+ADVICE: dict[str, Callable[[], str]] = {
+    "shapes": lambda: "--shapes " + suggest(InputSpec(SHELL, "float32", (None,), ("",))),
+    "values": lambda: "--values " + suggest_values(InputSpec(SHELL, "int64", (2,), ("",))),
+    "not compared": lambda: left_out(SHELL),
+}
+
+
+@pytest.mark.parametrize("which", ADVICE)
+def test_a_name_is_no_command(which: str) -> None:
+    words = shlex.split(ADVICE[which]())
+    assert len(words) == 2 and SHELL in words[1]
+
+
+def test_a_name_is_no_command_in_what_rules_advise() -> None:
+    """A template with a value to fill in, --freeze NAME=VALUE, is what people paste: its name is quoted."""
+    bare = re.compile(r"--[a-z][a-z-]* \{(?!(shlex\.)?quote\()[^{}'\"]+\}=[A-Z]")
+    sources = {path: path.read_text() for path in (ROOT / "converter").rglob("*.py")}
+    found = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path, text in sources.items()
+        for line in text.splitlines()
+        if bare.search(line)
+    }
+    assert found == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 
 import numpy as np
 
@@ -128,6 +129,6 @@ def _flag(spec: TensorSpec, allowed: Profile, sizes: tuple[int, ...]) -> str:
     high = [max(pair) for pair in zip(allowed.max, sizes, strict=True)]
     if spec.is_shape_tensor:
         parts = [str(list(part)).replace(" ", "") for part in (low, allowed.opt, high)]
-        return f"--values '{spec.name}={':'.join(parts)}'"
+        return "--values " + quote(f"{spec.name}={':'.join(parts)}")
     parts = ["x".join(map(str, part)) for part in (low, allowed.opt, high)]
-    return f"--shapes {spec.name}={':'.join(parts)}"
+    return "--shapes " + quote(f"{spec.name}={':'.join(parts)}")
