@@ -19,12 +19,16 @@ from onnx import TensorProto, helper
 from tests.converter.cli.commands.running import CONTROL, refused, trtsmith
 from tests.processes import checkout_environment
 from tests.security.test_messages import FORGING, NAME
+from trtsmith.converter.cli.commands.run import render_description
+from trtsmith.converter.cli.reports import engine_times, native_times
+from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.engine.bundle import build_here
+from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, Manifest
 from trtsmith.converter.model.arrays import save_arrays
 from trtsmith.converter.model.shape_tensors import suggest_values
 from trtsmith.converter.model.shapes import InputSpec, suggest
 from trtsmith.converter.verify.compare import compare
-from trtsmith.converter.verify.verdict import judge
+from trtsmith.converter.verify.verdict import DISAGREE, Verdict, judge
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = "x';touch pwned #"
@@ -148,3 +152,30 @@ def test_a_name_is_no_command_in_what_rules_advise() -> None:
         if bare.search(line)
     }
     assert found == set()
+
+
+RUN = {
+    "point": "opt",
+    "shapes": {NAME: [2]},
+    "cuda_graph": False,
+    "streams": 1,
+    "transfers": False,
+    "unavailable": NAME,
+}
+LAYERS = {"layers": [{"share": 1.0, "ms": 1.0, "type": NAME, "plugin": True, "layer": NAME}], "sum_ms": 1.0,
+          "inferences": 1, "by_type": [{"type": NAME, "share": 1.0, "layers": 1}],
+          "by_plugin": [{"plugin": NAME, "share": 1.0, "layers": 1}]}  # fmt: skip
+NATIVE = {"plugin": {"unavailable": NAME}, "native": {"unavailable": NAME}, "ratio": None, "nodes": [],
+          "nodes_unavailable": NAME}  # fmt: skip
+SAID: dict[str, Callable[[], str]] = {
+    "verify": lambda: render_verdict(Verdict(DISAGREE, NAME, False, NAME, warnings=(NAME,), not_run=NAME)),
+    "run": lambda: render_description(EngineDescription(Manifest(NAME, NAME, (NAME,), {}, (), False), (), (), 0)),
+    "bench": lambda: engine_times._run(RUN),
+    "layers": lambda: engine_times.render_layers(LAYERS, 3),
+    "plugin and native": lambda: native_times.render(NATIVE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SAID)
+def test_it_cannot_speak_for_us_in_results(command: str) -> None:
+    assert not FORGING.search(SAID[command]())

@@ -30,7 +30,7 @@ def render_comparisons(comparisons: Sequence[Comparison], statuses: Mapping[str,
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    yield f"verdict: {verdict.status}: {one_line(verdict.reason)} (inputs: {verdict.inputs})"
+    yield f"verdict: {verdict.status}: {one_line(verdict.reason)} (inputs: {one_line(verdict.inputs)})"
     if verdict.comparisons:
         yield render_comparisons(verdict.comparisons, verdict.outputs)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
