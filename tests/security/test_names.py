@@ -23,8 +23,11 @@ from trtsmith.converter.cli.commands.run import render_description
 from trtsmith.converter.cli.reports import engine_times, native_times
 from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.engine.bundle import build_here
-from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, Manifest
+from trtsmith.converter.engine.bundle.bundle import manifest_path
+from trtsmith.converter.engine.bundle.origin import origin_of
+from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, Manifest, request_for
 from trtsmith.converter.model.arrays import save_arrays
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shape_tensors import suggest_values
 from trtsmith.converter.model.shapes import InputSpec, suggest
 from trtsmith.converter.verify.compare import compare
@@ -179,3 +182,18 @@ SAID: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("command", SAID)
 def test_it_cannot_speak_for_us_in_results(command: str) -> None:
     assert not FORGING.search(SAID[command]())
+
+
+@pytest.mark.parametrize(
+    "dtype", ["V2000000000", "U500000000", "S2000000000", "(2000000000,)f4", "f4,f4", "x", "", "O"]
+)
+def test_a_manifest_cannot_ask_for_memory(dtype: str, tmp_path: Path) -> None:
+    engine = tmp_path / "m.plan"
+    engine.write_bytes(b"an engine")
+    frozen = {"name": "k", "dtype": dtype, "shape": [1], "sha256": "sha256:0", "value": ["a"]}
+    edge = {"name": "x", "before": dtype, "after": "float32"}
+    manifest = {"tensorrt": {"flavour": "tensorrt", "version": "10.0"}, "targets": [], "files": {}}
+    for read, part in ((origin_of, {"frozen": [frozen]}), (request_for, {"io_types": [edge]})):
+        manifest_path(engine).write_text(json.dumps(manifest | part))
+        with pytest.raises(UsageError, match="is not an element type"):
+            read(engine)
