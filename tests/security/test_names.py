@@ -26,7 +26,7 @@ from trtsmith.converter.engine.bundle import build_here
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.origin import origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import EngineDescription, Manifest, request_for
-from trtsmith.converter.model.arrays import save_arrays
+from trtsmith.converter.model.arrays import load_arrays, save_arrays
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shape_tensors import suggest_values
 from trtsmith.converter.model.shapes import InputSpec, suggest
@@ -197,3 +197,30 @@ def test_a_manifest_cannot_ask_for_memory(dtype: str, tmp_path: Path) -> None:
         manifest_path(engine).write_text(json.dumps(manifest | part))
         with pytest.raises(UsageError, match="is not an element type"):
             read(engine)
+
+
+NPZ: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
+    "the command": lambda path: load_arrays(path, "--inputs"),
+    "the script for a device": lambda path: build_here.arrays_of(path),
+}
+
+
+@pytest.mark.parametrize("reader", NPZ)
+@pytest.mark.parametrize("names", [("x", "x.npy"), ("x.npy", "x"), ("x.npy", "x.npy.npy", "file")])
+def test_an_array_comes_back_under_its_own_name(reader: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    arrays = {name: np.full(2, number) for number, name in enumerate(names)}
+    save_arrays(tmp_path / "a.npz", arrays, "-o")
+    found = NPZ[reader](tmp_path / "a.npz")
+    assert list(found) == list(names)
+    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+
+
+def test_an_array_comes_back_under_its_own_name_wherever_files_are_read() -> None:
+    """Whoever reads an .npz file that is not ours does so through one of the readers above."""
+    reads = {
+        path.relative_to(ROOT / "converter").as_posix()
+        for path in (ROOT / "converter").rglob("*.py")
+        if re.search(r"\b(np|numpy)\.load\(.*(?<!FILE\))$", path.read_text(), re.M)
+    }
+    ours = "verify/input_generation/pictures.py"
+    assert reads <= {"model/arrays.py", "engine/bundle/build_here.py", "cli/commands/run.py", ours}
