@@ -24,11 +24,11 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.opening import OpenedModel, open_model
+from trtsmith.converter.convert.opening import OpenedModel, has_example, open_model
 from trtsmith.converter.convert.plan import Plan, needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
+from trtsmith.converter.convert.pytorch.torch_source import TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.refitting import refit_facts
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
@@ -310,7 +310,7 @@ def _silent(text: str) -> None:
 def analysis_of(options: ConvertOptions) -> Analysis | None:
     """What is known of an ONNX model that could not be converted, in its own precision; None of PyTorch's, which would
     have to be exported again. TrtsmithError where it cannot be read or analysed."""
-    if not isinstance(options.model, Path) or options.model.suffix == PROGRAM_SUFFIX:
+    if not isinstance(options.model, Path) or has_example(options.model):
         return None
     return analyse(load_model(options.model), replace(analysis_options(options), precision=_AS_IT_IS))
 

@@ -245,6 +245,10 @@ def test_further_profiles_are_compared_too(place: Place) -> None:
         assert [c["at"] for c in verdict["comparisons"][::2]] == ["opt", "profile 1", "profile 2"]
         assert [len(feeds["x"]) for feeds in place.fake.asked] == [8, 16, 4]
         assert [request.profile for request in place.fake.requests] == [0, 1, 2]
+    np.savez("x.npz", x=np.linspace(-1, 1, 40, dtype=np.float32))  # which the last profile alone takes
+    place.fake.requests.clear()
+    assert place.convert(*profiles, "--inputs", "x.npz")[0] == 0
+    assert [request.profile for request in place.fake.requests] == [2, 1, 2]
     wrong = {4: 1.5}
     place.fake.planted = lambda outputs: {**outputs, "y": outputs["y"] * wrong.get(outputs["y"].size, 1)}
     code, out, verdict = place.convert(*profiles)
