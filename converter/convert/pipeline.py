@@ -129,8 +129,9 @@ class Conversion:
         made = f"{built.size / 2**20:.1f} MiB, {built.flavour} {built.version}, {', '.join(built.targets)}"
         if not built.size and self.bundle is not None:
             made = f"to be built on {', '.join(built.targets)}"
+        told = (f"{verdict.words}: {verdict.reason}", verdict.told_run) if verdict else ()
         return {
-            "verdict": one_line(f"{verdict.status}: {verdict.reason}") if verdict else "not asked for",
+            "verdict": one_line("; ".join(filter(None, told))) if verdict else "not asked for",
             "engine": one_line(f"{where} ({made})"),
             "nodes": ", ".join(f"{count} {route}" for route, count in self.plan.routes().items()) or "none",
         }

@@ -48,6 +48,7 @@ from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
     AGREE,
     DISAGREE,
+    GRAPH_ONLY,
     NOT_COMPARABLE,
     TOO_COSTLY,
     OtherSizes,
@@ -121,6 +122,9 @@ class ConversionCheck:
         for places in (self._ends(), self._profiles()):
             if places and verdict.status != DISAGREE and verdict.ran == "graphs":
                 verdict = self._elsewhere(places, verdict, checked)
+        if checked.own:
+            graph = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
+            verdict = replace(verdict, basis=(graph, *(one for one in verdict.basis if one != GRAPH_ONLY)))
         return self._with_cost(verdict, checked) if precision in QUANTIZED else verdict
 
     def _with_cost(self, verdict: Verdict, checked: _Checked) -> Verdict:
@@ -138,11 +142,12 @@ class ConversionCheck:
             what = f"the cost of {precision} is unknown: {error.problems[0].what}; give other samples to --calibration"
             status = verdict.status if most is None or verdict.status == DISAGREE else NOT_COMPARABLE
             return replace(verdict, status=status, reason=f"{verdict.reason}; {what}")
+        verdict = replace(verdict, cost=cost, basis=(*verdict.basis, *cost.short()))
         if not cost.too_high or verdict.status != AGREE:
-            return replace(verdict, cost=cost)
+            return verdict
         worst = max(cost.too_high, key=lambda one: one.error)
         reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
-        return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
+        return replace(verdict, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
 
     def _ends(self) -> dict[str, Place]:
         """The ends of the first profile, where inputs are made up."""

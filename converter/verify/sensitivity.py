@@ -15,7 +15,7 @@ from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.sets import InputSet
-from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
 
 SHAKEN = 2.0**-20
 """By how much of itself each float input is moved: 16 units of roundoff of float32."""
@@ -122,7 +122,8 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
         )
     if not verdict.comparisons or not told:
         return verdict
-    return replace(verdict, reason="; ".join((verdict.reason, *told)))
+    basis = (*verdict.basis, OWN_DEFINITION) if names else verdict.basis
+    return replace(verdict, reason="; ".join((verdict.reason, *told)), basis=basis)
 
 
 _MOST = 3

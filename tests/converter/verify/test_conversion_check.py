@@ -321,7 +321,17 @@ def test_the_line_says_that_both_sides_rest_on_one_definition(place: Place) -> N
     line, name = verdict_line(out), model.proto.graph.node[0].op_type
     assert f"::{name}: both sides use trtsmith's definition of it; --reference {name}=MODULE:FUNCTION" in line
     assert "--expected FILE.npz" in line and "trtsmith's definition" in str(verdict["reason"])
+    assert verdict["basis"] == ["graph only", "own definition"] and verdict["status"] == "agree"
+    assert line.startswith("verdict: agree (graph only; own definition): ")
     made = generate_inputs(model, graph_inputs(model.proto), {}).arrays
     np.savez("x.npz", **made)  # type: ignore[arg-type]
     np.savez("y.npz", **run(reference(model), made))  # type: ignore[arg-type]
-    assert "trtsmith's definition" not in place.convert("--inputs", "x.npz", "--expected", "y.npz")[1]
+    _, out, verdict = place.convert("--inputs", "x.npz", "--expected", "y.npz")
+    assert "trtsmith's definition" not in out and verdict["basis"] == ["graph only"]
+    place.has(AMPERE)
+    _, out, verdict = place.convert()
+    assert verdict["engine_run"] and verdict["basis"] == ["own definition"]
+    _, out, verdict = place.convert("--inputs", "x.npz", "--expected", "y.npz")
+    assert (
+        verdict["engine_run"] and verdict["basis"] == [] and verdict_line(out).startswith("verdict: agree: ")
+    )
