@@ -35,11 +35,8 @@ Output = tuple[Any, np.ndarray]
 def main() -> int:
     try:
         return build_and_compare()
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-    ) as error:  # of files that are not as they were written, or a full disk
+    # files that are not as they were written, a full disk
+    except (OSError, ValueError, KeyError) as error:
         return failed(2, f"{type(error).__name__}: {error}")
 
 
