@@ -14,9 +14,10 @@ from trtsmith.arguments import logged, path_of, texts_of
 from trtsmith.converter.batch.driver import BatchRequest, BatchResult, run_batch
 from trtsmith.converter.batch.results.document import CACHE, KEPT
 from trtsmith.converter.batch.store import VARIABLE, default_folder
-from trtsmith.converter.batch.task import Event, TaskRecord
+from trtsmith.converter.batch.task import Event, TaskRecord, TaskStatus
 from trtsmith.converter.batch.zoo.read_zoo import read_zoo
 from trtsmith.converter.model.printable import one_line
+from trtsmith.converter.verify.verdict import in_words
 from trtsmith.options import Flag, Progress, StrPath, Texts, with_defaults
 from trtsmith.zoo_commands import zoo_commands
 
@@ -120,9 +121,11 @@ class ProgressLines:
 
 
 def ended_line(record: TaskRecord, source: str, number: int, total: int) -> str:
-    """[12/40] net/sm86: agree (3.2 s)"""
+    """[12/40] net/sm86: agree (graph only) (3.2 s)"""
     took = SOURCES.get(source) or seconds_text(record.seconds.get("total", 0.0))
-    return f"[{number}/{total}] {one_line(record.name)}: {record.status.value} ({took})"
+    verdict = (record.report or {}).get("verdict") or {}
+    basis = verdict.get("basis", ()) if record.status is TaskStatus.AGREE else ()
+    return f"[{number}/{total}] {one_line(record.name)}: {in_words(record.status.value, basis)} ({took})"
 
 
 def seconds_text(seconds: float) -> str:

@@ -138,7 +138,11 @@ class Deployment(TypedDict, total=False):
 class Expected(TypedDict, total=False):
     expected: Annotated[
         Arrays | None,
-        Flag("expected outputs; default: the original model's in onnxruntime", "NPZ", common=True),
+        Flag(
+            "expected outputs for --inputs; default: those of the original model in onnxruntime",
+            "NPZ",
+            common=True,
+        ),
     ]
     reference: Annotated[References | None, REFERENCE]
 
@@ -233,8 +237,8 @@ def convert(
     freeze:       inputs that become constants: by name an array, a number or a list; or texts such as "axes=[0,1]".
     inputs:       an .npz file, or arrays by name, for the comparison; default: a module's example, or generated inputs.
         Inputs that TensorRT needs constant, such as axes, are frozen to these values.
-    expected:     an .npz file, or arrays by name, with the expected outputs; None: the module's own, or those of the
-        original model in onnxruntime.
+    expected:     an .npz file, or arrays by name, with the expected outputs for `inputs`, or for a module's example; None:
+        the module's own, or those of the original model in onnxruntime.
     reference:    a function (or "module:function") that computes the model from its inputs; or functions by operator, which
         compute that operator's nodes, from inputs and attributes, instead of onnxruntime. In numpy or PyTorch.
     precision:    "fp32", "fp16", "bf16", "int8" or "fp8", for layers whose accuracy allows it; "": the model's types.

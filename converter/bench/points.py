@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import ml_dtypes  # noqa: F401  numpy knows its types by name from here on
 import numpy as np
@@ -123,7 +124,8 @@ def _problems(known: Mapping[str, TensorSpec], shapes: Mapping[str, ShapeRange])
             what = f"the engine has no input {name!r}"
             yield Problem(what, where, f"one of its inputs: {have}", "correct the name")
         elif not given.min == given.opt == given.max:
-            fix = f"--shapes {name}={'x'.join(map(str, given.opt))}, or --at min,opt,max"
+            usual = "x".join(map(str, given.opt))
+            fix = f"--shapes {quote(f'{name}={usual}')}, or --at min,opt,max"
             yield Problem(f"the shapes of {name!r} are a range", where, "one shape to time an engine at", fix)
         elif not _inside(known[name], given.opt):
             what = f"the engine does not accept the shape of {name!r}"

@@ -9,7 +9,7 @@ from typing import Any
 from trtsmith.converter.convert.analysis import AnalysisOptions
 from trtsmith.converter.convert.foreign_nodes import target_of
 from trtsmith.converter.convert.freezing import Freeze
-from trtsmith.converter.convert.opening import GivenModel
+from trtsmith.converter.convert.opening import GivenModel, has_example
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.workarounds.refusals import Refusals
 from trtsmith.converter.engine.build.build_request import OPTIMIZATION_LEVELS
@@ -18,6 +18,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.option_values import check_values, is_count, is_seconds, is_target
 from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.shapes import ShapeRange
+from trtsmith.converter.verify.given import without_inputs
 from trtsmith.converter.verify.references import NO_REFERENCES, References, check_one_expectation
 from trtsmith.converter.verify.tolerances import Tolerances
 
@@ -97,6 +98,8 @@ class ConvertOptions:
             raise UsageError(what, where, "a comparison of the graph", "--verify graph, or no --strip-plan")
         expected = "" if self.expected is None else named_source("--expected", self.expected)
         check_one_expectation(expected, self.references)
+        if expected and self.inputs is None and not has_example(self.model):
+            raise without_inputs(expected)
 
     def _check_device(self) -> None:
         target = DEVICES[self.bundle_for]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
+from shlex import quote
 from typing import Any
 
 import onnx
@@ -48,7 +49,7 @@ def pinned_values(values: Mapping[str, ShapeRange], given: Container[str]) -> tu
     """Warnings of shape tensors whose values were taken from an example. given: the inputs that --values names."""
     return tuple(
         f"input {name!r} has the values {list(r.opt)} of --inputs in the profile: the engine takes no others; "
-        f"give a range with --values {name}=MIN:OPT:MAX"
+        f"give a range with --values {quote(name)}=MIN:OPT:MAX"
         for name, r in values.items()
         if name not in given
     )

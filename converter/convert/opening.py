@@ -70,6 +70,11 @@ class OpenedModel:
         return {**self.profile, **given}
 
 
+def has_example(source: GivenModel) -> bool:
+    """Whether the model brings inputs along, as what PyTorch exports does."""
+    return isinstance(source, TorchSource) or (isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX)
+
+
 def open_model(source: GivenModel, progress: Progress | None = None) -> OpenedModel:
     """The model, mapped. What PyTorch has to export is exported now; its file is gone again, unless it is to be saved.
 

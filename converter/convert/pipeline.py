@@ -24,11 +24,11 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.opening import OpenedModel, open_model
+from trtsmith.converter.convert.opening import OpenedModel, has_example, open_model
 from trtsmith.converter.convert.plan import Plan, needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
-from trtsmith.converter.convert.pytorch.torch_source import PROGRAM_SUFFIX, TorchSource
+from trtsmith.converter.convert.pytorch.torch_source import TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
 from trtsmith.converter.convert.refitting import refit_facts
 from trtsmith.converter.convert.workarounds.building import MendedBuild, build_mended
@@ -45,6 +45,7 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.bundle.bundle import Bundle, check_output, manifest_path, write_bundle
 from trtsmith.converter.engine.bundle.device_folder import (
     check_folder,
+    check_names,
     device_libraries,
     not_built,
     write_folder,
@@ -128,8 +129,9 @@ class Conversion:
         made = f"{built.size / 2**20:.1f} MiB, {built.flavour} {built.version}, {', '.join(built.targets)}"
         if not built.size and self.bundle is not None:
             made = f"to be built on {', '.join(built.targets)}"
+        told = (f"{verdict.words}: {verdict.reason}", verdict.told_run) if verdict else ()
         return {
-            "verdict": one_line(f"{verdict.status}: {verdict.reason}") if verdict else "not asked for",
+            "verdict": one_line("; ".join(filter(None, told))) if verdict else "not asked for",
             "engine": one_line(f"{where} ({made})"),
             "nodes": ", ".join(f"{count} {route}" for route, count in self.plan.routes().items()) or "none",
         }
@@ -188,6 +190,8 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     loaded = needed_libraries(planned, options.plugins)
     _check_files(options, loaded)
     held: dict[str, bytes] = {}
+    if options.bundle_for:
+        check_names(rewritten.model.proto.graph)
     if options.bundle_for and loaded:
         others = [path for path in loaded if path.name != plugin_library().name]
         held = device_libraries(options.bundle_for, options.plugins_aarch64, others)
@@ -307,7 +311,7 @@ def _silent(text: str) -> None:
 def analysis_of(options: ConvertOptions) -> Analysis | None:
     """What is known of an ONNX model that could not be converted, in its own precision; None of PyTorch's, which would
     have to be exported again. TrtsmithError where it cannot be read or analysed."""
-    if not isinstance(options.model, Path) or options.model.suffix == PROGRAM_SUFFIX:
+    if not isinstance(options.model, Path) or has_example(options.model):
         return None
     return analyse(load_model(options.model), replace(analysis_options(options), precision=_AS_IT_IS))
 

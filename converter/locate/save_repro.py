@@ -26,6 +26,7 @@ from trtsmith.converter.model.arrays import write_npz
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.output_file import unfinished_folder
+from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.importers.expansion import plugin_nodes
@@ -176,7 +177,7 @@ def _take_place(work: Path, folder: Path) -> None:
 
 def _readme(found: Reproducer, folder: Path) -> str:
     lines: Sequence[str] = (
-        found.text,
+        *map(one_line, found.text.split("\n")),
         "",
         f"{MODEL}: {found.what} alone; {INPUTS}: the inputs",
         f"{EXPECTED}: onnxruntime's outputs; {ACTUAL}: those that were found",

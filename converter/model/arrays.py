@@ -48,7 +48,9 @@ def _load_file(path: Path, flag: str) -> dict[str, np.ndarray]:
             raise _unreadable(path, flag, "it is a single array")
         with archive:
             _check_members(archive, path, flag)
-            arrays = {name: archive[name] for name in archive.files}
+            assert archive.zip is not None
+            # by its member's whole name: numpy gives "x" for "x.npy" where the file has both
+            arrays = {member.removesuffix(".npy"): archive[member] for member in archive.zip.namelist()}
     except UsageError:
         raise
     except (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from threading import Lock
 from typing import Any
 
@@ -292,7 +293,8 @@ def _refused(message: str, model: Model, running: bool) -> ConversionError:
         where = str(model.path) + _nodes_of(op, model)
         bare = op.rpartition(":")[2]
         fix = (
-            f"give a function that computes it (--reference {bare}=MODULE:FUNCTION), or the operator an ONNX function body; "
+            f"give a function that computes it (--reference {quote(bare)}=MODULE:FUNCTION), or the operator an ONNX "
+            "function body; "
             "where a GPU runs the engine, the outputs will do (--expected)"
         )
         return ConversionError(f"{what}: it does not know {op}.", where, "operators of onnxruntime", fix)

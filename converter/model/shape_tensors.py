@@ -75,7 +75,9 @@ def value_profile(
         elif spec.dtype not in ("int32", "int64") or len(spec.shape) > 1 or None in spec.shape:
             what = f"input {name!r} is {spec.dtype} of rank {len(spec.shape)}"
             expected = "an integer scalar, or a vector of fixed length, that decides shapes"
-            fix = f"--freeze {name}=VALUE" if spec.dtype.startswith("float") else "remove the flag"
+            fix = (
+                f"--freeze {shlex.quote(name)}=VALUE" if spec.dtype.startswith("float") else "remove the flag"
+            )
             problems.append(Problem(what, where, expected, fix))
         elif len(values.opt) != _count(spec):
             what = f"{len(values.opt)} values are given for input {name!r}"
@@ -97,7 +99,7 @@ def value_profile(
                 f"input {name!r}",
                 f"the smallest, usual and largest values: {_FORM}",
                 f"--values {suggest_values(spec)}   (with your own values), "
-                f"or --freeze {name}=VALUE for a single one",
+                f"or --freeze {shlex.quote(name)}=VALUE for a single one",
             )
         )
     if problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from trtsmith.converter.model.errors import ConversionError, UsageError
@@ -196,7 +197,7 @@ def profile_for(
 def suggest(
     spec: InputSpec, inputs: Sequence[InputSpec] = (), ranges: Mapping[str, ShapeRange] | None = None
 ) -> str:
-    """A flag value to paste: 1 to 8 for the batch, 320 to 1280 for the last two dimensions of four, else 1 to 512.
+    """A flag value for a shell: 1 to 8 for the batch, 320 to 1280 for the last two dimensions of four, else 1 to 512.
 
     A dimension whose name another of the inputs has gets that one's sizes: those in `ranges`, else those suggested for the
     first input that has it.
@@ -211,7 +212,8 @@ def suggest(
         known.get(name or "", sizes) if dim is None else sizes
         for dim, name, sizes in zip(spec.shape, spec.names, _usual_sizes(spec), strict=True)
     ]
-    return f"{spec.name}=" + ":".join("x".join(str(sizes[choice]) for sizes in dims) for choice in range(3))
+    shapes = ":".join("x".join(str(sizes[choice]) for sizes in dims) for choice in range(3))
+    return quote(f"{spec.name}={shapes}")
 
 
 def _given_sizes(spec: InputSpec, given: ShapeRange | None) -> list[Sizes]:

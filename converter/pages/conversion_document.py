@@ -35,6 +35,7 @@ from trtsmith.converter.rewrite.phases import PHASES
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.rewrite.rules import RULES
 from trtsmith.converter.verify.cost.precision_cost import cost_from_json
+from trtsmith.converter.verify.verdict import in_words
 
 _PHASE_OF = {
     "quantized-moves": "moves",
@@ -161,9 +162,10 @@ def _status(known: PageContent) -> dict[str, str]:
     verdict = report.get("verdict")
     if verdict is None:
         return {"word": "converted", "level": "fair", "reason": "outputs were not compared"}
-    level = {"agree": "good", "disagree": "bad"}.get(verdict["status"], "fair")
+    basis = verdict.get("basis", ())
+    level = {"agree": "fair" if basis else "good", "disagree": "bad"}.get(verdict["status"], "fair")
     graphs = "" if verdict["engine_run"] else "; the engine itself was not run"
-    return {"word": verdict["status"], "level": level, "reason": verdict["reason"] + graphs}
+    return {"word": in_words(verdict["status"], basis), "level": level, "reason": verdict["reason"] + graphs}
 
 
 def _cards(known: PageContent) -> Iterable[list[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from shlex import quote
 
 import numpy as np
 import onnx
@@ -61,7 +62,7 @@ def unchanging_outputs(
         left = {name: array for name, array in left.items() if name in found and _same(array, found[name])}
     return {
         name: f"output {name!r} is not comparable: it is the same for {DRAWS + 1} generated inputs; give inputs for which "
-        f"it is not (--inputs FILE.npz), or accept that with --not-compared {name}"
+        f"it is not (--inputs FILE.npz), or accept that with --not-compared {quote(name)}"
         for name in left
     }
 
@@ -104,7 +105,7 @@ def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable
                     found[value.name] = (
                         f"output {value.name!r} is not comparable: it comes from the {left[0]} of If node "
                         f"{node.name or node.output[0]!r}, which the inputs do not take; give inputs that take it "
-                        f"(--inputs FILE.npz), or accept that with --not-compared {value.name}"
+                        f"(--inputs FILE.npz), or accept that with --not-compared {quote(value.name)}"
                     )
     return found
 

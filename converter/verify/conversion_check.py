@@ -13,7 +13,7 @@ import numpy as np
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest
-from trtsmith.converter.model.arrays import ArraySource
+from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
@@ -28,7 +28,7 @@ from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, 
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere
 from trtsmith.converter.verify.engine import Progress, allowance_elsewhere, verify_engine
-from trtsmith.converter.verify.given import load_expected, load_inputs, told
+from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told
 from trtsmith.converter.verify.graphs import (
     Place,
     computing,
@@ -48,6 +48,7 @@ from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
     AGREE,
     DISAGREE,
+    GRAPH_ONLY,
     NOT_COMPARABLE,
     TOO_COSTLY,
     OtherSizes,
@@ -79,7 +80,8 @@ class ConversionCheck:
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
     gave, or a function of the user's. plain: the original's own, where they are known already. generation: of the inputs,
     where the user gave none. fixed: inputs whose values the profile has. samples: sets of inputs of the original with which
-    8 bits were calibrated. more: of further profiles, whose usual sizes are compared with inputs that are made up.
+    8 bits were calibrated. more: of further profiles, whose usual sizes are compared with inputs that are made up. profile:
+    the number of the one that takes the user's inputs.
     """
 
     original: Model
@@ -96,6 +98,7 @@ class ConversionCheck:
     fixed: frozenset[str] = frozenset()
     samples: Sequence[Arrays] = ()
     more: tuple[Generation, ...] = ()
+    profile: int = 0
 
     def run(
         self,
@@ -113,11 +116,15 @@ class ConversionCheck:
         """
         own = precision in QUANTIZED and not self.tolerances and self.expected is None
         told = replace(rewritten, typed=calibrated) if own else rewritten
+        request = replace(request, profile=self.profile)
         checked = _Checked(told, request, precision, progress, plain, own and plain is not None)
         verdict = self._usual(checked, _why_not(self.mode, self.gpu, built))
         for places in (self._ends(), self._profiles()):
             if places and verdict.status != DISAGREE and verdict.ran == "graphs":
                 verdict = self._elsewhere(places, verdict, checked)
+        if checked.own:
+            graph = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
+            verdict = replace(verdict, basis=(graph, *(one for one in verdict.basis if one != GRAPH_ONLY)))
         return self._with_cost(verdict, checked) if precision in QUANTIZED else verdict
 
     def _with_cost(self, verdict: Verdict, checked: _Checked) -> Verdict:
@@ -135,11 +142,12 @@ class ConversionCheck:
             what = f"the cost of {precision} is unknown: {error.problems[0].what}; give other samples to --calibration"
             status = verdict.status if most is None or verdict.status == DISAGREE else NOT_COMPARABLE
             return replace(verdict, status=status, reason=f"{verdict.reason}; {what}")
+        verdict = replace(verdict, cost=cost, basis=(*verdict.basis, *cost.short()))
         if not cost.too_high or verdict.status != AGREE:
-            return replace(verdict, cost=cost)
+            return verdict
         worst = max(cost.too_high, key=lambda one: one.error)
         reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
-        return replace(verdict, cost=cost, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
+        return replace(verdict, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
 
     def _ends(self) -> dict[str, Place]:
         """The ends of the first profile, where inputs are made up."""
@@ -376,7 +384,7 @@ def prepare(
     samples: those of --calibration. more: further profiles. The original is fed the frozen values too; what was generated
     for a shape tensor are
     its usual values.
-    UsageError: files that do not fit the model, or mode "engine" without a GPU.
+    UsageError: files that do not fit the model or are outside of its profiles, or mode "engine" without a GPU.
     """
     gpu = find_gpu() if mode != "graph" else None
     if mode == "engine" and gpu is None:
@@ -386,13 +394,15 @@ def prepare(
             "a machine with an NVIDIA GPU and its driver",
             "--verify graph, and later `trtsmith verify` where the GPU is",
         )
-    outputs = [value.name for value in original.proto.graph.output]
+    outputs = original.proto.graph.output
     if tolerances is not None:
-        tolerances.check_outputs(outputs)
+        tolerances.check_outputs([value.name for value in outputs])
     meanings: tuple[str, ...] = ()
     generation = Generation(original, specs, profile, values, frozen)
+    number = 0
     if inputs is not None:
         feeds = load_inputs(inputs, specs)
+        number = profile_of(feeds, specs, (profile, *more), values, named_source("--inputs", inputs))
     else:
         generated = generation.at("opt")
         meanings, feeds = generated.meanings, generated.arrays
@@ -413,6 +423,7 @@ def prepare(
         generation.fixed,
         [{**one, **frozen} for one in samples],
         tuple(Generation(original, specs, one, values, frozen) for one in more),
+        number,
     )
 
 

@@ -6,17 +6,20 @@ They come from .npz files, as arrays, or of `verify` from Polygraphy's JSON, of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 
+from trtsmith.converter.engine.build.build_request import Profile
+from trtsmith.converter.engine.runtime.feeds import profile_problems
+from trtsmith.converter.engine.runtime.tensors import TensorSpec
 from trtsmith.converter.model.arrays import ArraySource, as_declared, load_arrays, named_source, told_source
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.shapes import InputSpec
+from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.verify.polygraphy_files import load_inputs_json, load_outputs_json, of_types
-from trtsmith.importers.dtypes import dtype_name
+from trtsmith.importers.dtypes import BITS, dtype_name
 from trtsmith.importers.problem import Problem
 
 
@@ -26,9 +29,97 @@ def told(inputs: ArraySource | None, expected: ArraySource | None) -> str:
     return said if expected is None else f"{said}, outputs expected: {told_source(expected)}"
 
 
-def load_expected(source: ArraySource, outputs: Sequence[str]) -> dict[str, np.ndarray]:
-    """The model's outputs by name, from a file or as arrays. UsageError if one is missing, or is none of the model's."""
-    return fitting_outputs(load_arrays(source, "--expected"), outputs, named_source("--expected", source))
+def without_inputs(outputs: str, fix: str = "add --inputs FILE.npz") -> UsageError:
+    """The error for outputs alone: those of generated inputs are others. outputs: flag and source."""
+    what = "outputs are given without their inputs"
+    return UsageError(what, outputs, "the inputs that they were computed from, too", fix)
+
+
+def load_expected(source: ArraySource, outputs: Sequence[onnx.ValueInfoProto]) -> dict[str, np.ndarray]:
+    """The model's outputs by name and in its types, from a file or as arrays.
+
+    UsageError if one is missing, is none of the model's, or is of a type that does not become the model's.
+    """
+    where, names = named_source("--expected", source), [value.name for value in outputs]
+    return of_the_models_types(
+        fitting_outputs(load_arrays(source, "--expected"), names, where), outputs, where
+    )
+
+
+def of_the_models_types(
+    arrays: Mapping[str, np.ndarray], outputs: Sequence[onnx.ValueInfoProto], where: str
+) -> dict[str, np.ndarray]:
+    """Outputs in the types that the model declares: floats are rounded to them, whole numbers have to fit.
+
+    Frameworks compute in other float types than a model that was converted to float16. UsageError for floats in the place
+    of whole numbers, whole numbers in the place of floats, and values that the type does not hold.
+    """
+    result, problems = dict(arrays), []
+    for value in outputs:
+        number = value.type.tensor_type.elem_type
+        if value.name not in arrays or number not in BITS:
+            continue
+        dtype = dtype_name(number)
+        array = as_declared(arrays[value.name], dtype)
+        there = _cast(array, np.dtype(dtype))
+        if there is None:
+            what = f"the expected output {value.name!r} is {array.dtype}, and the model's is {dtype}"
+            problems.append(Problem(what, where, f"an array of {dtype}", "save it in that type"))
+            continue
+        result[value.name] = there
+        lost = np.isfinite(array) & ~np.isfinite(there) if there.dtype != array.dtype else np.False_
+        if lost.any():
+            what = (
+                f"the expected output {value.name!r} has values that {dtype} does not hold: {array[lost][0]}"
+            )
+            fix = "correct the file, or export the model with outputs of another type"
+            problems.append(Problem(what, where, f"values of {dtype}, as the model's are", fix))
+    if problems:
+        raise UsageError(problems)
+    return result
+
+
+def _cast(array: np.ndarray, dtype: np.dtype[np.generic]) -> np.ndarray | None:
+    """The array in the type; None where it is of another kind, or whole numbers do not fit."""
+    if array.dtype == dtype:
+        return array
+    floats, whole = "float" in dtype.name, dtype.kind in "iub"
+    if (floats and "float" not in array.dtype.name) or (whole and array.dtype.kind not in "iub"):
+        return None
+    with np.errstate(all="ignore"):
+        there = array.astype(dtype)
+    return there if floats or (whole and np.array_equal(there, array)) else None
+
+
+def profile_of(
+    feeds: Mapping[str, np.ndarray],
+    specs: Sequence[InputSpec],
+    profiles: Sequence[Mapping[str, ShapeRange]],
+    values: Mapping[str, ShapeRange],
+    where: str,
+) -> int:
+    """The number of the first profile that takes the inputs. UsageError if none does: no engine could be run on them.
+
+    values: those that each profile allows of shape tensors. where: flag and source of the inputs.
+    """
+    found: list[list[Problem]] = []
+    tensors = [_tensor(spec, profiles, values) for spec in specs]
+    for number in range(len(profiles)):
+        found.append([p for tensor in tensors for p in profile_problems(tensor, feeds[tensor.name], number)])
+        if not found[-1]:
+            return number
+    raise UsageError([replace(problem, where=f"{where}, {problem.where}") for problem in found[0]])
+
+
+def _tensor(
+    spec: InputSpec, profiles: Sequence[Mapping[str, ShapeRange]], values: Mapping[str, ShapeRange]
+) -> TensorSpec:
+    """The input as the engine will have it. One of fixed sizes is in no profile."""
+    is_values = spec.name in values
+    ranges = [(values if is_values else one).get(spec.name) for one in profiles]
+    allowed = tuple(Profile(r.min, r.opt, r.max, is_values) for r in ranges if r is not None)
+    shape = tuple(-1 if size is None else size for size in spec.shape)
+    return TensorSpec(spec.name, spec.dtype, shape, True, is_values, allowed)
 
 
 def fitting_outputs(
@@ -142,14 +233,14 @@ def given_outputs(
     """
     names = [value.name for value in outputs]
     if expected is not None:
-        found, where = [load_expected(expected, names)], named_source("--expected", expected)
+        found, where = [load_expected(expected, outputs)], named_source("--expected", expected)
     elif load_outputs is not None:
-        types = {value.name: dtype_name(value.type.tensor_type.elem_type or 1) for value in outputs}
         where = f"--load-outputs {load_outputs}"
         read = load_outputs_json(load_outputs, "--load-outputs")
+        places = [where + (f", {at}" if at else "") for at in _names(len(read))]
         found = [
-            of_types(fitting_outputs(one, names, where + (f", {at}" if at else "")), types)
-            for one, at in zip(read, _names(len(read)), strict=True)
+            of_the_models_types(fitting_outputs(one, names, place), outputs, place)
+            for one, place in zip(read, places, strict=True)
         ]
     else:
         return None

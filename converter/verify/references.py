@@ -18,6 +18,7 @@ from trtsmith.converter.model.user_function import (
     UserFunctionError,
     load_user_function,
 )
+from trtsmith.converter.verify.given import of_the_models_types
 from trtsmith.importers.problem import Problem
 
 FLAG = "--reference"
@@ -49,7 +50,7 @@ class References:
                 f"the model's outputs {', '.join(map(repr, names))}: in their order, or by name",
                 "return them so",
             )
-        return given
+        return of_the_models_types(given, graph.output, f"{FLAG} {self.whole.name}")
 
     def words(self) -> str:
         """What computes what, for the verdict; "" if there is nothing."""

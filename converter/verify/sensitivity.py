@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from trtsmith.converter.rewrite.rewrite import defined_here
 from trtsmith.converter.verify.allowance import changed_by
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.sets import InputSet
-from trtsmith.converter.verify.verdict import Verdict
+from trtsmith.converter.verify.verdict import OWN_DEFINITION, Verdict
 
 SHAKEN = 2.0**-20
 """By how much of itself each float input is moved: 16 units of roundoff of float32."""
@@ -111,7 +112,7 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
         one = names[0].rpartition(":")[2]
         told.append(
             f"onnxruntime has no {', '.join(names[:_MOST])}{more}: both sides use trtsmith's definition of it; "
-            f"--reference {one}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
+            f"--reference {quote(one)}=MODULE:FUNCTION or --expected FILE.npz compares with your framework's"
         )
     fused = sorted(n for d, n in quantised(model.proto) if d == "com.microsoft" and "QuantizeLinear" not in n)
     if fused:
@@ -121,7 +122,8 @@ def with_own_definitions(model: Model, verdict: Verdict) -> Verdict:
         )
     if not verdict.comparisons or not told:
         return verdict
-    return replace(verdict, reason="; ".join((verdict.reason, *told)))
+    basis = (*verdict.basis, OWN_DEFINITION) if names else verdict.basis
+    return replace(verdict, reason="; ".join((verdict.reason, *told)), basis=basis)
 
 
 _MOST = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from shlex import quote
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
@@ -23,6 +24,10 @@ TOO_COSTLY = "costs too much"
 STATUSES = (AGREE, IN_PART, TOO_COSTLY, NOT_COMPARABLE, DISAGREE)
 """Of a verdict: only the first is a pass. IN_PART: some outputs agree, and others were not compared. TOO_COSTLY: every
 output agrees with the graph in 8 bits, which changes one of the original by more than --max-cost."""
+
+GRAPH_ONLY, OWN_DEFINITION = "graph only", "own definition"
+"""What a status may rest on: the graph from which the engine is built, which was not run itself; a definition of ours that
+both sides use for an operator that onnxruntime lacks."""
 
 NOT_COMPARED = "not compared"
 """The status of an output that could not be compared, where the user accepts that."""
@@ -58,6 +63,7 @@ class Verdict:
     references: what is to be known of the reference, one sentence each: which of onnxruntime's two runs it is, and of which
         operators our own definition stands for onnxruntime's.
     cost:       what int8 or fp8 changes against the original; None in other precisions.
+    basis:      what the status rests on, where that is less than the engine itself and a computation other than ours.
     """
 
     status: str
@@ -73,6 +79,19 @@ class Verdict:
     ran: str = "graphs"
     references: tuple[str, ...] = ()
     cost: PrecisionCost | None = None
+    basis: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The status as people read it everywhere, with what it rests on."""
+        return in_words(self.status, self.basis)
+
+    @property
+    def told_run(self) -> str:
+        """What was run in the engine's place, and why; "" where the engine was run."""
+        if self.engine_run:
+            return ""
+        return _NO_ENGINE[self.ran] + (f": {self.not_run}" if self.not_run else "")
 
     @property
     def passed(self) -> bool:
@@ -109,10 +128,22 @@ class Verdict:
         values = {name: value for name, value in document.items() if name != "outputs"}
         values["comparisons"] = tuple(_comparison(one) for one in values["comparisons"])
         values["left_out"] = tuple(LeftOut(**one) for one in values["left_out"])
-        for name in ("meanings", "warnings", "references"):
+        for name in ("meanings", "warnings", "references", "basis"):
             values[name] = tuple(values.get(name, ()))
         values["cost"] = cost_from_json(values["cost"]) if values.get("cost") else None
         return Verdict(**values)
+
+
+def in_words(status: str, basis: Sequence[str]) -> str:
+    """agree (graph only; own definition)"""
+    return f"{status} ({'; '.join(basis)})" if basis and status != NOT_COMPARABLE else status
+
+
+_NO_ENGINE = {
+    "graphs": "the graph from which the engine is built was run in onnxruntime; the engine itself was not run",
+    "original": "the original was run in onnxruntime; neither the graph from which the engine is built nor the engine was",
+    "nothing": "neither the graph from which the engine is built nor the engine was run",
+}
 
 
 def _comparison(document: Mapping[str, Any]) -> Comparison:
@@ -158,6 +189,7 @@ def judge(
             for output, why in left_out.items()
             if output not in {c.output for c in wrong}
         ),
+        basis=() if engine_run else (GRAPH_ONLY,),
     )
     return found if wrong else _without_errors(found, amplified or {})
 
@@ -258,7 +290,7 @@ def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str
             at = f" at {silent.at}" if silent.at and nowhere else ""
             found[name] = (
                 f"output {name!r}{at} is not comparable: {silent.nothing}, in the reference too; give inputs for which it "
-                f"is not (--inputs FILE.npz), or accept that with --not-compared {name}"
+                f"is not (--inputs FILE.npz), or accept that with --not-compared {quote(name)}"
             )
     return found
 

@@ -13,6 +13,7 @@ import onnx
 from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, FrozenInput, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
+from trtsmith.converter.engine.runtime.feeds import profile_problems
 from trtsmith.converter.engine.runtime.run_in_child import describe_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
@@ -30,7 +31,7 @@ from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
 from trtsmith.converter.verify.engine import Progress, verify_engine
-from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs
+from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs
 from trtsmith.converter.verify.graphs import computing
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
@@ -94,9 +95,8 @@ class VerifyOptions:
             where = f"{inputs[0]}, --shapes {name}={sizes}"
             raise UsageError(what, where, "one of the two", "remove --shapes")
         if outputs and not inputs:
-            fix = "add --inputs FILE.npz" if self.expected is not None else "add --load-inputs FILE.json"
-            what = "outputs are given without their inputs"
-            raise UsageError(what, outputs[0], "the inputs too", fix)
+            told = () if self.expected is not None else ("add --load-inputs FILE.json",)
+            raise without_inputs(outputs[0], *told)
         check_one_expectation(outputs[0] if outputs else "", self.references)
 
     def files(self) -> tuple[object, ...]:
@@ -173,6 +173,7 @@ def _compared(
     progress("loading the engine")
     info = describe_engine(request)
     check_interface(model, options.engine, info, request.io_types, frozen)
+    _check_profile(info, request.profile, fitting or (), given)
     meanings: tuple[str, ...] = ()
     generation = generation_of_engine(model, specs, info, request.profile, options.shapes, frozen)
     doubtful: dict[str, str] = {}
@@ -215,6 +216,20 @@ def _compared(
     if options.save_outputs is not None:
         save_outputs_json(options.save_outputs, kept, "--save-outputs")
     return VerifiedBundle(verdict, sets, frozen)
+
+
+def _check_profile(
+    info: EngineInfo, profile: int, sets: Iterable[Mapping[str, np.ndarray]], given: GivenInputs | None
+) -> None:
+    """UsageError for inputs outside of the engine's profile, before anything is run on them."""
+    problems = [
+        replace(problem, where=f"{where}, {problem.where}")
+        for feeds, where in zip(sets, given.where if given is not None else (), strict=True)
+        for spec in info.inputs
+        for problem in profile_problems(spec, feeds[spec.name], profile)
+    ]
+    if problems:
+        raise UsageError(problems)
 
 
 def _another_model(options: VerifyOptions) -> Problem:

@@ -45,11 +45,13 @@ def test_a_conversion_is_three_lines_and_a_page_of_a_notebook(tmp_path: Path, lo
         model, tmp_path / "a<b>.plan", target="sm86", verify="graph", progress=lines.append
     )
     verdict, engine, nodes = repr(done).split("\n")
-    assert verdict.startswith("verdict: agree: largest relative error ")
+    assert verdict.startswith("verdict: agree (graph only): largest relative error ")
+    assert verdict.endswith("; the engine itself was not run: --verify graph")
     assert engine.startswith(f"engine:  {tmp_path}/a<b>.plan (") and engine.endswith(", sm86)")
     assert nodes == "nodes:   1 native, 1 plugin"
     assert done.summary().split("\n")[:3] == [verdict, engine, nodes]
     page = done._repr_html_()
+    assert "agree (graph only): " in page and "the engine itself was not run" in page
     assert "a&lt;b&gt;.plan" in page and "<td>y</td><td>2x4x4</td><td>float32</td><td>agree</td>" in page
     assert log.lines == lines and any(line.startswith("build: ") for line in lines)
 

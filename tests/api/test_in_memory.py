@@ -67,6 +67,9 @@ def test_expected_arrays_decide_the_verdict(proto: onnx.ModelProto) -> None:
     options: dict[str, Any] = {"inputs": {"x": X}, "shapes": SHAPES}
     assert trtsmith.convert(proto, expected=right, **options).passed
     assert not trtsmith.convert(proto, expected={"y": right["y"] * 1.5}, **options).passed
+    assert trtsmith.convert(proto, expected={"y": right["y"].astype(np.float64)}, **options).passed
+    with pytest.raises(trtsmith.UsageError, match="outputs are given without their inputs"):
+        trtsmith.convert(proto, expected=right, shapes=SHAPES)
 
 
 def with_weights(folder: Path) -> onnx.ModelProto:

@@ -97,7 +97,7 @@ FIELDS = {
     "Report": "kind passed problems verdict routes document",
     "TritonModel": "folder engine batch command notes",
     "Verdict": "status reason engine_run inputs comparisons meanings left_out precision not_run warnings ran "
-    "references cost",
+    "references cost basis",
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from trtsmith.converter.batch.results.document import BatchResults, OutputRow, RunRow, TaskRow
 from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.verify.tolerances import TOLERANCE
+from trtsmith.converter.verify.verdict import in_words
 
 SCHEMA = 1
 """Of the JSON of a difference. diff.schema.json, beside this file, is its published schema."""
@@ -202,7 +203,10 @@ def _status(old: TaskRow, new: TaskRow) -> Iterator[Change]:
         mark = DIFFERENT
         if before in _RANKED and after in _RANKED:
             mark = BETTER if _RANKED.index(after) > _RANKED.index(before) else WORSE
-        yield Change("verdict", mark, before or "none", after or "none")
+        was, now = (
+            in_words(one.verdict.status, one.verdict.basis) if one.verdict else "none" for one in (old, new)
+        )
+        yield Change("verdict", mark, was, now)
     elif _masked(old, problems) != _masked(new, said):
         yield Change("problems", DIFFERENT, "; ".join(problems[:1]), "; ".join(said[:1]), items=tuple(said))
 

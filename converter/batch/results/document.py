@@ -87,6 +87,7 @@ class VerdictRow(msgspec.Struct, frozen=True):
     engine_run: bool = False
     inputs: str = ""
     not_run: str = ""
+    basis: tuple[str, ...] = ()
     outputs: tuple[OutputRow, ...] = ()
     left_out: tuple[LeftOutRow, ...] = ()
 

@@ -22,6 +22,7 @@ from trtsmith.converter.batch.results.document import RESULTS, document_text, re
 from trtsmith.converter.batch.task import TaskStatus
 from trtsmith.converter.model.output_file import write_whole
 from trtsmith.converter.pages.page import bar, page
+from trtsmith.converter.verify.verdict import in_words
 
 JUNIT = "junit.xml"
 
@@ -80,6 +81,7 @@ def _case(suite: ElementTree.Element, task: Mapping[str, Any]) -> None:
             found.set("type", task["status"])
             found.text = _xml(text)
     lines = [f"warning: {warning}" for warning in task["warnings"]]
+    lines += [f"verdict: {_verdict(task['verdict'])}"] if task["verdict"] else []
     lines += [f"from: {task['source']}"] if task["source"] != "run" else []
     lines += [f"command: {shlex.join(task['command'])}"] if task["command"] else []
     if lines:
@@ -100,8 +102,13 @@ def _said(task: Mapping[str, Any]) -> tuple[str, str]:
         wrong = [one for one in verdict["outputs"] if not one["agrees"]]
         lines = [f"{one['output']}{one['at'] and ' at ' + one['at']}: {one['reason']}" for one in wrong]
         lines += [one["why"] for one in verdict["left_out"]]
-        return f"{verdict['status']}: {verdict['reason']}", "\n".join(lines)
+        return _verdict(verdict), "\n".join(lines)
     return str(task["status"]), text
+
+
+def _verdict(verdict: Mapping[str, Any]) -> str:
+    said = f"{in_words(verdict['status'], verdict['basis'])}: {verdict['reason']}"
+    return said if verdict["engine_run"] else f"{said}; the engine itself was not run"
 
 
 def _counts(tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -61,12 +61,13 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import parse_values, value_profile
 from trtsmith.converter.model.shapes import InputSpec, graph_inputs, input_problems, profile_for
+from trtsmith.converter.verify.given import without_inputs
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
 
 _SHAPES = ("shapes", "optShapes", "maxShapes", "minShapes")
 _JUDGED = ("rtol", "atol", "not-compared", "compare")
-_LOOKED_AT = ("freeze", "inputs", *_SHAPES, "values", *_JUDGED)
+_LOOKED_AT = ("freeze", "inputs", "expected", *_SHAPES, "values", *_JUDGED)
 
 
 class ModelLook:
@@ -117,6 +118,7 @@ class ModelLook:
                 ("values",), lambda _: value_profile(left, frozenset(), parse_values(options.values), {})
             ),
             OptionCheck(_JUDGED, tolerances),
+            OptionCheck(("expected", "inputs"), _check_inputs_given),
         )
 
     def _frozen_by_example(self, inputs: Path | None) -> Iterable[str]:
@@ -151,6 +153,11 @@ class ModelLook:
         for problem in problems:
             self._source.given.take(as_in_a_zoo(problem), self._source.text)
         return None
+
+
+def _check_inputs_given(options: Namespace) -> None:
+    if options.expected is not None and options.inputs is None:
+        raise without_inputs(str(options.expected), 'inputs = "FILE.npz"')
 
 
 def _check_arrays(file: Path | None, specs: Iterable[InputSpec]) -> None:

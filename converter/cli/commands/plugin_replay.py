@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from trtsmith.converter.cli.console import Console
+from trtsmith.converter.cli.console import Console, one_line
 from trtsmith.converter.engine import libraries
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
 from trtsmith.converter.operators.compiled import library_of
@@ -54,5 +54,5 @@ def _replay(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         console.json(found.to_json())
     else:
-        console.result(f"{found.plugin} on {found.gpu}: {found.verdict}\n  {found.text}")
+        console.result(f"{one_line(found.plugin)} on {found.gpu}: {found.verdict}\n  {one_line(found.text)}")
     return EXIT_OK if found.right else EXIT_DISAGREE

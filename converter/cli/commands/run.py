@@ -89,7 +89,9 @@ def render_description(engine: EngineDescription) -> str:
     made = engine.made
     built = f"built by {made.flavour} {made.version} for {', '.join(made.targets)}, says the manifest"
     head = f"{built}; there is no NVIDIA GPU here to load it on"
-    return "\n".join([head, *_tensors(engine.inputs, engine.outputs, engine.profiles, made.io_types)])
+    return "\n".join(
+        [one_line(head), *_tensors(engine.inputs, engine.outputs, engine.profiles, made.io_types)]
+    )
 
 
 def _tensors(

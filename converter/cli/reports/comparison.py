@@ -8,12 +8,6 @@ from trtsmith.converter.cli.console import one_line, table
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import AGREE, DISAGREE, Verdict
 
-_NO_ENGINE = {
-    "graphs": "the graph from which the engine is built was run in onnxruntime; the engine itself was not run",
-    "original": "the original was run in onnxruntime; neither the graph from which the engine is built nor the engine was",
-    "nothing": "neither the graph from which the engine is built nor the engine was run",
-}
-
 
 def render_verdict(verdict: Verdict) -> str:
     """What was compared, each output, what made-up inputs were taken for, and what was not run."""
@@ -30,7 +24,7 @@ def render_comparisons(comparisons: Sequence[Comparison], statuses: Mapping[str,
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    yield f"verdict: {verdict.status}: {one_line(verdict.reason)} (inputs: {verdict.inputs})"
+    yield f"verdict: {verdict.words}: {one_line(verdict.reason)} (inputs: {one_line(verdict.inputs)})"
     if verdict.comparisons:
         yield render_comparisons(verdict.comparisons, verdict.outputs)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
@@ -39,8 +33,8 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     yield from map(one_line, verdict.cost.lines() if verdict.cost is not None else ())
     if verdict.precision:
         yield verdict.precision
-    if not verdict.engine_run:
-        yield _NO_ENGINE[verdict.ran] + (f": {one_line(verdict.not_run)}" if verdict.not_run else "")
+    if verdict.told_run:
+        yield one_line(verdict.told_run)
 
 
 def _row(c: Comparison, status: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trtsmith.converter.bench.layers import UNKNOWN
-from trtsmith.converter.cli.console import table
+from trtsmith.converter.cli.console import one_line, table
 
 STAGES = (
     ("latency", "latency_ms"),
@@ -67,9 +67,9 @@ def _run(run: Mapping[str, Any]) -> str:
     graph = "with CUDA graph" if run["cuda_graph"] else "without CUDA graph"
     streams = f", {run['streams']} streams" if run["streams"] > 1 else ""
     transfers = "" if run["transfers"] else ", no transfers"
-    title = f"{run['point']}: {shapes or 'no inputs'}; {graph}{streams}{transfers}"
+    title = f"{run['point']}: {one_line(shapes) or 'no inputs'}; {graph}{streams}{transfers}"
     if "unavailable" in run:
-        return f"{title}\n  not measured: {run['unavailable']}"
+        return f"{title}\n  not measured: {one_line(run['unavailable'])}"
     rows: list[tuple[str, ...]] = [("ms", *_COLUMNS)]
     for label, key in STAGES:
         if run["transfers"] or key not in ("h2d_ms", "d2h_ms"):
@@ -77,7 +77,7 @@ def _run(run: Mapping[str, Any]) -> str:
     rate = f"throughput: {run['throughput']:.5g} inferences/s"
     rate += f", {run['samples_per_s']:.5g} samples/s (batch {run['batch']})"
     rate += f"; {run['queries']} inferences in {run['wall_s']:.3g} s"
-    return "\n".join([title, rate, table(rows), *(f"  {remark}" for remark in run["remarks"])])
+    return "\n".join([title, rate, table(rows), *(f"  {one_line(remark)}" for remark in run["remarks"])])
 
 
 def render_layers(layers: Mapping[str, Any], top: int) -> str:
@@ -96,7 +96,7 @@ def render_layers(layers: Mapping[str, Any], top: int) -> str:
         return "\n".join(lines)
     for key, title in (("by_type", "by type"), ("by_plugin", "plugins")):
         sums = [f"{s[key[3:]]} {s['share']:.1%} ({s['layers']})" for s in layers[key][:top]]
-        lines.append(f"{title}: {', '.join(sums) or 'none'}")
+        lines.append(one_line(f"{title}: {', '.join(sums) or 'none'}"))
     return "\n".join(lines)
 
 

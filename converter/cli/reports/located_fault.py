@@ -15,7 +15,7 @@ def render(found: Located) -> str:
     """The verdict, the node with its tensors, where it is saved, what to do, and what could not be compared."""
     lines = [f"verdict: {SENTENCES[found.status]}"]
     lines.append(
-        f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {found.inputs})"
+        f"  {found.against} against onnxruntime: {len(found.values)} values (inputs: {one_line(found.inputs)})"
     )
     if found.is_range:
         first, last = found.nodes[0], found.nodes[-1]
@@ -38,7 +38,7 @@ def render(found: Located) -> str:
         rows += [(g.name, g.op_type, f"{g.before:.1e}", f"{g.after:.1e}") for g in found.growth]
         lines.append(table(rows))
     if found.kernel:
-        lines.append(f"kernel alone, through the plugin host: {found.kernel}")
+        lines.append(f"kernel alone, through the plugin host: {one_line(found.kernel)}")
     if found.folder:
         lines.append(f"saved: {one_line(found.folder)} (README.txt there says how to see it again)")
     lines += [f"what to do: {one_line(sentence)}" for sentence in found.advice]

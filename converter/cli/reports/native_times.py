@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trtsmith.converter.cli.console import table
+from trtsmith.converter.cli.console import one_line, table
 
 
 def render(document: Mapping[str, Any]) -> str:
@@ -26,7 +26,7 @@ def render(document: Mapping[str, Any]) -> str:
     if document["ratio"] is not None:
         parts.append(f"native takes {document['ratio']:.3g} times as long as plugin")
     if document["nodes_unavailable"]:
-        parts.append(f"the nodes alone could not be timed: {document['nodes_unavailable']}")
+        parts.append(f"the nodes alone could not be timed: {one_line(document['nodes_unavailable'])}")
     if document["nodes"]:
         parts.append(_nodes(document["nodes"]))
     return "\n".join(parts)

@@ -31,7 +31,8 @@ _OF_WORDS = {
 
 _SAID = re.compile(r"(error|warning|note|fail)(?=:)")
 _VERDICT = re.compile(
-    r"(?<=^verdict: )(?:(agree|agrees in part|costs too much|disagree|not comparable)(?=:)|(every value agrees)$)",
+    r"(?<=^verdict: )(?:(?:agree|agrees in part|costs too much|disagree|not comparable)(?: \([^\n:]*\))?(?=:)"
+    r"|every value agrees$)",
     re.MULTILINE,
 )
 _OUTCOME = re.compile(r"(?<=; )(not convertible|convertible)(?=:)")
@@ -81,4 +82,7 @@ def result(text: str, states: Sequence[str] = ()) -> str:
 
 
 def _painted(found: re.Match[str]) -> str:
-    return f"\x1b[{_OF_WORDS[found[0]]}m{found[0]}\x1b[0m"
+    """An agreement that rests on less than the engine itself, as "agree (graph only)", is not green."""
+    word, qualified, _ = found[0].partition(" (")
+    color = _YELLOW if qualified and word == "agree" else _OF_WORDS[word]
+    return f"\x1b[{color}m{found[0]}\x1b[0m"

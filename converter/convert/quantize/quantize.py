@@ -15,6 +15,7 @@ from trtsmith.converter.convert.quantize.quantize_worker import QuantizeRequest
 from trtsmith.converter.engine.child.process import ChildDied, run_child
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.graph.walk import all_graphs
+from trtsmith.converter.model.arrays import save_arrays
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -144,7 +145,7 @@ def _write(folder: Path, samples: Sequence[Sample]) -> Sequence[Path]:
     paths = []
     for index, sample in enumerate(samples):
         paths.append(folder / f"sample{index}.npz")
-        np.savez(paths[-1], **sample)  # type: ignore[arg-type]  # numpy's own keyword is no name of an input
+        save_arrays(paths[-1], sample, "--calibration")
     return paths
 
 

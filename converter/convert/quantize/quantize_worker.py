@@ -13,6 +13,7 @@ import numpy as np
 
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
+from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.process.plain_data import PlainData
 
 
@@ -57,8 +58,7 @@ class Samples:
 
 
 def _load(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+    return load_arrays(path, "--calibration")
 
 
 _UNEVEN = "Too many bins"

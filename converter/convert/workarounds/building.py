@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from shlex import quote
 
 from trtsmith.converter.convert.workarounds.mitigations import MITIGATIONS
 from trtsmith.converter.convert.workarounds.refusals import (
@@ -205,7 +206,7 @@ class _Mending:
                 changed = with_static_axes(RefusedGraph(model, made, (profile,))) or model
                 if self._builds(changed, (profile,), None, min(MENDING_S, 3 * took_s + LEAST_S)):
                     flags = (
-                        f"--shapes {name}={ShapeRange(one.min, one.opt, one.max)}"
+                        f"--shapes {quote(f'{name}={ShapeRange(one.min, one.opt, one.max)}')}"
                         for name, one in profile.items()
                         if not one.values
                     )

@@ -162,7 +162,8 @@ def _fix(tensor: Any) -> str:
         parts = (str(list(part) if tuple(tensor.shape) else part[0]) for part in (low, usual, high))
         flag = shlex.quote(f"{tensor.name}={':'.join(parts).replace(' ', '')}")
         return f"--values {flag}   (with your own values)"
-    return f"--shapes {tensor.name}={_joined(low)}:{_joined(usual)}:{_joined(high)}   (with your own sizes)"
+    flag = shlex.quote(f"{tensor.name}={_joined(low)}:{_joined(usual)}:{_joined(high)}")
+    return f"--shapes {flag}   (with your own sizes)"
 
 
 def suggest(

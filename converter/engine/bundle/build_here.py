@@ -4,7 +4,7 @@
 
 It needs Python 3.9 and numpy, and not trtsmith. Exit code 0: every output agrees; 1: trtexec failed; 2: something is missing
 here; 3: an output disagrees, or could not be compared. Afterwards model.plan, the plugin library beside it and
-model.manifest.json belong together.
+model.manifest.json belong together. Names come from the model: `say` writes out what a terminal would act on.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import contextlib
 import ctypes
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -32,6 +33,14 @@ Output = tuple[Any, np.ndarray]
 
 
 def main() -> int:
+    try:
+        return build_and_compare()
+    # files that are not as they were written, a full disk
+    except (OSError, ValueError, KeyError) as error:
+        return failed(2, f"{type(error).__name__}: {error}")
+
+
+def build_and_compare() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     default = shutil.which("trtexec") or OF_JETPACK
     parser.add_argument("--trtexec", default=default, help="TensorRT's trtexec (default: %(default)s)")
@@ -43,15 +52,17 @@ def main() -> int:
     changed = [name for name, digest in device["files"].items() if digest != digest_of(folder / name)]
     if changed:
         return failed(2, "missing here, or changed: " + ", ".join(changed))
-    if shutil.which(options.trtexec) is None:
+    program = shutil.which(options.trtexec)
+    if program is None:
         return failed(2, f"there is no {options.trtexec}: name TensorRT's with --trtexec PATH")
-    trtexec, engine = [options.trtexec], folder / "model.plan"
+    # it runs in other folders, for which a relative path is another
+    trtexec, engine = [os.path.abspath(program)], folder / "model.plan"
     library = library_for_driver(folder)
     if library is not None:
         shutil.copyfile(library, folder / library.name)
         trtexec.append(f"--dynamicPlugins={folder / library.name}")
     if not options.no_build:
-        print("building model.plan ...", flush=True)
+        say("building model.plan ...")
         built = [*trtexec, f"--onnx={folder / 'model.onnx'}", f"--saveEngine={engine}", "--skipInference"]
         said = run([*built, *device["build"]], folder)
         if said is None:
@@ -63,10 +74,10 @@ def main() -> int:
         names = [engine.name, *([library.name] if library is not None else [])]
         manifest["files"] = {name: digest_of(folder / name) for name in names}
         (folder / "model.manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    print("running it ...", flush=True)
+    say("running it ...")
     with tempfile.TemporaryDirectory() as work:
         files = []
-        for number, (name, value) in enumerate(np.load(folder / "inputs.npz").items()):
+        for number, (name, value) in enumerate(arrays_of(folder / "inputs.npz").items()):
             (Path(work) / f"{number}.bin").write_bytes(np.ascontiguousarray(value).tobytes())
             files.append(f"{name}:{number}.bin")
         ran = [
@@ -83,27 +94,25 @@ def main() -> int:
 
 def compare(folder: Path, entries: list[dict[str, Any]]) -> int:
     """Tells of every output whether it agrees; the exit code."""
-    found = read_outputs((folder / "outputs.json").read_text(encoding="utf-8"))
-    expected, bounds = np.load(folder / "expected.npz"), dict(np.load(folder / "bounds.npz"))
+    found = read_outputs((folder / "outputs.json").read_bytes().decode(errors="backslashreplace"))
+    expected, bounds = arrays_of(folder / "expected.npz"), arrays_of(folder / "bounds.npz")
     passed = True
     for entry in entries:
         name = entry["name"]
         if "left_out" in entry:
-            print(f"{name}: not compared: {entry['left_out']}")
+            say(f"{name}: not compared: {entry['left_out']}")
             passed = passed and entry["accepted"]
             continue
         why = difference(entry, expected[name], found.get(name), bounds.get(name))
         if why and "kind" in entry:
-            print(
+            say(
                 f"{name}: not comparable: {why}; a selection makes it ({entry['kind']}), and may order it otherwise:"
             )
-            print(
-                "  install trtsmith here, and `trtsmith verify MODEL model.plan` compares it by its meaning"
-            )
+            say("  install trtsmith here, and `trtsmith verify MODEL model.plan` compares it by its meaning")
         else:
-            print(f"{name}: " + (f"disagrees: {why}" if why else "agrees"))
+            say(f"{name}: " + (f"disagrees: {why}" if why else "agrees"))
         passed = passed and not why
-    print("every output agrees" if passed else "not every output agrees")
+    say("every output agrees" if passed else "not every output agrees")
     return 0 if passed else 3
 
 
@@ -139,14 +148,23 @@ def difference(
 
 
 def read_outputs(text: str) -> dict[str, Output]:
-    """By name (shape, values) of what --exportOutput wrote: it prints nan and inf, which JSON has not."""
+    """By name (shape, values) of what --exportOutput wrote: it prints nan and inf, which JSON has not.
+
+    Names are printed as they are: control characters in them are no valid JSON either.
+    """
     names = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-    text = re.sub(r"(?<=[\[,] )-?(?:nan|inf)\b", lambda word: names[word.group()], text)
-    shapes = {one["name"]: one["dimensions"] for one in json.loads(text)}
+    words = re.compile(r'"[^"]*"|(?<=[\[,] )-?(?:nan|inf)\b')
+    text = words.sub(lambda word: names.get(word.group(), word.group()), text)
     return {
-        one["name"]: ([int(size) for size in shapes[one["name"]].split("x") if size], np.array(one["values"]))
-        for one in json.loads(text)
+        one["name"]: ([int(size) for size in one["dimensions"].split("x") if size], np.array(one["values"]))
+        for one in json.loads(text, strict=False)
     }
+
+
+def arrays_of(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file. numpy itself gives the array "x" where "x.npy" is asked for and both are there."""
+    with np.load(path) as archive:
+        return {member.removesuffix(".npy"): archive[member] for member in archive.zip.namelist()}
 
 
 def library_for_driver(folder: Path) -> Path | None:
@@ -161,19 +179,29 @@ def library_for_driver(folder: Path) -> Path | None:
 
 def run(words: list[str], folder: str | Path) -> str | None:
     """What trtexec said; None, and all of it is shown, where it failed."""
-    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said = done.stdout.decode(errors="backslashreplace")
     if done.returncode:
-        print(done.stdout, file=sys.stderr)
+        for line in said.split("\n"):
+            say(f"    {line}", sys.stderr)
         return None
-    return done.stdout
+    return said
 
 
 def digest_of(path: Path) -> str:
     return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Prints one line at once, on stdout or the stream, with what is not printable written out: \\x1b for an escape."""
+    stream = stream or sys.stdout
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    encoding = stream.encoding or "utf-8"  # ASCII, where the locale is C
+    print(plain.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
 def failed(code: int, text: str) -> int:
-    print(f"error: {text}", file=sys.stderr)
+    say(f"error: {text}", sys.stderr)
     return code
 
 

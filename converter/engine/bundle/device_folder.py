@@ -32,10 +32,14 @@ from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.output_file import unfinished_folder
 from trtsmith.converter.model.save import save_model
 from trtsmith.importers.dtypes import dtype_name
+from trtsmith.importers.problem import Problem
 
 ENGINE = "model.plan"
 
 _AARCH64 = 183  # EM_AARCH64 of elf.h, at byte 18 of a library
+
+_NOT_FOR_TRTEXEC = re.compile(r"[,'\"\\\0]")
+"""Separators of --loadInputs and --shapes, what --exportOutput does not escape, and what no program's arguments hold."""
 
 _IN_WHEEL = re.compile(r"trtsmith/converter/lib/(?:(cuda12)/)?(libtrtsmith_plugins(?:_v2)?\.so)")
 
@@ -48,6 +52,23 @@ def check_folder(folder: Path) -> None:
     if not folder.parent.is_dir() or not os.access(folder.parent, os.W_OK):
         fix = f"mkdir -p {folder.parent}, or name another with -o"
         raise UsageError("the folder cannot be made", f"-o {folder}", "a writable folder around it", fix)
+
+
+def check_names(graph: onnx.GraphProto) -> None:
+    """UsageError for inputs and outputs whose names trtexec would take for something else: another file to load, say."""
+    problems = [
+        Problem(
+            f"the {kind} {value.name!r} has a name that trtexec cannot read or write",
+            f"{kind} {value.name!r}",
+            "a name without commas, quotation marks, backslashes and zero bytes, for --bundle-for",
+            "export the model with another name",
+        )
+        for kind, values in (("input", graph.input), ("output", graph.output))
+        for value in values
+        if _NOT_FOR_TRTEXEC.search(value.name)
+    ]
+    if problems:
+        raise UsageError(problems)
 
 
 def device_libraries(device: str, wheel: Path | None, others: Sequence[Path] = ()) -> dict[str, bytes]:

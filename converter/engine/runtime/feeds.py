@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 
 import numpy as np
 
@@ -82,19 +83,26 @@ def array_problems(
                 "give an array of that shape; trailing and leading dimensions of 1 count",
             )
         )
-    elif not spec.is_shape_tensor and profile < len(spec.profiles):
+    elif not spec.is_shape_tensor:
         problems += _range_problems(spec, "shape", shape, profile)
     return problems
 
 
+def profile_problems(spec: TensorSpec, array: np.ndarray, profile: int) -> list[Problem]:
+    """What is wrong with an array's shape, or the values of a shape tensor, under an optimization profile."""
+    if spec.is_shape_tensor:
+        return value_problems(spec, array, profile)
+    return _range_problems(spec, "shape", array.shape, profile)
+
+
 def value_problems(spec: TensorSpec, values: np.ndarray, profile: int) -> list[Problem]:
     """What is wrong with the values of a shape tensor under an optimization profile."""
-    if profile >= len(spec.profiles):
-        return []
     return _range_problems(spec, "values", tuple(int(value) for value in values.reshape(-1)), profile)
 
 
 def _range_problems(spec: TensorSpec, what: str, sizes: tuple[int, ...], index: int) -> list[Problem]:
+    if index >= len(spec.profiles):
+        return []
     allowed = spec.profiles[index]
     nearest = tuple(
         min(max(size, low), high) for size, low, high in zip(sizes, allowed.min, allowed.max, strict=True)
@@ -128,6 +136,6 @@ def _flag(spec: TensorSpec, allowed: Profile, sizes: tuple[int, ...]) -> str:
     high = [max(pair) for pair in zip(allowed.max, sizes, strict=True)]
     if spec.is_shape_tensor:
         parts = [str(list(part)).replace(" ", "") for part in (low, allowed.opt, high)]
-        return f"--values '{spec.name}={':'.join(parts)}'"
+        return "--values " + quote(f"{spec.name}={':'.join(parts)}")
     parts = ["x".join(map(str, part)) for part in (low, allowed.opt, high)]
-    return f"--shapes {spec.name}={':'.join(parts)}"
+    return "--shapes " + quote(f"{spec.name}={':'.join(parts)}")

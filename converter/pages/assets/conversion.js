@@ -59,7 +59,7 @@ const Conversion = (() => {
       column("cosine", (row) => row.cosine, { number: true, cell: (row) => Number(row.cosine).toFixed(6) }),
       column("worst at", (row) => row.worst.join(","), { cell: (row) => (row.worst.length ? row.worst.join(",") + ": " + Frame.number(row.actual, 5)
         + ", expected " + Frame.number(row.expected, 5) : "") }),
-      column("verdict", status, { cell: (row) => [Frame.badge(status(row), { agree: "good", disagree: "bad" }[status(row)] || "fair"),
+      column("verdict", status, { cell: (row) => [Frame.badge(status(row), { agree: verdict.basis && verdict.basis.length ? "fair" : "good", disagree: "bad" }[status(row)] || "fair"),
         " ", element("span", { class: "soft" }, row.reason)] }),
     ] });
     const ran = { graphs: "the graph that the engine is built from was run in onnxruntime, against the original", original: "the original was run", nothing: "neither graph was run" };

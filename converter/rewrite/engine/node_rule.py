@@ -8,7 +8,8 @@ How to add a rule. Write a file in converter/rewrite/rules/FAMILY/ with a functi
         if not node.used(1):
             return None                       # TensorRT takes the node as it is: leave it alone
         if node.constant(2) is None:
-            return Refusal("input 'k' is computed at run time", "a constant", f"freeze it: --freeze {node.input(2)}=3")
+            fix = f"freeze it: --freeze {quote(node.input(2))}=3"
+            return Refusal("input 'k' is computed at run time", "a constant", fix)
         w = Writer(node)
         return Replacement(w.finish(w.Relu(w.Add(w.x[0], w.x[0]))), "made of Add and Relu")
 

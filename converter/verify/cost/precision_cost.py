@@ -53,6 +53,12 @@ class PrecisionCost:
         """Outputs that cost more than is allowed; one that is not finite does."""
         return tuple(o for o in self.outputs if self.most is not None and not o.error <= self.most)
 
+    def short(self) -> Iterator[str]:
+        """The cost of the worst output, in two words; nothing where no output was measured."""
+        if self.outputs:
+            worst = max(one.error if math.isfinite(one.error) else math.inf for one in self.outputs)
+            yield f"costs {_percent(worst)}"
+
     def lines(self) -> Iterator[str]:
         """What a user is told, a line for each output, and one for the layers."""
         for one in self.outputs:
@@ -63,6 +69,13 @@ class PrecisionCost:
             told = ", ".join(f"{one.node!r} ({one.op_type}) {one.error:.1e}" for one in self.layers)
             flags = " ".join(f"--keep-fp32 {quote(one.node)}" for one in self.layers)
             yield f"costliest of {self.tried} layers tried alone, of {self.quantized}: {told}; {flags} keeps them"
+
+
+def _percent(share: float) -> str:
+    """19 %, 0.04 %, 120 %"""
+    if not math.isfinite(share):
+        return "everything"
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def cost_from_json(document: Mapping[str, Any]) -> PrecisionCost:

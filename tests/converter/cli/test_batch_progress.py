@@ -6,6 +6,7 @@ import contextlib
 import os
 import pty
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,13 +36,13 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     progress.planned(4)
     progress.event(Event("a", "loading"))
     progress.ended(record("a"), "run")
-    progress.ended(record("b"), "kept")
+    progress.ended(replace(record("b"), report={"verdict": {"basis": ["graph only"]}}), "kept")
     progress.ended(refused("c/x"), "run")
     progress.ended(refused("d"), "cache")
     progress.warn("the cache is full")
     assert capsys.readouterr().err.splitlines() == [
         "[1/4] a: agree (3.2 s)",
-        "[2/4] b: agree (kept)",
+        "[2/4] b: agree (graph only) (kept)",
         "[3/4] c/x: refused (3.2 s)",
         "error: what 0",
         "  where:    c/x: node 'x'",

@@ -245,6 +245,10 @@ def test_further_profiles_are_compared_too(place: Place) -> None:
         assert [c["at"] for c in verdict["comparisons"][::2]] == ["opt", "profile 1", "profile 2"]
         assert [len(feeds["x"]) for feeds in place.fake.asked] == [8, 16, 4]
         assert [request.profile for request in place.fake.requests] == [0, 1, 2]
+    np.savez("x.npz", x=np.linspace(-1, 1, 40, dtype=np.float32))  # which the last profile alone takes
+    place.fake.requests.clear()
+    assert place.convert(*profiles, "--inputs", "x.npz")[0] == 0
+    assert [request.profile for request in place.fake.requests] == [2, 1, 2]
     wrong = {4: 1.5}
     place.fake.planted = lambda outputs: {**outputs, "y": outputs["y"] * wrong.get(outputs["y"].size, 1)}
     code, out, verdict = place.convert(*profiles)
@@ -317,7 +321,17 @@ def test_the_line_says_that_both_sides_rest_on_one_definition(place: Place) -> N
     line, name = verdict_line(out), model.proto.graph.node[0].op_type
     assert f"::{name}: both sides use trtsmith's definition of it; --reference {name}=MODULE:FUNCTION" in line
     assert "--expected FILE.npz" in line and "trtsmith's definition" in str(verdict["reason"])
+    assert verdict["basis"] == ["graph only", "own definition"] and verdict["status"] == "agree"
+    assert line.startswith("verdict: agree (graph only; own definition): ")
     made = generate_inputs(model, graph_inputs(model.proto), {}).arrays
     np.savez("x.npz", **made)  # type: ignore[arg-type]
     np.savez("y.npz", **run(reference(model), made))  # type: ignore[arg-type]
-    assert "trtsmith's definition" not in place.convert("--inputs", "x.npz", "--expected", "y.npz")[1]
+    _, out, verdict = place.convert("--inputs", "x.npz", "--expected", "y.npz")
+    assert "trtsmith's definition" not in out and verdict["basis"] == ["graph only"]
+    place.has(AMPERE)
+    _, out, verdict = place.convert()
+    assert verdict["engine_run"] and verdict["basis"] == ["own definition"]
+    _, out, verdict = place.convert("--inputs", "x.npz", "--expected", "y.npz")
+    assert (
+        verdict["engine_run"] and verdict["basis"] == [] and verdict_line(out).startswith("verdict: agree: ")
+    )

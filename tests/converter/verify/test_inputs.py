@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from tests.converter.models import parsed, relu
 from tests.converter.rewrite.rules.transformer_models import encoder
@@ -94,9 +95,10 @@ def test_inputs_from_a_file(tmp_path: Path) -> None:
 def test_expected_outputs_are_all_of_them_and_no_others(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, b=A, a=A)
-    assert list(load_expected(path, ["a", "b"])) == ["a", "b"]
+    outputs = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "abc"}
+    assert list(load_expected(path, [outputs["a"], outputs["b"]])) == ["a", "b"]
     with pytest.raises(UsageError) as error:
-        load_expected(path, ["a", "c"])
+        load_expected(path, [outputs["a"], outputs["c"]])
     assert [p.what for p in error.value.problems] == [
         "no array for output 'c'", "the model has no output 'b'",
     ]  # fmt: skip

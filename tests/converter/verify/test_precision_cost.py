@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify.conversion_check import ConversionCheck
 from trtsmith.converter.verify.cost import measured
 from trtsmith.converter.verify.cost.measured import QuantizedLayers, measured_cost
+from trtsmith.converter.verify.cost.precision_cost import OutputCost, PrecisionCost
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -72,13 +74,26 @@ def test_a_costly_network_agrees_with_its_own_graph(tmp_path: Path) -> None:
     told = render_verdict(verdict)
     assert "another class is first in" in told and "(on given and 1 of 1 samples of --calibration)" in told
     assert "--keep-fp32 last" in told
+    assert re.match(r"verdict: agree \(int8 graph; costs \d\d %\): ", told)
     assert Verdict.from_json(verdict.to_json()) == verdict
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [((0.19, 0.01), "costs 19 %"), ((0.0004,), "costs 0.04 %"), ((1.234,), "costs 123 %"), ((0.0,), "costs 0 %"),
+     ((0.1, np.inf), "costs everything"), ((np.nan,), "costs everything")],
+)  # fmt: skip
+def test_the_worst_output_is_the_cost_in_a_word(errors: tuple[float, ...], words: str) -> None:
+    outputs = tuple(OutputCost(f"y{number}", error) for number, error in enumerate(errors))
+    assert list(PrecisionCost("int8", "mine", outputs).short()) == [words]
+    assert list(PrecisionCost("int8", "mine", ()).short()) == []
 
 
 def test_max_cost_makes_it_a_condition(tmp_path: Path) -> None:
     model = in_8_bits(tmp_path / "q", 0.03, 12.0)
     verdict = judged(tmp_path, model, max_cost=0.1)
     assert verdict.status == "costs too much" and not verdict.passed and verdict.agrees
+    assert verdict.words.startswith("costs too much (int8 graph; costs ")
     assert "int8 changes 'y' by" in verdict.reason and "--max-cost allows 0.1" in verdict.reason
     with pytest.raises(UsageError, match="max-cost"):
         parse_tolerances(max_cost=-1.0)

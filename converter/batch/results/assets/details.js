@@ -77,10 +77,10 @@ const Details = (() => {
     const rows = verdict.outputs.map((one) => element("tr", {},
       element("th", { scope: "row" }, Frame.shown(one.output, 80)), element("td", {}, Frame.shown(one.at)),
       element("td", { class: "number" }, Frame.number(one.relative, 2)), element("td", { class: "number" }, Figures.share(one.used)),
-      element("td", {}, Frame.badge(one.agrees ? "agrees" : "disagrees", one.agrees ? "good" : "bad"), " ", shown(one.reason))));
-    const run = verdict.engine_run ? "the engine itself was run" : "the graphs were compared" + (verdict.not_run ? "; " + verdict.not_run : "");
+      element("td", {}, Frame.badge(one.agrees ? "agrees" : "disagrees", !one.agrees ? "bad" : verdict.basis.length ? "fair" : "good"), " ", shown(one.reason))));
+    const run = verdict.engine_run ? "the engine itself was run" : "the engine itself was not run" + (verdict.not_run ? ": " + verdict.not_run : "");
     return section("Outputs",
-      element("p", {}, shown(verdict.status + ": " + verdict.reason)),
+      element("p", {}, shown(verdict.status + (verdict.basis.length ? " (" + verdict.basis.join("; ") + ")" : "") + ": " + verdict.reason)),
       element("p", { class: "soft" }, shown(run + "; inputs: " + verdict.inputs)),
       Frame.notCompared(verdict.left_out),
       rows.length ? plain("outputs", ["output", "at", "error", "of tolerance", "verdict"], rows, [2, 3]) : null, more(task, "outputs"));

@@ -49,8 +49,16 @@ const Figures = (() => {
 
   function milliseconds(value) { return typeof value === "number" ? Frame.number(value, 4) : ""; }
 
+  // A status with what it rests on; only the engine itself, against a computation other than ours, is wholly green.
+  function words(task) {
+    const basis = task.status === "agree" && task.verdict ? task.verdict.basis : [];
+    return task.status + (basis.length ? " (" + basis.join("; ") + ")" : "");
+  }
+
+  function kind(task) { return words(task) === "agree" || task.status !== "agree" ? KINDS[task.status] || "" : "fair"; }
+
   function status(task) {
-    const made = Frame.badge(task.status, KINDS[task.status]);
+    const made = Frame.badge(words(task), kind(task));
     made.title = MEANS[task.status] || "";
     return made;
   }
@@ -60,7 +68,7 @@ const Figures = (() => {
   }
 
   return {
-    KINDS, ORDER, MEANS, status, share, milliseconds, variant, total,
+    KINDS, ORDER, MEANS, status, words, kind, share, milliseconds, variant, total,
     error: (task) => { const one = worst(task); return one ? one.relative ?? (one.agrees ? null : "∞") : null; },
     used: (task) => { const one = worst(task); return one ? one.used ?? (one.agrees ? null : Infinity) : null; },
     size: (task) => task.engine ? task.engine.bytes : null,

@@ -4,7 +4,7 @@
 const Grid = (() => {
   const element = Frame.element;
   const SHOWN = {
-    status: (task) => task.status,
+    status: Figures.words,
     error: (task) => Frame.number(Figures.error(task), 2) || "–",
     "share of tolerance": (task) => Figures.share(Figures.used(task)) || "–",
     "engine size": (task) => Frame.bytes(Figures.size(task)) || "–",
@@ -51,11 +51,11 @@ const Grid = (() => {
 
     function cell(task) {
       if (!task) return element("td", { class: "soft", title: "not in the zoo, or not in the filter" }, "");
-      const kind = Figures.KINDS[task.status] || "";
+      const kind = Figures.kind(task);
       const text = SHOWN[figure](task);
-      const said = figure === "status" ? [text] : [text, element("span", { class: "word" }, task.status)];
+      const said = figure === "status" ? [text] : [text, element("span", { class: "word" }, Figures.words(task))];
       return element("td", { class: "cell" }, element("button", { type: "button", class: "badge " + kind,
-        "aria-label": Frame.shown(task.name) + ": " + task.status + (figure === "status" ? "" : ", " + figure + " " + text),
+        "aria-label": Frame.shown(task.name) + ": " + Figures.words(task) + (figure === "status" ? "" : ", " + figure + " " + text),
         onclick: () => pick(task) }, said));
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 
 import numpy as np
 
@@ -175,7 +176,7 @@ def contrib_fourier_rule(node: NodeView) -> Replacement | Refusal | None:
 def _expand_dims(node: NodeView) -> Replacement | Refusal | None:
     axis = node.constant(1)
     if axis is None:
-        fix = f"freeze it: --freeze {node.input(1)}=VALUE"
+        fix = f"freeze it: --freeze {quote(node.input(1))}=VALUE"
         return Refusal(f"the axis ({node.input(1)!r}) is computed at run time", "a constant", fix)
     w = Writer(node)
     return Replacement(w.finish(w.Unsqueeze(w.x[0], axes=[int(axis.reshape(-1)[0])])), "Unsqueeze")

@@ -7,6 +7,7 @@ of runs says, whenever the condition ends it; without such a number the parser r
 from __future__ import annotations
 
 from copy import deepcopy
+from shlex import quote
 
 import numpy as np
 import onnx
@@ -61,13 +62,16 @@ def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips
         return known
     name, start = node.input(0), node.input(1)
     if name and node.constant(0) is None:
-        what, fix = f"{name!r} gives its number of runs at run time", f"freeze it: --freeze {name}=N"
+        what, fix = (
+            f"{name!r} gives its number of runs at run time",
+            f"freeze it: --freeze {quote(name)}=N",
+        )
         return Refusal(what, "a constant number of runs", fix)
     if not trips.limited:
         fix = "export the model with a number of runs"
         return Refusal("only its condition ends it", "a constant number of runs", fix)
     if start and node.constant(1) is None:
-        fix = f"freeze it: --freeze {start}=1"
+        fix = f"freeze it: --freeze {quote(start)}=1"
         return Refusal(f"its condition {start!r} is computed at run time", "a constant condition", fix)
     if not condition.exact:
         return Refusal(

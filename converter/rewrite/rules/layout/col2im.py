@@ -6,6 +6,7 @@ Image and block decompose by axes, so that a block of h x w needs h + w shifted 
 from __future__ import annotations
 
 import math
+from shlex import quote
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
@@ -19,7 +20,9 @@ def col2im_rule(node: NodeView) -> Replacement | Refusal | None:
     if image is None or block is None:
         name = node.input(1 if image is None else 2)
         return Refusal(
-            f"the shape {name!r} is computed at run time", "a constant", f"freeze it: --freeze {name}=VALUES"
+            f"the shape {name!r} is computed at run time",
+            "a constant",
+            f"freeze it: --freeze {quote(name)}=VALUES",
         )
     if shape is None or shape[1] is None:
         return Refusal(

@@ -10,6 +10,8 @@ That is how a Monte Carlo dropout model, which estimates its uncertainty at infe
 
 from __future__ import annotations
 
+from shlex import quote
+
 import numpy as np
 from onnx import numpy_helper
 
@@ -110,7 +112,7 @@ def training_dropout_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"whether Dropout is in training mode ({node.input(2)!r}) is computed at run time",
             "a constant",
-            f"freeze it: --freeze {node.input(2)}=0",
+            f"freeze it: --freeze {quote(node.input(2))}=0",
         )
     if not bool(training.reshape(-1)[0]):
         return None
@@ -119,7 +121,7 @@ def training_dropout_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"the ratio ({node.input(1)!r}) is computed at run time, or the element type unknown",
             "a constant ratio, and a known type",
-            f"freeze it: --freeze {node.input(1)}=VALUE",
+            f"freeze it: --freeze {quote(node.input(1))}=VALUE",
         )
     part = float(ratio.reshape(-1)[0])
     kind = np.dtype(dtype)

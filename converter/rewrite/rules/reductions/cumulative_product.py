@@ -6,6 +6,8 @@ sequential product, in which only the order of the factors differs. A reversed p
 
 from __future__ import annotations
 
+from shlex import quote
+
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
@@ -21,7 +23,7 @@ def cumulative_product_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"the axis ({node.input(1)!r}) is computed at run time, or has not one number",
             "a constant axis",
-            f"freeze it: --freeze {node.input(1)}=VALUE",
+            f"freeze it: --freeze {quote(node.input(1))}=VALUE",
         )
     dtype = node.dtype(0)
     if not rank or dtype is None:

@@ -14,6 +14,8 @@ Training mode is an attribute from opset 14 on. Before, a node has it that names
 
 from __future__ import annotations
 
+from shlex import quote
+
 from trtsmith.converter.graph.operator_groups import REDUCTIONS
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
@@ -122,5 +124,5 @@ def axes_rule(node: NodeView) -> Replacement | Refusal | None:
     return Refusal(
         f"the axes ({node.input(1)!r}) are {how} at run time",
         "constant axes",
-        f"freeze what they come from: --freeze {node.input(1)}=VALUES",
+        f"freeze what they come from: --freeze {quote(node.input(1))}=VALUES",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def stretches(node: NodeView, w: Writer) -> list[Stretch] | Refusal:
         return Refusal(
             f"the scales ({node.input(2)!r}) are computed at run time",
             "constant scales, or sizes",
-            f"freeze them: --freeze {node.input(2)}=VALUES",
+            f"freeze them: --freeze {quote(node.input(2))}=VALUES",
         )
     policy = node.attributes.get("keep_aspect_ratio_policy", "stretch")
     sizes = node.constant(3)
@@ -103,7 +104,7 @@ def _rois(node: NodeView, count: int) -> list[tuple[float, float]] | Refusal:
         return Refusal(
             f"roi ({node.input(1)!r}) is computed at run time",
             f"{2 * count} constant numbers: the begins of the axes, then their ends",
-            f"freeze it: --freeze {node.input(1)}=VALUES" if node.input(1) else "give the node a roi",
+            f"freeze it: --freeze {quote(node.input(1))}=VALUES" if node.input(1) else "give the node a roi",
         )
     flat = values.astype(np.float64).reshape(-1)
     return [(float(flat[i]), float(flat[i + count])) for i in range(count)]

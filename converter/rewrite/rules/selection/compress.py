@@ -5,6 +5,8 @@ Others are left to the plugin, where it takes the type.
 
 from __future__ import annotations
 
+from shlex import quote
+
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
@@ -65,7 +67,7 @@ def compress_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"the number of selected elements depends on {node.input(1)!r}, which is computed at run time",
             "a constant condition, or an output whose size is declared",
-            f"freeze it: --freeze {node.input(1)}=VALUES; or give the output its size in the model",
+            f"freeze it: --freeze {quote(node.input(1))}=VALUES; or give the output its size in the model",
         )
     chosen_first = positions(w, w.slice(w.x[1], [0], [TO_END], [0]), count)
     return Replacement(

@@ -15,6 +15,7 @@ TensorRT-RTX has a layer for it and no kernel for the layer.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def non_max_suppression_rule(node: NodeView) -> Replacement | Refusal | None:
             return Refusal(
                 f"{node.input(index)!r} is computed at run time",
                 "a constant",
-                f"freeze it: --freeze {node.input(index)}=VALUE",
+                f"freeze it: --freeze {quote(node.input(index))}=VALUE",
             )
     steps = min(int(numbers[0] or 0), boxes)
     if steps > _STEPS or rows > _MOST_ROWS:

@@ -7,6 +7,7 @@ together, taken apart and joined again at positions that the model fixes. Such a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 import numpy as np
 import onnx
@@ -63,7 +64,7 @@ def position(node: NodeView, name: str, count: int, last: int) -> int | Refusal:
             return Refusal(
                 f"the position {name!r} is computed at run time",
                 "a constant position",
-                f"freeze it: --freeze {name}=VALUE",
+                f"freeze it: --freeze {quote(name)}=VALUE",
             )
         place = int(value.reshape(-1)[0])
     if not -count <= place <= last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from shlex import quote
 
 import numpy as np
 
@@ -125,7 +126,7 @@ def _split(node: NodeView) -> Result:
     axis = node.attributes.get("axis", 0)
     given = node.constant(1)
     if node.input(1) and given is None:
-        fix = f"freeze it: --freeze {node.input(1)}=VALUES"
+        fix = f"freeze it: --freeze {quote(node.input(1))}=VALUES"
         return Refusal(f"the split {node.input(1)!r} is computed at run time", "a constant", fix)
     sizes = split_sizes(known_size(node, 0, axis), given, _MOST_PARTS)
     if sizes is None:

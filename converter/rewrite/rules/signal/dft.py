@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isqrt
+from shlex import quote
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def dft_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"dft_length ({node.input(1)!r}) is computed at run time",
             "a constant",
-            f"freeze it: --freeze {node.input(1)}=N",
+            f"freeze it: --freeze {quote(node.input(1))}=N",
         )
     given = None if length is None else int(length.reshape(-1)[0])
     back, half = bool(node.attributes.get("inverse")), bool(node.attributes.get("onesided"))
@@ -255,7 +256,7 @@ def _axis(node: NodeView, rank: int) -> int | Refusal:
         return Refusal(
             f"the axis ({node.input(2)!r}) is computed at run time",
             "a constant",
-            f"freeze it: --freeze {node.input(2)}=AXIS",
+            f"freeze it: --freeze {quote(node.input(2))}=AXIS",
         )
     return int(value.reshape(-1)[0]) % rank
 
@@ -306,7 +307,7 @@ def stft_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"{missing} ({culprit!r}) is not known before run time",
             "a constant, and a window of fixed length",
-            f"freeze it: --freeze {culprit}=N" if culprit else "give the window a fixed length",
+            f"freeze it: --freeze {quote(culprit)}=N" if culprit else "give the window a fixed length",
         )
     parts = 2 if complex_signal else 1
     bins = length // 2 + 1 if node.attributes.get("onesided", 1) else length

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import numpy as np
 
 from trtsmith.converter.graph.constant_nodes import evaluated
@@ -21,7 +23,7 @@ def mel_weights_rule(node: NodeView) -> Replacement | Refusal | None:
             return Refusal(
                 f"{name} ({node.input(index)!r}) is computed at run time",
                 "a constant: it decides what is computed, or how large it is",
-                f"freeze it: --freeze {node.input(index)}=VALUE",
+                f"freeze it: --freeze {quote(node.input(index))}=VALUE",
             )
         # In float32 the edges of bins would be rounded.
         feeds[node.input(index)] = value.reshape(-1)[0].astype(np.float64 if index > 2 else np.int64)

@@ -24,6 +24,7 @@ and the row `invalid` in spare places.
 from __future__ import annotations
 
 from itertools import pairwise
+from shlex import quote
 
 import numpy as np
 
@@ -122,7 +123,7 @@ def _neighbours(w: Writer, dtype: str) -> Replacement:
 def _number(node: NodeView, index: int, what: str) -> float:
     value = node.constant(index)
     if value is None or value.size != 1:
-        fix = f"freeze it: --freeze {node.input(index)}=VALUE"
+        fix = f"freeze it: --freeze {quote(node.input(index))}=VALUE"
         raise RefusedError(
             Refusal(f"{what} ({node.input(index)!r}) is no constant number", "a constant", fix)
         )
@@ -221,7 +222,7 @@ def _cluster_samples(w: Writer, dtype: str) -> Replacement | Refusal:
         return Refusal(
             f"ptr ({node.input(1)!r}) is no constant that rises from 0",
             "clouds of fixed sizes, each of one point or more",
-            f"export the model with fixed clouds, or freeze it: --freeze {node.input(1)}=VALUE",
+            f"export the model with fixed clouds, or freeze it: --freeze {quote(node.input(1))}=VALUE",
         )
     if _number(node, 3, "random_start"):
         return Refusal(

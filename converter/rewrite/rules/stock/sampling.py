@@ -35,6 +35,7 @@ Plugins that enlarge images become Resize:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 import numpy as np
 
@@ -195,7 +196,7 @@ def _operands(node: NodeView) -> Iterator[int]:
             raise RefusedError(
                 f"operand {name!r} ({node.input(index)!r}) is not a constant number",
                 "a constant",
-                f"freeze it: --freeze {node.input(index)}=VALUE",
+                f"freeze it: --freeze {quote(node.input(index))}=VALUE",
             )
         yield int(value.reshape(-1)[0])
 

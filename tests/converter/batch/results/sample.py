@@ -67,6 +67,7 @@ def report(
         "seconds": {"load": 0.002, "build": 1.005},
         "verdict": {
             "status": status, "reason": f"largest relative error {relative:.1e}", "engine_run": False,
+            "basis": ["graph only"],
             "inputs": "generated", "comparisons": comparisons, "warnings": [], "not_run": "there is no NVIDIA GPU here",
         },
     } | changed  # fmt: skip

@@ -56,7 +56,9 @@ def test_failures_and_errors_say_what_is_known() -> None:
     assert failure.attrib["message"] == f"refused: {PROBLEM.what} (and 1 more)"
     assert all(part in (failure.text or "") for part in PROBLEM.to_json().values())
     failure = cases["disagree"].find("failure")
-    assert failure is not None and failure.attrib["message"] == "disagree: largest relative error 5.0e-01"
+    assert failure is not None and failure.attrib["message"] == (
+        "disagree (graph only): largest relative error 5.0e-01; the engine itself was not run"
+    )
     assert failure.text == "y0: relative error 5.0e-01, allowed 0.0001"
     error = cases["timeout"].find("error")
     assert error is not None and error.attrib == {"message": "timeout", "type": "timeout"}
@@ -68,7 +70,12 @@ def test_warnings_and_the_command_are_the_output_of_a_case() -> None:
     (case,) = parsed(record("a", warnings=("one", "two"), command=("trtsmith", "convert", "a b.onnx"))).iter(
         "testcase"
     )
-    assert case.findtext("system-out") == "warning: one\nwarning: two\ncommand: trtsmith convert 'a b.onnx'"
+    assert (case.findtext("system-out") or "").split("\n") == [
+        "warning: one",
+        "warning: two",
+        "verdict: agree (graph only): largest relative error 2.0e-05; the engine itself was not run",
+        "command: trtsmith convert 'a b.onnx'",
+    ]
     assert [child.tag for child in case] == ["system-out"]
 
 

@@ -224,6 +224,23 @@ def test_long_lists_are_cut_and_the_worst_output_stays(page: Chromium, tmp_path:
     assert "node 19" in text and "and 30 more in record.json" in text
 
 
+def test_a_status_says_what_it_rests_on(page: Chromium, tmp_path: Path) -> None:
+    engine = report()
+    engine["verdict"] |= {"engine_run": True, "basis": []}
+    write_results(
+        tmp_path, [record("graph", TaskStatus.AGREE), record("whole", TaskStatus.AGREE, report=engine)]
+    )
+    page.open(tmp_path / "index.html")
+    badges = (
+        "[...document.querySelectorAll('#tasks tbody .badge')].map((one) => [one.innerText, one.className])"
+    )
+    assert page.evaluate(badges) == [["agree (graph only)", "badge fair"], ["agree", "badge good"]]
+    page.evaluate(f"{ROWS}[0].click()")
+    text = page.evaluate(f"{PANEL}.innerText")
+    assert "agree (graph only): largest relative error" in text
+    assert "the engine itself was not run: there is no NVIDIA GPU here" in text
+
+
 def test_a_task_has_an_address(page: Chromium, folder: Path) -> None:
     page.open(folder / "index.html")
     page.go_to("#task=network-001%2Ffp16-sm89")

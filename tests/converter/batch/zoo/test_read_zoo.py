@@ -48,6 +48,7 @@ def test_files_are_all_that_a_task_reads(folder: Path) -> None:
         (folder / name).touch()
     np.savez(folder / "k.npz", k=np.ones(1))
     text = '[[model]]\npath = "w/w.onnx"\nprecision = "int8"\ncalibration = "x.npz"\nexpected = "x.npz"\n'
+    text += 'inputs = "x.npz"\n'
     text += 'plugins = "libyours.so"\nops = ["mine.py", "pkg/sub/more.py"]\nbench = { inputs = "k.npz" }\n'
     (task,) = tasks_of(folder, text)
     assert sorted(str(path.relative_to(folder)) for path in task.files) == [
@@ -117,6 +118,7 @@ def test_external_data_that_cannot_be_read(folder: Path, weights: str, gone: boo
         ('shapes.x = "1x3"\ninputs = "z.npz"', "no array for input 'x'", 4),
         ('shapes.x = "1x3"\ninputs = "nets"', "inputs names a folder", 4),
         ('shapes.x = "1x3"\nops = "nowhere.py"', "ops names no file", 4),
+        ('shapes.x = "1x3"\nexpected = "z.npz"', "outputs are given without their inputs", 4),
         ('shapes.x = "1x3"\nexpected = "x.npz"\nreference = "m:f"', "given twice", 5),
         ('shapes.x = "1x3"\nreference = "m"', "names no function", 4),
         ('shapes.x = "1x3"\nverify = "graph"\nno-verify = true', "not allowed with argument", 1),

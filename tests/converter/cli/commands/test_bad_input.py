@@ -27,6 +27,8 @@ def folder(here: Path) -> None:
     relu(here / "dynamic.onnx", ("n", 3))
     inverse(here / "inverse.onnx")
     np.savez(here / "x.npz", x=np.ones((1, 3), np.float32))
+    np.savez(here / "y.npz", y=np.ones((1, 3), np.int64))
+    np.savez(here / "many.npz", x=np.ones((20, 3), np.float32))
 
 
 def external(location: str) -> None:
@@ -135,7 +137,20 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx --inputs none.npz -o o.plan", "--inputs none.npz"),
         ("convert relu.onnx --inputs relu.onnx -o o.plan", "cannot be read"),
         ("convert inverse.onnx --inputs x.npz -o o.plan", "float32[2, 4, 4]"),
-        ("convert relu.onnx --expected x.npz -o o.plan", "no array for output 'y'"),
+        ("convert relu.onnx --inputs x.npz --expected x.npz -o o.plan", "no array for output 'y'"),
+        ("convert relu.onnx --expected y.npz -o o.plan", "outputs are given without their inputs"),
+        (
+            "convert relu.onnx --expected y.npz -o o.plan --no-verify",
+            "outputs are given without their inputs",
+        ),
+        (
+            "convert relu.onnx --inputs x.npz --expected y.npz -o o.plan",
+            "is int64, and the model's is float32",
+        ),
+        (
+            "convert dynamic.onnx --inputs many.npz --shapes x=1x3:2x3:4x3 -o o.plan",
+            "--shapes x=1x3:2x3:20x3",
+        ),
         ("convert relu.onnx --rtol abc -o o.plan", "'abc' is not a tolerance"),
         ("convert relu.onnx --rtol z:1 -o o.plan", "the model has no output 'z'"),
         ("convert relu.onnx --target foo -o o.plan", "'foo' is not a list of GPU targets"),

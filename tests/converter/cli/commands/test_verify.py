@@ -90,6 +90,8 @@ def test_another_model_than_the_engines(engine: FakeEngine, cli: Cli) -> None:
     ("arguments", "words"),
     [
         ("--expected y.npz", "outputs are given without their inputs"),
+        ("--inputs many.npz", "is outside the optimization profile"),
+        ("--inputs x.npz --expected whole.npz", "is int64, and the model's is float32"),
         ("--inputs x.npz --shapes x=1x4x4", "--shapes and --inputs are both given"),
         ("--rtol q:1", "the model has no output 'q'"),
         ("--inputs none.npz", "the file cannot be read"),
@@ -100,6 +102,8 @@ def test_another_model_than_the_engines(engine: FakeEngine, cli: Cli) -> None:
 )
 def test_wrong_usage(arguments: str, words: str, engine: FakeEngine, cli: Cli) -> None:
     np.savez("x.npz", x=np.ones((1, 4, 4), np.float32))
+    np.savez("many.npz", x=np.ones((20, 4, 4), np.float32))
+    np.savez("whole.npz", y=np.ones((1, 4, 4), np.int64))
     engine.planted = lambda outputs: {}  # whatever is let through disagrees
     refuses(cli, 2, f"{VERIFY} {arguments}", words)
 

@@ -54,6 +54,10 @@ def test_only_the_first_word_of_a_message_has_a_colour() -> None:
 
 def test_verdicts_have_colours() -> None:
     assert colors.result("engine: a\nverdict: agree: x").endswith("verdict: \x1b[1;32magree\x1b[0m: x")
+    told = "verdict: agree (graph only; costs 19 %): x"
+    assert colors.result(told) == "verdict: \x1b[1;33magree (graph only; costs 19 %)\x1b[0m: x"
+    told = "verdict: disagree (graph only): (x): y"
+    assert colors.result(told) == "verdict: \x1b[1;31mdisagree (graph only)\x1b[0m: (x): y"
     assert colors.result("verdict: disagree: y") == "verdict: \x1b[1;31mdisagree\x1b[0m: y"
     assert colors.result("2 native; not convertible: 1 problem") == (
         "2 native; \x1b[1;31mnot convertible\x1b[0m: 1 problem"
