@@ -92,16 +92,17 @@ def unfinished_file(folder: Path) -> tuple[int, str]:
 
     The umask says who may read it, as of files that the user makes. OSError where it cannot be made.
     """
-    path = _unfinished_name(folder)
+    path = unfinished_name(folder)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path
 
 
 def unfinished_folder(parent: Path) -> Path:
     """The same for a folder."""
-    path = _unfinished_name(parent)
+    path = unfinished_name(parent)
     os.mkdir(path)
     return Path(path)
 
 
-def _unfinished_name(folder: Path) -> str:
+def unfinished_name(folder: Path) -> str:
+    """A path for what is to take the place of another in the folder. It is short, however long the other's name is."""
     return str(folder / f".trtsmith-{secrets.token_hex(8)}")
