@@ -266,6 +266,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         else:
             bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.ended()
+    warnings += () if bundle is None else bundle.warnings
     return Conversion(
         planned,
         rewritten,

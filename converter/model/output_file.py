@@ -7,7 +7,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,34 @@ def check_report(
             if isinstance(other, Path) and same_file(path, other):
                 said = f"{what} would replace {other}"
                 raise UsageError(said, where, "a file of its own", "name another file")
+        check_mount(path, where)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise _no_report(path, error, flag, what) from error
+
+
+def check_mount(path: Path, where: str) -> None:
+    """UsageError where something is mounted over the file itself: no rename can replace it."""
+    if is_mount_point(path):
+        said = f"{path} is a mount point, which cannot be replaced"
+        raise UsageError(said, where, "a file in a folder that is mounted", "mount its folder, not the file")
+
+
+def is_mount_point(path: Path) -> bool:
+    """Whether something is mounted over a file. False where the system does not say: os.path.ismount knows folders."""
+
+    def mount(name: Path, flags: int) -> str:
+        descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC | flags)
+        try:
+            facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+        finally:
+            os.close(descriptor)
+        return next(line for line in facts.splitlines() if line.startswith("mnt_id:"))
+
+    with suppress(OSError, AttributeError, StopIteration):  # no Linux has no O_PATH
+        return mount(path, os.O_NOFOLLOW) != mount(path.parent, 0)
+    return False
 
 
 def same_file(one: Path, other: Path) -> bool:

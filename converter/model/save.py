@@ -15,7 +15,7 @@ from google.protobuf.message import EncodeError
 from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
-from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.model.output_file import check_mount, replacing
 from trtsmith.converter.model.tensors import Reference, is_external, reference_of, set_reference
 from trtsmith.converter.model.wire import Extent, Part, Parts, raw_data_header, rewrite, size_of
 from trtsmith.importers.problem import Problem
@@ -93,6 +93,7 @@ def _check_target(path: Path, model: Model) -> Path:
         )
     if is_there and not is_file:
         raise refuse("The output path is not a regular file.", another)
+    check_mount(target, str(path))
     for file in model.files.values():
         if file.is_at(target):
             raise refuse(f"The output would overwrite the model's own file {file.path}.", another)
