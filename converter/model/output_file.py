@@ -12,14 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.own_files import REPORT, OwnFile
+
+FIX = "name another file, or add --force"
+"""What a user does where a file would be lost."""
 
 
 def check_report(
-    path: Path | None, others: Iterable[object] = (), flag: str = "--report", what: str = "the report"
+    path: Path | None,
+    others: Iterable[object] = (),
+    flag: str = "--report",
+    what: str = "the report",
+    own: OwnFile = REPORT,
+    *,
+    force: bool = False,
 ) -> None:
     """UsageError if a report cannot be written there, or if it would replace one of the others that are paths.
 
-    Found out before any work is done. flag: the option that named it. what: the file, if it is no report.
+    Found out before any work is done. flag: the option that named it. what: the file, if it is no report. own: what it may
+    replace. force: it may replace any file.
     """
     if path is None:
         return
@@ -35,6 +46,9 @@ def check_report(
                 said = f"{what} would replace {other}"
                 raise UsageError(said, where, "a file of its own", "name another file")
         check_mount(path, where)
+        if path.exists() and not (force or own.is_replaceable(path)):
+            said = f"{what} would replace {path}, which is not {own.what}"
+            raise UsageError(said, where, f"{own.what}, or nothing, of that name", FIX)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
