@@ -171,5 +171,7 @@ def bench(target: StrPath, **options: Unpack[TimedOptions]) -> dict[str, Any]:
     given = with_defaults(TimedOptions, options)
     asked = timing_of(Path(target), given)
     return report_files.timing(
-        report_files.WrittenFiles(path_of(given.html)), asked, lambda: timed(asked, logged(given.progress))
+        report_files.WrittenFiles(path_of(given.html), force=given.force),
+        asked,
+        lambda: timed(asked, logged(given.progress)),
     )

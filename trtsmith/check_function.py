@@ -44,6 +44,7 @@ from trtsmith.options import (
     FlavourName,
     Operators,
     Paths,
+    Replacing,
     Texts,
     with_defaults,
 )
@@ -72,7 +73,9 @@ class Trial(TypedDict, total=False):
     timeout: Annotated[float | None, TIMEOUT]
 
 
-class CheckOptions(Torch, Shapes, Freezing, Precision, LookedAt, Trial, Refused, Operators, total=False):
+class CheckOptions(
+    Torch, Shapes, Freezing, Precision, LookedAt, Trial, Refused, Replacing, Operators, total=False
+):
     """The options of `trtsmith check`."""
 
 

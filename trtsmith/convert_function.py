@@ -275,6 +275,8 @@ def convert(
     max_cost:     how much int8 or fp8 may change any output; None: no limit.
     verify:       what to compare with onnxruntime: "graph"; "engine" as well; "auto": the engine as well if it is built for
         this machine's GPU; None: nothing.
+    force:        whether existing files are replaced, whatever they are. Without it, an engine is replaced only by one of
+        the same model, and any other file only if `convert` wrote it there.
     html:         a file for an HTML report: changes and their reasons, the network, errors; or the problems.
     ops:          definitions of your own operators: a FILE.py, a folder or a dotted module with OPERATORS. Its code is
         imported and run. The environment variable TRTSMITH_OPS names more.
@@ -317,7 +319,7 @@ def convert(
     given = with_defaults(ConversionOptions, options)
     asked = conversion_of(model_of(model, args, kwargs, given), output_of(given.output, args), given)
     return report_files.conversion(
-        report_files.WrittenFiles(path_of(given.html)),
+        report_files.WrittenFiles(path_of(given.html), force=given.force),
         asked,
         lambda: pipeline.convert(asked, logged(given.progress)),
     )

@@ -138,5 +138,8 @@ def locate(
     """
     given = with_defaults(SearchedOptions, options)
     asked = search_of(onnx_of(model, given.data_folder), path_of(engine), path_of(given.output), given)
-    files, progress = report_files.WrittenFiles(path_of(given.html)), logged(given.progress)
+    files, progress = (
+        report_files.WrittenFiles(path_of(given.html), force=given.force),
+        logged(given.progress),
+    )
     return report_files.search(files, asked, lambda ready_for: locate_asked(asked, progress, ready_for))

@@ -26,6 +26,7 @@ from trtsmith.options import (
     Paths,
     PrecisionName,
     Ranges,
+    Replacing,
     Samples,
     StrPath,
     Texts,
@@ -241,7 +242,7 @@ class Running(TypedDict, total=False):
     timeout: Annotated[float | None, Flag("{}", "SECONDS")]
 
 
-class Page(TypedDict, total=False):
+class Page(Replacing, total=False):
     """output"""
 
     html: Annotated[

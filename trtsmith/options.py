@@ -192,6 +192,17 @@ def operator_words(options: Any) -> list[str]:
     return words if options.plugins_from_packages else [*words, LEAVE_OUT]
 
 
+class Replacing(TypedDict, total=False):
+    """output"""
+
+    force: Annotated[
+        bool,
+        Flag(
+            "replace any existing file; default: only what the same command wrote, and an engine only of the same model"
+        ),
+    ]
+
+
 class Telling(TypedDict, total=False):
     verbose: bool  # of which every command has the flag
     progress: Progress | None

@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from onnx import ModelProto
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from trtsmith.arguments import logged, onnx_of, stage_options, with_operators
 from trtsmith.converter.convert import refitting
 from trtsmith.converter.convert.refitting import RefitOptions, Refitted
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.model_options import Running
-from trtsmith.options import Flag, Operators, StrPath, Telling, with_defaults
+from trtsmith.options import Flag, Operators, Replacing, StrPath, Telling, with_defaults
 
 
-class RefittedFile(TypedDict, total=False):
+class RefittedFile(Replacing, total=False):
     """output"""
 
     output: Annotated[
@@ -44,6 +44,7 @@ def refit(engine: StrPath, onnx: StrPath | ModelProto | bytes, **options: Unpack
     engine:  an engine of `convert` with `refit` or `strip_plan`, with the manifest beside it.
     onnx:    the model. It is rewritten as the engine's was, and weights are matched by name.
     output:  the engine's file; None: the engine itself, which is replaced when the new one is complete.
+    force:   whether `output` may replace anything; without it, only an engine of the same model.
     timeout: time limit in seconds.
 
     Other arguments are those of `convert`. `trtsmith.verify` compares the engine with its new model.

@@ -32,7 +32,10 @@ Content = Callable[[ModuleType], "PageContent"]
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """Which files are wanted. flag: that of the report. words: the command line. step, warn: hear of it."""
+    """Which files are wanted. flag: that of the report. words: the command line. step, warn: hear of it.
+
+    force: whether they replace files that are none of trtsmith's.
+    """
 
     html: Path | None = None
     overlays: Path | None = None
@@ -41,6 +44,7 @@ class WrittenFiles:
     words: Sequence[str] = ()
     step: Progress = unheard
     warn: Progress = unheard
+    force: bool = False
 
     @staticmethod
     def of_command(
@@ -48,16 +52,17 @@ class WrittenFiles:
     ) -> WrittenFiles:
         report = getattr(options, flag[2:])
         words = ("trtsmith", *getattr(options, "words", ()))
-        return WrittenFiles(options.html, options.model_explorer, report, flag, words, step, warn)
+        pages = options.html, options.model_explorer
+        return WrittenFiles(*pages, report, flag, words, step, warn, options.force)
 
     def check(self, others: Iterable[object]) -> None:
         """UsageError for files that cannot be written, or would replace one of the others that are paths."""
         others = tuple(others)
-        check_report(self.report, others, self.flag)
+        check_report(self.report, others, self.flag, force=self.force)
         if self.html is not None or self.overlays is not None:
             from trtsmith.converter.pages.writing import PageFiles
 
-            PageFiles(self.html, self.overlays).check((*others, self.report))
+            PageFiles(self.html, self.overlays).check((*others, self.report), force=self.force)
 
     def write(self, report: dict[str, Any], content: Content) -> None:
         write_report(self.report, report, self.flag)

@@ -29,12 +29,13 @@ from trtsmith.options import (
     Flag,
     FlavourName,
     Operators,
+    Replacing,
     StrPath,
     with_defaults,
 )
 
 
-class GraphFile(TypedDict, total=False):
+class GraphFile(Replacing, total=False):
     """output"""
 
     output: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,13 @@ from trtsmith.arguments import feeds_of, logged, path_of, paths_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import EAGER, SPECIALIZATIONS, RunRequest
+from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.own_files import CACHE
 from trtsmith.model_options import Running
 from trtsmith.options import (
     Arrays,
     Flag,
+    Replacing,
     SpecializationMode,
     StrPath,
     Telling,
@@ -50,7 +54,7 @@ class Run(TypedDict, total=False):
     cuda_graph: Annotated[bool, Flag("run the engine as a CUDA graph")]
 
 
-class RunOptions(Running, Run, Telling, total=False):
+class RunOptions(Running, Run, Replacing, Telling, total=False):
     """The options of `trtsmith run`."""
 
 
@@ -69,6 +73,12 @@ def run_of(engine: Path, given: Any) -> RunRequest:
     )
 
 
+def check_cache(path: Path | None, others: Iterable[object], *, force: bool) -> None:
+    """UsageError for a file that cannot be a runtime cache. A folder may have any."""
+    if path is not None and not path.is_dir():
+        check_report(path, others, "--runtime-cache", "the runtime cache", CACHE, force=force)
+
+
 @checked_types
 def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[str, np.ndarray]:
     """Runs an engine in a child process, and returns its outputs by name. A fault in a kernel ends only that process.
@@ -80,6 +90,7 @@ def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[
     runtime_cache: TensorRT-RTX: a file for the kernels that it compiles, or a folder for one file for each engine.
     specialization: TensorRT-RTX: when kernels for new shapes are compiled: "eager", "lazy" or "none".
     cuda_graph: whether the engine runs as a CUDA graph.
+    force:     whether the runtime cache may replace a file that is no cache.
     timeout:   time limit of the run, in seconds.
 
     Other arguments are those of `convert`. `trtsmith.Runner` and `trtsmith.load` run engines in this process, many times.
@@ -92,4 +103,5 @@ def run(engine: StrPath, inputs: Arrays, **options: Unpack[RunOptions]) -> dict[
     Raises UsageError for an engine that cannot be run here, and for inputs that do not fit it.
     """
     given = with_defaults(RunOptions, options)
+    check_cache(path_of(given.runtime_cache), (Path(engine),), force=given.force)
     return run_engine(run_of(Path(engine), given), [feeds_of(inputs)], logged(given.progress)).outputs[0]

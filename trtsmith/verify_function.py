@@ -144,6 +144,7 @@ def verify(
     plugins:   libraries that the manifest does not name. They run code of their own.
     flavour:   "tensorrt", "tensorrt_rtx", or "auto": that of the manifest.
     timeout:   time limit of the engine's run, in seconds.
+    force:     whether existing files are replaced, whatever they are, as in `convert`.
     html:      a file for a page with the verdict and the network.
     ops, plugins_from_packages: as in `convert`.
     verbose:   whether `progress` gets TensorRT's own messages too.
@@ -159,7 +160,10 @@ def verify(
     """
     given = with_defaults(VerificationOptions, options)
     asked = verification_of(onnx_of(model, given.data_folder), Path(engine), given)
-    files, progress = report_files.WrittenFiles(path_of(given.html)), logged(given.progress)
+    files, progress = (
+        report_files.WrittenFiles(path_of(given.html), force=given.force),
+        logged(given.progress),
+    )
     return report_files.verification(files, asked, lambda _: (verify_bundle(asked, progress), None))[
         0
     ].verdict

@@ -24,7 +24,7 @@ _OWN_FOLDER = "a batch sets it: what a task writes is in the task's own folder"
 _NO_MODEL = "a task times its engine, which is built already; `trtsmith bench MODEL` does it by hand"
 
 _OF_BOTH = dict.fromkeys(("quiet", "verbose", "color"), _LOUDNESS) | dict.fromkeys(
-    ("html", "model-explorer", "json"), _OWN_FOLDER
+    ("html", "model-explorer", "json", "force"), _OWN_FOLDER
 )
 
 REFUSED_OF_CONVERT = {

@@ -7,12 +7,14 @@ swept by the next one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import json
 import os
 import platform
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -178,10 +180,15 @@ def _has_variants_only(path: Path) -> bool:
 def _locked(folder: Path) -> int:
     """A descriptor that holds the lock on FOLDER/.lock until it is closed. The file stays, and says who had it last.
 
-    UsageError where another process has it. OSError where the file cannot be written.
+    UsageError where another process has it. OSError where it cannot be written, and for what is no file of its own.
     """
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # it is written to
+            raise OSError(
+                errno.EINVAL, "it is a device, a pipe or another name of a file", str(folder / LOCK)
+            )
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} on {platform.node()!r}".encode(), 0)

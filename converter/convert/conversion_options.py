@@ -45,6 +45,7 @@ class ConvertOptions:
     settings: of the builder, by name (converter/engine/build/deployment.py).
     refusals: what is done where TensorRT refuses the graph. keep: whether the engine is wanted; without it there must be no
         output and no comparison, and `engine` of the result is empty.
+    force: whether existing files are replaced that are not of an earlier conversion of the model.
     """
 
     model: GivenModel
@@ -75,6 +76,7 @@ class ConvertOptions:
     keep: bool = True
     bundle_for: str = ""
     plugins_aarch64: Path | None = None
+    force: bool = False
 
     def __post_init__(self) -> None:
         check_values(

@@ -22,8 +22,9 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.own_files import EXPORTED
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
-from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.save import save_marked
 from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.importers.problem import Problem
 
@@ -75,8 +76,16 @@ def has_example(source: GivenModel) -> bool:
     return isinstance(source, TorchSource) or (isinstance(source, Path) and source.suffix == PROGRAM_SUFFIX)
 
 
-def open_model(source: GivenModel, progress: Progress | None = None) -> OpenedModel:
+def name_of(source: GivenModel) -> str:
+    """The name of the model's file; of what has none, what messages call it."""
+    path = source.path if isinstance(source, TorchFile) else source
+    return path.name if isinstance(path, Path) else str(source)
+
+
+def open_model(source: GivenModel, progress: Progress | None = None, *, force: bool = False) -> OpenedModel:
     """The model, mapped. What PyTorch has to export is exported now; its file is gone again, unless it is to be saved.
+
+    force: whether it may be saved over any file.
 
     TrtsmithError as load_model raises them, and for what PyTorch cannot export.
     """
@@ -85,13 +94,14 @@ def open_model(source: GivenModel, progress: Progress | None = None) -> OpenedMo
         source = TorchFile(source)
     if not isinstance(source, TorchSource):
         return OpenedModel(load_model(source))
-    check_report(source.save, (getattr(source, "path", None),), "--save-onnx", "the ONNX model")
+    own = getattr(source, "path", None)
+    check_report(source.save, (own,), "--save-onnx", "the ONNX model", EXPORTED, force=force)
     with ScratchFolder("export") as name:
         exported = _exported(source, Path(name), tell)
         with problems_named(exported.model, source):
             model = load_model(exported.model)
         if source.save is not None:
-            save_model(model, source.save)
+            save_marked(model, source.save, EXPORTED)
             model = load_model(source.save)
         return OpenedModel(
             model,

@@ -24,7 +24,7 @@ from trtsmith.converter.convert.facts import (
     still_read,
     unchecked_values,
 )
-from trtsmith.converter.convert.opening import OpenedModel, has_example, open_model
+from trtsmith.converter.convert.opening import OpenedModel, has_example, name_of, open_model
 from trtsmith.converter.convert.plan import Plan, needed_libraries
 from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -50,6 +50,7 @@ from trtsmith.converter.engine.bundle.device_folder import (
     not_built,
     write_folder,
 )
+from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
 from trtsmith.converter.engine.bundle.origin import origin_facts
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.reduction.reproducer import check_refused_path
@@ -61,6 +62,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.options.gpu_names import DEVICES
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.own_files import CACHE
 from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.progress import Progress, Steps, progress_reports
@@ -177,7 +179,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
     here = options.targets and not options.bundle_for
     if here and isinstance(options.model, TorchSource):  # before an export, which can take minutes
         check_targets(options.flavour, options.targets)
-    opened = open_model(options.model, progress)
+    opened = open_model(options.model, progress, force=options.force)
     original, given = opened.model, options.inputs is not None
     check_known(options.references, original)
     options = _with_example(options, opened)
@@ -242,7 +244,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         )
         facts = (
             engine_facts(planned, built, verdict)
-            | origin_facts(original, analysis.frozen)
+            | origin_facts(original, analysis.frozen, name_of(options.model))
             | _graph_facts(options, rewritten, profiles)
             | refit_facts(rewritten.model, options.settings, prefer_stock=options.prefer_stock)
             | {
@@ -266,6 +268,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         else:
             bundle = write_bundle(built.engine_path, options.output, loaded, facts)
         clock.ended()
+    warnings += () if bundle is None else bundle.warnings
     return Conversion(
         planned,
         rewritten,
@@ -370,12 +373,16 @@ def _check_files(options: ConvertOptions, loaded: tuple[Path, ...] | None = None
         check_folder(output)
     elif output is not None:
         model = options.model if isinstance(options.model, Path) else None
-        check_output(output, model, options.plugins if loaded is None else loaded)
+        libraries = options.plugins if loaded is None else loaded
+        check_output(output, model, libraries)
+        if not options.force:
+            check_replaced(output, name_of(options.model), libraries)
     if loaded is None:
         written = () if output is None else (output, manifest_path(output))
         files = (options.model, *written, options.inputs, options.expected, *options.plugins)
-        check_refused_path(options.refusals.file, files)
-        check_report(options.timing_cache, files, "--timing-cache", "the timing cache")
+        check_refused_path(options.refusals.file, files, force=options.force)
+        cache = options.timing_cache
+        check_report(cache, files, "--timing-cache", "the timing cache", CACHE, force=options.force)
 
 
 def _with_example(options: ConvertOptions, opened: OpenedModel) -> ConvertOptions:

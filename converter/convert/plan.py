@@ -48,6 +48,9 @@ class Route(Enum):
     UNSUPPORTED = "unsupported"
 
 
+LONGEST_NAME = 4095
+"""TensorRT-RTX 1.7 refuses 4,096: "The given name exceeds the limit (4096 characters)"."""
+
 Constants = Mapping[str, onnx.TensorProto]
 _NONE: Constants = {}
 A = onnx.AttributeProto
@@ -172,7 +175,26 @@ def plan(rewritten: Rewritten, foreign: ForeignPlugins = _NO_OTHERS) -> Plan:
     gone = (r for r in rewritten.rewrites if not r.plugin_node and r.node not in told)
     nodes.extend(_rewritten_route(record) for record in gone)  # folded away since
     problems.extend(input_problems(proto))
+    problems.extend(_long_names(proto))
     return Plan(tuple(nodes), tuple(plugins), tuple(problems), tuple(others), tuple(warnings))
+
+
+def _long_names(proto: onnx.ModelProto) -> Iterator[Problem]:
+    """A problem where names are longer than TensorRT's parser can give them to layers and tensors."""
+    long: list[tuple[str, int]] = []
+    for graph in all_graphs(proto.graph):
+        values = [value.name for value in (*graph.input, *graph.initializer)]
+        values += [name for node in graph.node for name in node.output]
+        named = [("node", node.name) for node in graph.node] + [("value", name) for name in values]
+        long += [
+            (f"{kind} {name!r}", size) for kind, name in named if (size := len(name.encode())) > LONGEST_NAME
+        ]
+    if long:
+        (where, size), *others = long
+        also = f", and {len(others)} others are too long" if others else ""
+        what = f"a name has {size:,} bytes{also}"
+        expected = f"names of at most {LONGEST_NAME:,} bytes, as TensorRT has them"
+        yield Problem(what, where, expected, "rename it in the model")
 
 
 def _foreign_route(held: ForeignPlan) -> Route:

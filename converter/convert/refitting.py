@@ -11,6 +11,7 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import target_of
+from trtsmith.converter.convert.opening import name_of
 from trtsmith.converter.convert.precision_request import QUANTIZED, engine_request
 from trtsmith.converter.engine.bundle.bundle import (
     Bundle,
@@ -19,6 +20,7 @@ from trtsmith.converter.engine.bundle.bundle import (
     manifest_path,
     write_bundle,
 )
+from trtsmith.converter.engine.bundle.earlier_engine import check_replaced
 from trtsmith.converter.engine.bundle.manifest import flag, mapping, read_manifest
 from trtsmith.converter.engine.bundle.origin import EngineOrigin, origin_facts, origin_of
 from trtsmith.converter.engine.bundle.run_from_bundle import request_for
@@ -32,6 +34,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.model_bytes import ModelSource
+from trtsmith.converter.model.output_file import same_file
 from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 from trtsmith.converter.model.progress import Progress, progress_reports
 from trtsmith.converter.model.save import save_model
@@ -42,7 +45,10 @@ _BUILD = "convert the new model"
 
 @dataclass(frozen=True)
 class RefitOptions:
-    """What `trtsmith refit` is told. onnx: the model with the new weights. output: of the new engine; None: `engine`."""
+    """What `trtsmith refit` is told. onnx: the model with the new weights. output: of the new engine; None: `engine`.
+
+    force: whether `output` may replace anything but an earlier engine of the model.
+    """
 
     engine: Path
     onnx: ModelSource
@@ -51,6 +57,7 @@ class RefitOptions:
     flavour: str = "auto"
     timeout_s: float | None = None
     verbose: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,9 +105,10 @@ def refit(options: RefitOptions, progress: Progress) -> Refitted:
             timeout_s=options.timeout_s,
         )
         built = _built(options.engine)
-        check_output(
-            target, options.onnx if isinstance(options.onnx, Path) else None, request.plugin_libraries
-        )
+        libraries = request.plugin_libraries
+        check_output(target, options.onnx if isinstance(options.onnx, Path) else None, libraries)
+        if not (options.force or same_file(target, options.engine)):
+            check_replaced(target, name_of(options.onnx), libraries)
         origin = origin_of(options.engine)
         telling.step("loading the model")
         original = load_model(options.onnx)
@@ -209,7 +217,11 @@ def _facts(built: _Built, original: Model, engine: Path, new: Structure, *, agai
         settings["refit"] = again
     refitted = {"engine": file_digest(engine), "model": before["model"]}
     facts = {name: value for name, value in before.items() if name not in ("files", "refit")}
-    facts |= {"model": origin_facts(original, {})["model"], "verdict": None, "settings": settings}
+    facts |= {
+        "model": origin_facts(original, {}, original.path.name)["model"],
+        "verdict": None,
+        "settings": settings,
+    }
     if settings.get("refit"):
         facts["refit"] = new.to_json() | {"prefer_stock": built.prefer_stock}
     return facts | {"refitted_from": refitted}

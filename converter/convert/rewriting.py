@@ -19,8 +19,10 @@ from trtsmith.converter.engine.build.flavour import expected_target
 from trtsmith.converter.graph.infer import value_dtypes
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.own_files import REWRITTEN
 from trtsmith.converter.model.progress import Steps, progress_reports
-from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.save import save_marked
 from trtsmith.converter.rewrite.rewrite import expand as expanded
 from trtsmith.converter.rewrite.target import TENSORRT
 from trtsmith.importers.opdef import PLUGIN_NAMESPACE
@@ -52,7 +54,8 @@ def _rewritten(options: ConvertOptions, progress: Steps, expand: bool, plugin_v2
     target = TENSORRT if plugin_v2 else expected_target(options.flavour)
     asked = replace(analysis_options(options), target=target, whole=False, compiled=False, progress=progress)
     progress.step("loading the model")
-    analysis = analyse(open_model(options.model, progress).model, asked)
+    check_report(options.output, (options.model,), "-o", "the graph", REWRITTEN, force=options.force)
+    analysis = analyse(open_model(options.model, progress, force=options.force).model, asked)
     fatal = [record.problem() for record in analysis.rewritten.declined if record.fatal]
     if fatal:
         raise ConversionError(fatal)
@@ -62,7 +65,7 @@ def _rewritten(options: ConvertOptions, progress: Steps, expand: bool, plugin_v2
         analysis = replace(analysis, graph=for_plugin_v2(analysis.graph))
     if options.output is not None:
         progress.step("saving the rewritten graph")
-        save_model(analysis.graph, options.output)
+        save_marked(analysis.graph, options.output, REWRITTEN)
     return analysis
 
 

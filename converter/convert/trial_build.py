@@ -17,7 +17,7 @@ def check_model(options: ConvertOptions, progress: Progress, *, build: bool) -> 
     That it cannot be converted is a result and no error. Raises InvalidModelError and UsageError.
     """
     steps_of(progress)("loading the model")
-    opened = open_model(options.model, progress)
+    opened = open_model(options.model, progress, force=options.force)
     analysis = analyse(opened.model, replace(analysis_options(options), progress=progress))
     if not build or not analysis.convertible:
         return analysis

@@ -54,7 +54,7 @@ def locate(
     ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
     """
     if options.folder is not None:
-        check_folder(options.folder)
+        check_folder(options.folder, force=True)  # whose files they are is asked by who takes the command
     work = _FaultSearch(original, rewritten, feeds, executor, options, inputs, progress, replay, reduction)
     return work.rewrite() or replace(work, rewritten=reduced or rewritten).engine()
 

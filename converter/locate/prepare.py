@@ -63,6 +63,7 @@ class LocateOptions:
     arithmetic: by what precision outputs are allowed to differ (verify.rounding.PRECISIONS); "": the graph's.
     feeds, frozen: inputs, and those of them that are constants in the engine, where they are known already.
     folder, memory, everything: as SearchOptions has them. tolerances: of the model's outputs.
+    force: whether `folder` may hold anybody's files, under the names of ours.
     """
 
     model: ModelSource
@@ -84,6 +85,7 @@ class LocateOptions:
     memory: int = MEMORY
     everything: bool = False
     tolerances: Tolerances = NO_TOLERANCES
+    force: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +186,7 @@ def locate_asked(
 ) -> Located:
     """The search that the user asked for. ready_for: gets what was prepared, before the search."""
     if asked.folder is not None:
-        check_folder(asked.folder)
+        check_folder(asked.folder, force=asked.force)
     with prepared(asked) as ready:
         ready_for(ready)
         asked.tolerances.check_outputs([value.name for value in ready.original.proto.graph.output])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from trtsmith.converter.model.arrays import write_npz
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.output_file import unfinished_folder
+from trtsmith.converter.model.own_files import ARRAYS
 from trtsmith.converter.model.printable import one_line
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import reference
@@ -119,11 +120,17 @@ def saved_folder(model: Path) -> Path:
     return Path(model.name or "model").with_suffix(".located")  # "." is no model, which is said elsewhere
 
 
-def check_folder(folder: Path) -> None:
-    """UsageError if the folder cannot be made or replaced. Said before the search, which may take long."""
+def check_folder(folder: Path, *, force: bool) -> None:
+    """UsageError if the folder cannot be made or replaced. Said before the search, which may take long.
+
+    force: files of our names in it may be anybody's.
+    """
     where = f"-o {folder}"
     if folder.is_dir():
-        strange = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+        there = {path.name for path in folder.iterdir()}
+        strange = sorted(there - FILES)
+        if there and not (strange or force or _is_of_a_search(folder, there)):
+            strange = sorted(there)
         if strange:
             what = f"the folder has other files: {strange[0]!r}"
             raise UsageError(what, where, "a new folder, or one of an earlier search", "name another")
@@ -134,12 +141,19 @@ def check_folder(folder: Path) -> None:
         raise UsageError(what, where, "a place where a folder can be made", "name another")
 
 
+def _is_of_a_search(folder: Path, there: Set[str]) -> bool:
+    """Whether a folder that has these files, and all under our names, is what a search wrote."""
+    arrays = [folder / name for name in (INPUTS, EXPECTED, ACTUAL)]
+    ours = all(path.is_file() and ARRAYS.is_one(path) for path in arrays)
+    return ours and {MODEL, README} <= there
+
+
 def save_reproducer(found: Reproducer, folder: Path) -> None:
     """Writes the folder, whole or not at all; one of an earlier search is replaced. UsageError if it cannot be written.
 
     bfloat16 is float32 in the .npz files, which have no such type, with a Cast in the model: no value changes.
     """
-    check_folder(folder)
+    check_folder(folder, force=True)  # whose files they are was asked before the search
     edges = plain_edges(found.model)
     try:
         work = unfinished_folder(folder.parent)

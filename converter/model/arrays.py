@@ -13,6 +13,7 @@ import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.model.own_files import ARRAYS_COMMENT
 
 ArraySource = Path | Mapping[str, np.ndarray]
 """An .npz file, or the arrays themselves by name."""
@@ -95,6 +96,7 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
     `.view(ml_dtypes.bfloat16)`.
     """
     with zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+        archive.comment = ARRAYS_COMMENT
         for name, array in arrays.items():
             plain = array.view(f"V{array.dtype.itemsize}") if array.dtype.kind == "V" else array
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -7,19 +7,30 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.own_files import REPORT, OwnFile
+
+FIX = "name another file, or add --force"
+"""What a user does where a file would be lost."""
 
 
 def check_report(
-    path: Path | None, others: Iterable[object] = (), flag: str = "--report", what: str = "the report"
+    path: Path | None,
+    others: Iterable[object] = (),
+    flag: str = "--report",
+    what: str = "the report",
+    own: OwnFile = REPORT,
+    *,
+    force: bool = False,
 ) -> None:
     """UsageError if a report cannot be written there, or if it would replace one of the others that are paths.
 
-    Found out before any work is done. flag: the option that named it. what: the file, if it is no report.
+    Found out before any work is done. flag: the option that named it. what: the file, if it is no report. own: what it may
+    replace. force: it may replace any file.
     """
     if path is None:
         return
@@ -34,10 +45,37 @@ def check_report(
             if isinstance(other, Path) and same_file(path, other):
                 said = f"{what} would replace {other}"
                 raise UsageError(said, where, "a file of its own", "name another file")
+        check_mount(path, where)
+        if path.exists() and not (force or own.is_replaceable(path)):
+            said = f"{what} would replace {path}, which is not {own.what}"
+            raise UsageError(said, where, f"{own.what}, or nothing, of that name", FIX)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
         raise _no_report(path, error, flag, what) from error
+
+
+def check_mount(path: Path, where: str) -> None:
+    """UsageError where something is mounted over the file itself: no rename can replace it."""
+    if is_mount_point(path):
+        said = f"{path} is a mount point, which cannot be replaced"
+        raise UsageError(said, where, "a file in a folder that is mounted", "mount its folder, not the file")
+
+
+def is_mount_point(path: Path) -> bool:
+    """Whether something is mounted over a file. False where the system does not say: os.path.ismount knows folders."""
+
+    def mount(name: Path, flags: int) -> str:
+        descriptor = os.open(name, os.O_PATH | os.O_CLOEXEC | flags)
+        try:
+            facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+        finally:
+            os.close(descriptor)
+        return next(line for line in facts.splitlines() if line.startswith("mnt_id:"))
+
+    with suppress(OSError, AttributeError, StopIteration):  # no Linux has no O_PATH
+        return mount(path, os.O_NOFOLLOW) != mount(path.parent, 0)
+    return False
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -92,16 +130,17 @@ def unfinished_file(folder: Path) -> tuple[int, str]:
 
     The umask says who may read it, as of files that the user makes. OSError where it cannot be made.
     """
-    path = _unfinished_name(folder)
+    path = unfinished_name(folder)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path
 
 
 def unfinished_folder(parent: Path) -> Path:
     """The same for a folder."""
-    path = _unfinished_name(parent)
+    path = unfinished_name(parent)
     os.mkdir(path)
     return Path(path)
 
 
-def _unfinished_name(folder: Path) -> str:
+def unfinished_name(folder: Path) -> str:
+    """A path for what is to take the place of another in the folder. It is short, however long the other's name is."""
     return str(folder / f".trtsmith-{secrets.token_hex(8)}")

@@ -15,7 +15,8 @@ from google.protobuf.message import EncodeError
 from trtsmith.converter.model.check import iter_tensors
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
-from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.model.output_file import check_mount, replacing
+from trtsmith.converter.model.own_files import ONNX_KEY, OwnFile
 from trtsmith.converter.model.tensors import Reference, is_external, reference_of, set_reference
 from trtsmith.converter.model.wire import Extent, Part, Parts, raw_data_header, rewrite, size_of
 from trtsmith.importers.problem import Problem
@@ -46,6 +47,9 @@ def save_model(model: Model, path: str | os.PathLike[str], *, inline_limit: int 
         parts = _inlined(skeleton)
     else:
         data_target = _check_target(path.with_name(path.name + ".data"), model)
+        if data_target.exists() and not target.exists():
+            what, fix = f"{data_target} exists, without its model", "remove it, or choose another output file"
+            raise UsageError(what, str(path), "no file of that name, for the model's weights", fix)
         parts, data_parts = _split(skeleton, data_target.name)
         if sum(map(size_of, parts)) >= 2**31:
             raise ConversionError(_too_big(path, "constants in nodes' attributes alone exceed 2 GiB"))
@@ -59,6 +63,16 @@ def save_model(model: Model, path: str | os.PathLike[str], *, inline_limit: int 
             # The data first takes its name: the model must never be there without it.
             with replacing(data_target) as data_descriptor:
                 _write(data_descriptor, data_parts, model)
+
+
+def save_marked(model: Model, path: Path, kind: OwnFile) -> None:
+    """The same, with metadata by which trtsmith knows the file as one of that kind."""
+    proto = model.copied()
+    kept = [entry for entry in model.proto.metadata_props if entry.key != ONNX_KEY]
+    del proto.metadata_props[:]
+    proto.metadata_props.extend(kept)
+    proto.metadata_props.add(key=ONNX_KEY, value=kind.mark)
+    save_model(model.with_proto(proto), path)
 
 
 def _too_big(path: Path, reason: str) -> Problem:
@@ -93,6 +107,7 @@ def _check_target(path: Path, model: Model) -> Path:
         )
     if is_there and not is_file:
         raise refuse("The output path is not a regular file.", another)
+    check_mount(target, str(path))
     for file in model.files.values():
         if file.is_at(target):
             raise refuse(f"The output would overwrite the model's own file {file.path}.", another)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import write_text
+from trtsmith.converter.model.output_file import check_report, write_text
+from trtsmith.converter.model.own_files import OVERLAY
 from trtsmith.converter.pages.conversion_document import PageContent
 from trtsmith.converter.pages.network.entries import NODE, NetworkEntry
 from trtsmith.converter.pages.network.node_values import PicturedNetwork
@@ -39,11 +40,18 @@ _HEAT = [
 Results = dict[str, dict[str, Any]]
 
 
-def check_overlays(folder: Path | None) -> None:
-    """UsageError for a folder that cannot be one. It is made when it is written."""
-    if folder is not None and folder.exists() and not folder.is_dir():
+OVERLAYS = ("route", "rule", "type", "error_log10", "time_ms")
+
+
+def check_overlays(folder: Path | None, *, force: bool) -> None:
+    """UsageError for a folder that cannot be one, or has other files under our names. It is made when it is written."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
         what = "the overlays need a folder, and this is a file"
         raise UsageError(what, f"--model-explorer {folder}", "a folder", "name another")
+    for name in OVERLAYS if folder.is_dir() else ():
+        check_report(_file(folder, name), (), "--model-explorer", "an overlay", OVERLAY, force=force)
 
 
 def overlays(content: PageContent) -> dict[str, dict[str, Any]]:
@@ -81,11 +89,15 @@ def write_overlays(folder: Path, content: PageContent) -> None:
         ) from error
     for name, overlay in overlays(content).items():
         write_text(
-            folder / f"{name}.json",
+            _file(folder, name),
             json.dumps(overlay, allow_nan=False) + "\n",
             "--model-explorer",
             "an overlay",
         )
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
 
 
 def _coloured(network: PicturedNetwork, word: Callable[[int], str], colours: Mapping[str, str]) -> Results:

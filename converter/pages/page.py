@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trtsmith.converter.model.own_files import GENERATOR
+
 ASSETS = Path(__file__).with_name("assets")
 
 SHARED_STYLES = ("frame.css", "table.css")
@@ -51,6 +53,7 @@ def page(title: str, body: str, data: Any, *, styles: Sequence[str] = (), script
         '<html lang="en">',
         "<head>",
         '<meta charset="utf-8">',
+        GENERATOR,
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',

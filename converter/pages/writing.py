@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.output_file import check_report, write_text
+from trtsmith.converter.model.own_files import PAGE
 from trtsmith.converter.pages.conversion_document import PageContent, conversion_document
 from trtsmith.converter.pages.model_explorer import check_overlays, write_overlays
 from trtsmith.converter.pages.page import asset, bar, page
@@ -61,10 +62,13 @@ class PageFiles:
     html: Path | None = None
     overlays: Path | None = None
 
-    def check(self, others: Iterable[object] = ()) -> None:
-        """UsageError for what cannot be written, or would replace one of the others that are paths; before any work."""
-        check_report(self.html, others, "--html", "the page")
-        check_overlays(self.overlays)
+    def check(self, others: Iterable[object] = (), *, force: bool = False) -> None:
+        """UsageError for what cannot be written, or would replace one of the others that are paths; before any work.
+
+        force: other files may be replaced, whatever they are.
+        """
+        check_report(self.html, others, "--html", "the page", PAGE, force=force)
+        check_overlays(self.overlays, force=force)
 
     def write(self, content: Callable[[], PageContent]) -> None:
         """Ask for the content if anything is to be written, and write it."""

@@ -70,11 +70,10 @@ def write_samples(names: Sequence[str], folder: Path) -> list[str]:
     for name in names:
         files |= _files(name)
     for name, content in files.items():
-        if (folder / name).exists() and (folder / name).read_bytes() != content:
+        there = folder / name
+        if there.exists() and not (there.is_file() and there.read_bytes() == content):
             expected = "no file of that name, or the sample's own file"
-            raise UsageError(
-                f"{name} exists with other content", str(folder / name), expected, "use another folder"
-            )
+            raise UsageError(f"{name} exists with other content", str(there), expected, "use another folder")
     for name, content in files.items():
         with replacing(folder / name) as file, open(file, "wb", closefd=False) as stream:
             stream.write(content)

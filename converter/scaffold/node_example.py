@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from trtsmith.converter.model.own_files import PRODUCER
 from trtsmith.importers.dtypes import NUMBERS
 
 _IR_VERSION = 10
@@ -51,7 +52,7 @@ def node_example(
         ir_version=max(source.ir_version, _IR_VERSION)
         if source.functions
         else source.ir_version or _IR_VERSION,
-        producer_name="trtsmith op new",
+        producer_name=PRODUCER,
     )
     domains = {entry.domain for entry in model.opset_import}
     if node.domain not in domains:

@@ -20,6 +20,7 @@ import numpy as np
 
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.output_file import check_report, unfinished_folder, write_text
+from trtsmith.converter.model.own_files import JSON_END, POLYGRAPHY
 
 PACKAGE = "pip install 'polygraphy>=0.53.6,<0.54' (trtsmith's extra: polygraphy)"
 ENGINE = "trtsmith-engine"
@@ -79,13 +80,15 @@ def load_outputs_json(path: Path, flag: str) -> tuple[dict[str, np.ndarray], ...
     return tuple(_arrays(result, path, flag) for _, result in results)
 
 
-def check_target(path: Path | None, others: Iterable[object], flag: str, what: str) -> None:
+def check_target(
+    path: Path | None, others: Iterable[object], flag: str, what: str, *, force: bool = False
+) -> None:
     """UsageError where nothing can be written. Found out before any work is done. what: "the inputs"."""
     if path is None:
         return
     need_polygraphy(flag, path)
     if path.suffix:
-        check_report(path, others, flag, what)
+        check_report(path, others, flag, what, POLYGRAPHY, force=force)
         return
     where = f"{flag} {path}"
     try:
@@ -206,7 +209,7 @@ def _short(text: str) -> str:
 def _save(path: Path, flag: str, what: str, texts: Iterable[str]) -> None:
     if path.suffix:
         for text in texts:
-            write_text(path, text + "\n", flag, what)
+            write_text(path, text + JSON_END, flag, what)
         return
     unfinished = ""
     try:

@@ -57,6 +57,7 @@ class VerifyOptions:
     load_inputs, load_outputs: the same as Polygraphy's JSON, of one iteration or several: files, or folders of them.
     save_inputs, save_outputs: where the inputs and the engine's outputs are written as Polygraphy's JSON.
     shapes:    sizes of made-up inputs, instead of those of the engine's profile.
+    force:     whether these files replace others, whatever they are.
     precision: what the engine computes in, one of verify.rounding.PRECISIONS; "": what its manifest says.
     """
 
@@ -76,6 +77,7 @@ class VerifyOptions:
     flavour: str = "auto"
     timeout_s: float | None = None
     verbose: bool = False
+    force: bool = False
 
     def __post_init__(self) -> None:
         check_values(
@@ -106,9 +108,9 @@ class VerifyOptions:
 
     def check_targets(self) -> None:
         """UsageError for files that cannot be written."""
-        check_target(self.save_inputs, self.files(), "--save-inputs", "the inputs")
+        check_target(self.save_inputs, self.files(), "--save-inputs", "the inputs", force=self.force)
         others = (*self.files(), self.save_inputs)
-        check_target(self.save_outputs, others, "--save-outputs", "the outputs")
+        check_target(self.save_outputs, others, "--save-outputs", "the outputs", force=self.force)
 
 
 @dataclass(frozen=True)

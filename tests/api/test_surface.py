@@ -38,11 +38,11 @@ SIGNATURES = {
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
     "calibration=(), plugins=(), flavour='auto', prefer_stock=False, build=False, target=(), "
     "optimization_level=None, timeout=None, mend=True, mend_with=(), reduce=True, "
-    "reduce_timeout=90.0, refused=None, ops=(), plugins_from_packages=True) -> Analysis",
+    "reduce_timeout=90.0, refused=None, force=False, ops=(), plugins_from_packages=True) -> Analysis",
     "rewrite": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
     "inputs=None, precision='', keep_fp32=(), accumulate='', float_lstm=False, io_precision=False, "
-    "calibration=(), output=None, flavour='auto', expand=False, plugin_v2=False, ops=(), "
+    "calibration=(), force=False, output=None, flavour='auto', expand=False, plugin_v2=False, ops=(), "
     "plugins_from_packages=True) -> Analysis",
     "convert": "(model, args=None, kwargs=None, *, dynamic_shapes=None, custom_translation_table=None, "
     "save_onnx=None, export_timeout=None, data_folder=None, shapes=None, values=None, freeze=(), "
@@ -55,11 +55,11 @@ SIGNATURES = {
     "strongly_typed=False,"
     " mend=True, mend_with=(), reduce=True, reduce_timeout=90.0, refused=None, expected=None, "
     "reference=None, rtol=None, atol=None, not_compared=(), compare=None, max_cost=None, "
-    "verify='auto', output=None, html=None, ops=(), plugins_from_packages=True, verbose=False, "
+    "verify='auto', output=None, force=False, html=None, ops=(), plugins_from_packages=True, verbose=False, "
     "progress=None) -> Conversion",
     "verify": "(model, engine, *, data_folder=None, inputs=None, expected=None, shapes=None, reference=None, "
     "load_inputs=(), load_outputs=None, save_inputs=None, save_outputs=None, rtol=None, atol=None, "
-    "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, html=None, "
+    "not_compared=(), compare=None, precision='', plugins=(), flavour='auto', timeout=None, force=False, html=None, "
     "ops=(), plugins_from_packages=True, verbose=False, progress=None) -> Verdict",
     "load_report": "(path) -> Report",
     "load": "(engine, *, plugins=(), flavour='auto', runtime_cache=None, cuda_graph=False, device=0, options=None, "
@@ -67,21 +67,21 @@ SIGNATURES = {
     "locate": "(model, engine=None, *, data_folder=None, on='auto', native=False, all=False, memory=1024, "
     "shapes=None, values=None, freeze=(), inputs=None, precision='', keep_fp32=(), accumulate='', "
     "float_lstm=False, io_precision=False, calibration=(), plugins=(), flavour='auto', timeout=None,"
-    " rtol=None, atol=None, output=None, html=None, ops=(), plugins_from_packages=True, "
+    " rtol=None, atol=None, output=None, force=False, html=None, ops=(), plugins_from_packages=True, "
     "progress=None) -> Located",
     "bench": "(target, *, shapes=None, at=('opt',), inputs=None, freeze=(), warmup_ms=200.0, duration_s=3.0, "
     "iterations=10, streams=1, transfers=True, cuda_graph='both', layers=10, against=(), torch='', "
-    "plugin_vs_native=False, plugins=(), flavour='auto', timeout=None, html=None, ops=(), "
+    "plugin_vs_native=False, plugins=(), flavour='auto', timeout=None, force=False, html=None, ops=(), "
     "plugins_from_packages=True, verbose=False, progress=None) -> dict[str, Any]",
     "run": "(engine, inputs, *, plugins=(), flavour='auto', timeout=None, embedded_plugins=False, profile=0, "
-    "runtime_cache=None, specialization='eager', cuda_graph=False, verbose=False, progress=None) -> "
+    "runtime_cache=None, specialization='eager', cuda_graph=False, force=False, verbose=False, progress=None) -> "
     "dict[str, np.ndarray]",
     "batch": "(zoo, output, *, only=(), retry_failed=False, jobs=None, on=None, cache=None, no_cache=False, "
     "progress=None) -> BatchResult",
     "bundle": "(engine, triton, *, name=None, model_version=1, batching=None, instances=1, queue_delay_us=100) -> "
     "TritonModel",
-    "refit": "(engine, onnx, *, output=None, plugins=(), flavour='auto', timeout=None, ops=(), plugins_from_packages=True, "
-    "verbose=False, progress=None) -> Refitted",
+    "refit": "(engine, onnx, *, force=False, output=None, plugins=(), flavour='auto', timeout=None, ops=(), "
+    "plugins_from_packages=True, verbose=False, progress=None) -> Refitted",
     "check_plugin": "(library, *, gpu=None, cases=(), timeout=120.0, ops=(), plugins_from_packages=True, progress=None) "
     "-> LibraryReport",
     "operators": "(*, ops=(), plugins_from_packages=True) -> tuple[OpDef, ...]",

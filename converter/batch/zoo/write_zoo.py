@@ -154,7 +154,7 @@ def write_zoo(folder: Path, output: Path, *, overwrite: bool = False) -> ZooWrit
     Dynamic inputs get shapes: 1 to 4 for a batch; other sizes that the model leaves open are guesses, and marked TODO.
     UsageError where the folder has no model, and where `output` is there already, unless it may be overwritten.
     """
-    check_report(output, (), FLAG, _WHAT)
+    check_report(output, (), FLAG, _WHAT, force=True)
     if output.exists() and not overwrite:
         what, expected = f"{_WHAT} already exists", "a new file"
         raise UsageError(what, f"{FLAG} {output}", expected, "name another file, or add --force")

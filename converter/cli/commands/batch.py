@@ -26,9 +26,10 @@ from trtsmith.converter.cli.reports.batch_lines import summary
 from trtsmith.converter.engine.build.flavour import installed_flavours
 from trtsmith.converter.model.errors import EXIT_FAILED, EXIT_OK, UsageError
 from trtsmith.converter.model.output_file import check_report, write_text
+from trtsmith.converter.model.own_files import PAGE
 from trtsmith.flags import add_options
 from trtsmith.importers.problem import Problem
-from trtsmith.options import Flag, StrPath
+from trtsmith.options import Flag, Replacing, StrPath
 
 DESCRIPTION = """Convert all models of a zoo, a file that lists models with their options, on this machine or on a Ray
 cluster. Keeps finished results; a cache supplies earlier conversions with the same files, options and versions."""
@@ -75,7 +76,6 @@ class _NewZoo(TypedDict, total=False):
         StrPath | None,
         Flag("write a zoo of the models in a folder to the file that -o names", "FOLDER", common=True),
     ]
-    force: Annotated[bool, Flag("overwrite an existing file")]
 
 
 class _Diff(TypedDict, total=False):
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ZOO",
         help="the zoo's file (TOML); or `diff OLD NEW`, two folders of results",
     )
-    for block in (_Output, BatchOptions, _NewZoo, _Diff):
+    for block in (_Output, Replacing, BatchOptions, _NewZoo, _Diff):
         add_options(parser, block)
 
 
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         _check_words(options, words, 0, "--init FOLDER -o ZOO", (*_OF_BATCH, *_OF_DIFF, "json"))
         return _init(options, console)
     if words and words[0] == _DIFF:
-        _check_words(options, words, 3, "diff OLD NEW", (*_OF_BATCH, *_OF_INIT, "output"))
+        _check_words(options, words, 3, "diff OLD NEW", (*_OF_BATCH, "output"))
         return _diff(options, console, Path(words[1]), Path(words[2]))
     _check_words(options, words, 1, "ZOO", (*_OF_INIT, *_OF_DIFF))
     return _batch(options, console, Path(words[0]))
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
 
 def _diff(options: argparse.Namespace, console: Console, old: Path, new: Path) -> int:
     given = [file for path in (old, new) for file in (path, path / RESULTS)]
-    check_report(options.html, given, flag="--html", what="the page")
+    check_report(options.html, given, "--html", "the page", PAGE, force=options.force)
     diff = diff_results(load_results(old), load_results(new))
     if options.html is not None:
         write_text(options.html, diff_page(diff), "--html", "the page")

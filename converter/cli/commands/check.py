@@ -57,7 +57,8 @@ def show(
 ) -> int:
     """Exit code 0 when the model is convertible as far as was looked, else 1. options: of `check`, or of `convert`."""
     report = options.report
-    check_report(report, (asked.model, *asked.plugins, asked.inputs, asked.refusals.file))
+    given = (asked.model, *asked.plugins, asked.inputs, asked.refusals.file)
+    check_report(report, given, force=options.force)
     with progress_reports(console.progress) as progress:
         analysis = check_model(asked, progress, build=build)
     document = analysis_report(asked.model, analysis) if as_json or report is not None else {}

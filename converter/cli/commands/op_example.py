@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -11,9 +10,12 @@ from typing import TypeVar
 from trtsmith.converter.cli.console import Console
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.converter.model.options.suggestions import nearest
-from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.model.output_file import check_report, replacing
+from trtsmith.converter.model.own_files import EXAMPLE
 from trtsmith.converter.operators.loading import load_package
 from trtsmith.converter.operators.sources import OperatorSource
+from trtsmith.flags import add_options
+from trtsmith.options import Replacing
 
 DESCRIPTION = (
     "Write DIR/example.onnx again after a change of the definition: a model of one node, with the fields, types and sizes "
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="ONNX", help="the file to write; default: DIR/example.onnx"
     )
+    add_options(parser, Replacing)
     parser.set_defaults(operators=False)  # of which its own are loaded alone
 
 
@@ -47,9 +50,10 @@ def run(options: argparse.Namespace, console: Console) -> int:
     op = _chosen({op.name: op for op in operators}, options.operator, "--operator")
     case = _chosen({case.name: case for case in op.cases}, options.case, "--case")
     output = options.output or options.folder / "example.onnx"
+    check_report(output, (), "-o", "the example", EXAMPLE, force=options.force)
     content = case_example(op, case)
-    with replacing(output) as descriptor:
-        os.write(descriptor, content)
+    with replacing(output) as descriptor, open(descriptor, "wb", closefd=False) as stream:
+        stream.write(content)
     console.result(str(output))
     return EXIT_OK
 

@@ -20,7 +20,7 @@ from trtsmith.converter.plugin.contract import CheckResult, ModelCases
 from trtsmith.converter.plugin.creators import inspect_library, list_creators
 from trtsmith.converter.plugin.test import test_library
 from trtsmith.flags import add_options
-from trtsmith.options import REFERENCE, Flag, References, StrPath
+from trtsmith.options import REFERENCE, Flag, References, Replacing, StrPath
 
 DESCRIPTION = "Inspect and test any TensorRT plugin library without TensorRT. Runs the library's code."
 
@@ -79,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.set_defaults(run=run)
         if name == "test":
             add_options(action, _Cases)
+            add_options(action, Replacing)
 
 
 def _path(options: argparse.Namespace, console: Console) -> int:
@@ -104,7 +105,7 @@ def test(options: argparse.Namespace, console: Console) -> int:
         text = f"{result.verdict.value}: {result.creator}: {result.check}{case}"
         (console.detail if result.problem is None else console.note)(text)
 
-    check_report(options.report, (options.library, options.model))
+    check_report(options.report, (options.library, options.model), force=options.force)
     of_model = _cases(options)
     for note in of_model.notes:
         console.say(f"not testable: {note}")

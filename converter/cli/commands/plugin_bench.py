@@ -20,7 +20,7 @@ from trtsmith.converter.plugin.machine import describe
 from trtsmith.flags import add_options, commas, positive_seconds
 from trtsmith.importers.opdef import TYPE_VARIABLES
 from trtsmith.importers.registry import OPS
-from trtsmith.options import Operators, operator_words
+from trtsmith.options import Operators, Replacing, operator_words
 
 COUNT = 50
 
@@ -67,6 +67,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--commit", metavar="HASH", help="commit to record in the file, if the checkout has no history"
     )
+    add_options(parser, Replacing)
     add_options(parser, Operators)
     parser.set_defaults(run=_bench)
 
@@ -74,7 +75,7 @@ def add_parser(actions: Any, common: argparse.ArgumentParser) -> None:
 def _bench(options: argparse.Namespace, console: Console) -> int:
     baselines = () if options.against == ("none",) else options.against
     plan = select(options.names, options.case, options.dtype, baselines, options.count, warm=options.warm)
-    check_report(options.json, flag="--json")
+    check_report(options.json, flag="--json", force=options.force)
     libraries = list(dict.fromkeys(library_of(op.name) or plugin_library() for op, _ in plan.ops))
     require_gpu()
     from trtsmith.converter.plugin.bench.kernel_torch import open_bench  # imports torch

@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, console: Console) -> int:
     done = refit(refit_of(options.engine, options.onnx, options), console.progress)
+    for warning in done.bundle.warnings:
+        console.say(f"warning: {warning}")
     console.result(f"engine:  {done.bundle.engine}")
     console.result(f"weights: {len(done.changed)} changed; TensorRT was given {done.weights}")
     return EXIT_OK

@@ -7,7 +7,7 @@ import argparse
 from trtsmith.converter.cli.arguments import add_model, model_of
 from trtsmith.converter.cli.commands.check import FROZEN, note_lines, precision_lines
 from trtsmith.converter.cli.console import Console
-from trtsmith.converter.cli.default_output import default_graph
+from trtsmith.converter.cli.default_output import named_after
 from trtsmith.converter.cli.problem_groups import grouped
 from trtsmith.converter.convert.rewriting import rewrite_model
 from trtsmith.converter.model.errors import EXIT_OK
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     model = model_of(options)
     if options.output is None:
         form = "expanded" if options.expand else "plugin-v2" if options.plugin_v2 else "rewritten"
-        options.output = default_graph(model, form, console)
+        options.output = named_after(model, f".{form}.onnx")
     asked = rewriting_of(model, options.output, options)
     analysis = rewrite_model(asked, console.progress, expand=options.expand, plugin_v2=options.plugin_v2)
     rewritten = analysis.rewritten

@@ -17,9 +17,10 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.arrays import load_arrays, save_arrays
 from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.converter.model.output_file import check_report
+from trtsmith.converter.model.own_files import ARRAYS
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.flags import add_options
-from trtsmith.run_function import RunOptions, run_of
+from trtsmith.run_function import RunOptions, check_cache, run_of
 
 DESCRIPTION = """Run a TensorRT engine on the arrays of an .npz file. The engine runs in a child process: a fault in a
 kernel ends only that process, and the GPU stays usable."""
@@ -51,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     given = (options.engine, manifest_path(options.engine), options.inputs, *options.plugins)
     cache = options.runtime_cache
-    check_report(options.output, (*given, cache), "-o", "the file of the outputs")
-    if cache is not None and not cache.is_dir():
-        check_report(cache, given, "--runtime-cache", "the runtime cache")
+    check_report(
+        options.output, (*given, cache), "-o", "the file of the outputs", ARRAYS, force=options.force
+    )
+    check_cache(cache, given, force=options.force)
     described = (
         describe_bundle(options.engine, options.flavour) if options.list and find_gpu() is None else None
     )

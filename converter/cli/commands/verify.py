@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, console: Console) -> int:
     folder = options.located or saved_folder(options.model)
     if options.per_node:
-        check_folder(folder)
+        check_folder(folder, force=options.force)
     files = WrittenFiles.of_command(options, console.progress, console.say)
     given = (options.model, options.engine, manifest_path(options.engine), options.inputs, options.expected)
     files.check((*given, *options.plugins, *options.load_inputs, options.load_outputs))
@@ -120,6 +120,7 @@ def _located(
         frozen=compared.frozen,
         folder=folder,
         tolerances=parse_tolerances(options.rtol, options.atol),
+        force=options.force,
     )
     console.progress("searching for the faulty node (--no-per-node skips this)")
     try:

@@ -23,6 +23,7 @@ from trtsmith.converter.engine.build.gpu import find_gpu
 from trtsmith.converter.engine.child.pool import Pool
 from trtsmith.converter.engine.child.process import ChildDied, Progress, run_child
 from trtsmith.converter.model.errors import BuildRefused, ConversionError, UsageError
+from trtsmith.converter.model.output_file import unfinished_name
 from trtsmith.converter.rewrite.native_operators import asked_parser
 from trtsmith.importers.problem import Problem
 
@@ -50,7 +51,7 @@ def build(
     _check_paths(request)
     flavour = choose_flavour(request.flavour, find_gpu())
     request = replace(request, flavour=flavour)
-    unfinished = request.engine_path.with_name(f".{request.engine_path.name}.{os.getpid()}.tmp")
+    unfinished = Path(unfinished_name(request.engine_path.parent))
     child_request = replace(request, engine_path=unfinished)
     try:
         asked, limit_s, log = child_request.to_text(), request.timeout_s, request.log_path
@@ -175,9 +176,15 @@ def _check_paths(request: BuildRequest) -> None:
         )
     cache = request.timing_cache
     if cache is not None and (
-        cache.is_dir() or not cache.parent.is_dir() or not os.access(cache.parent, os.W_OK)
+        cache.is_dir()
+        or not (cache.parent.is_dir() and os.access(cache.parent, os.W_OK))
+        or (cache.exists() and not os.access(cache, os.R_OK))
     ):
-        what = "The timing cache is a folder." if cache.is_dir() else "The timing cache cannot be written."
+        what = (
+            "The timing cache is a folder."
+            if cache.is_dir()
+            else "The timing cache cannot be read and written."
+        )
         problems.append(
             Problem(
                 what, f"--timing-cache {cache}", "a file in a folder that you may write", "name another file"

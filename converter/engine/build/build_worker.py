@@ -5,11 +5,10 @@ TensorRT's log goes to a file, unbuffered, so that it is complete up to the mome
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,8 @@ from trtsmith.converter.engine.build.targets import plan_targets, set_targets
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.engine.child.serve import serve
 from trtsmith.converter.model.errors import BuildRefused, ConversionError, UsageError
+from trtsmith.converter.model.output_file import replacing
+from trtsmith.converter.model.process.folder_lock import folder_lock
 from trtsmith.importers.problem import Problem
 
 _LOADED: list[Path] = []
@@ -94,8 +95,9 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
     if request.keep:
         events.phase("writing the engine")
         write_engine(request.engine_path, plan)
+    unsaved: list[str] = []
     if cache is not None and request.timing_cache is not None:
-        _write_cache(request.timing_cache, config)
+        _write_cache(request.timing_cache, config, unsaved.append)
     inputs, outputs = describe_tensors(network)
     return BuildResult(
         engine_path=request.engine_path,
@@ -108,7 +110,7 @@ def run(request: BuildRequest, events: Events, messages: Messages) -> BuildResul
         outputs=outputs,
         layers=network.num_layers,
         plugin_layers=plugin_layers(flavour, network),
-        warnings=(*warnings, *messages.warnings()),
+        warnings=(*warnings, *messages.warnings(), *unsaved),
     )
 
 
@@ -211,17 +213,21 @@ def _set_timing_cache(config: Any, request: BuildRequest) -> Any:
     return cache
 
 
-def _write_cache(path: Path, config: Any) -> None:
-    """Add this build's timings to the file; of builds that share it, one writes at a time."""
+def _write_cache(path: Path, config: Any, warn: Callable[[str], None]) -> None:
+    """Add this build's timings to the file; of builds that share it, one writes at a time.
+
+    The engine is there already: what goes wrong is a warning.
+    """
     cache = config.get_timing_cache()
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(path.with_name(f".{path.name}.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.is_file():  # another build may have written since this one read
-            with suppress(TypeError):  # of another version or GPU: None
-                cache.combine(config.create_timing_cache(path.read_bytes()), False)
-        write_engine(unfinished, cache.serialize())
-        os.replace(unfinished, path)
+    try:
+        with folder_lock(path.parent, warn):
+            if path.is_file():  # another build may have written since this one read
+                with suppress(TypeError):  # of another version or GPU: None
+                    cache.combine(config.create_timing_cache(path.read_bytes()), False)
+            with replacing(path) as descriptor, open(descriptor, "wb", closefd=False) as stream:
+                stream.write(cache.serialize())
+    except OSError as error:
+        warn(f"the timing cache {path} is as it was: {error.strerror or error}")
 
 
 def _build_problems(flavour: Flavour, request: BuildRequest, messages: Messages) -> list[Problem]:

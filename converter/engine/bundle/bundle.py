@@ -8,21 +8,24 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trtsmith.converter.model.errors import UsageError
-from trtsmith.converter.model.output_file import unfinished_file
+from trtsmith.converter.model.output_file import check_mount, unfinished_file, unfinished_name
+from trtsmith.converter.model.process.folder_lock import folder_lock
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files that were written."""
+    """The files that were written. warnings: what the user should know of that, one sentence each."""
 
     engine: Path
     libraries: tuple[Path, ...]
     manifest: Path
+    warnings: tuple[str, ...] = ()
 
 
 def check_output(engine: Path, model: Path | None = None, libraries: Sequence[Path] = ()) -> None:
@@ -57,6 +60,7 @@ def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], wh
         )
     if engine.exists() and not (engine.is_file() and os.access(engine, os.W_OK)):
         raise UsageError("the output cannot be written", where, "a writable file", "choose another file")
+    check_mount(engine, where)
     targets: dict[str, Path] = {engine.name: engine}
     for source in (*{os.path.realpath(path): path for path in libraries}.values(), manifest_path(engine)):
         target = folder / source.name
@@ -64,6 +68,7 @@ def _check_paths(engine: Path, model: Path | None, libraries: Sequence[Path], wh
             what = f"two of the files to be written have the name {source.name!r}"
             fix = "name another file with -o, or rename the library"
             raise UsageError(what, where, "different names for engine, libraries and manifest", fix)
+        check_mount(target, where)
         if target.is_dir():
             fix = "remove the folder, or choose another folder with -o"
             raise UsageError(f"{target} is a folder", where, "a file, or nothing, of that name", fix)
@@ -82,10 +87,10 @@ def manifest_path(engine: Path) -> Path:
 def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: Mapping[str, Any]) -> Bundle:
     """Move the built engine into place, with copies of the plugin libraries and a manifest beside it.
 
-    Everything is written under temporary names first; the engine is renamed last, so that a failure leaves an engine
-    that was there as it was. UsageError when the disk refuses.
+    Everything is written under temporary names first, and takes its name while the folder is locked: of two that write one
+    engine, the files of one are there. A failure leaves what was there as it was. UsageError when the disk refuses.
     """
-    folder = engine.parent
+    folder, warnings = engine.parent, list[str]()
     targets = [folder / library.name for library in libraries]
     manifest = manifest_path(engine)
     staged: list[tuple[str, Path]] = []
@@ -106,8 +111,8 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
                 json.dump(document, stream, indent=1)
                 stream.write("\n")
             staged.append((_stage(built, folder), engine))
-            for source, target in staged:
-                os.replace(source, target)
+            with folder_lock(folder, warnings.append):
+                _take_places(staged, folder)
         finally:
             for source, _ in staged:
                 Path(source).unlink(missing_ok=True)
@@ -118,7 +123,37 @@ def write_bundle(built: Path, engine: Path, libraries: tuple[Path, ...], facts: 
             "room and permission",
             "free space, or -o elsewhere",
         ) from error
-    return Bundle(engine, tuple(targets), manifest)
+    return Bundle(engine, tuple(targets), manifest, tuple(warnings))
+
+
+def _take_places(staged: Sequence[tuple[str, Path]], folder: Path) -> None:
+    """Give the staged files their names, the engine last. On a failure, or a signal, the files that were there are back."""
+    *others, (last, _) = staged
+    before: dict[Path, str] = {}
+    try:
+        for _, target in others:
+            if os.path.lexists(target):
+                before[target] = unfinished_name(folder)
+                _keep(target, before[target])
+        for source, target in staged:
+            os.replace(source, target)
+    except BaseException:
+        replaced = [target for source, target in others if not os.path.lexists(source)]
+        for target in replaced if os.path.lexists(last) else ():
+            with suppress(OSError):
+                os.replace(before[target], target) if target in before else target.unlink()
+        raise
+    finally:
+        for kept in before.values():
+            Path(kept).unlink(missing_ok=True)
+
+
+def _keep(path: Path, name: str) -> None:
+    """The file under a second name, as a copy where the file system has no hard links."""
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
 
 
 def toolkit_version() -> str:

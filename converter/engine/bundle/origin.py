@@ -75,11 +75,11 @@ class EngineOrigin:
     float_lstm: bool = False
 
 
-def origin_facts(model: Model, frozen: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The parts of the manifest that `origin_of` reads, all but the precision."""
+def origin_facts(model: Model, frozen: Mapping[str, np.ndarray], name: str) -> dict[str, Any]:
+    """The parts of the manifest that `origin_of` reads, all but the precision. name: of the model's file, as given."""
     return {
         "model": {
-            "file": model.path.name,
+            "file": name,
             "bytes": sum(file.size for file in model.files.values()),
             "fingerprint": fingerprint(model),
         },

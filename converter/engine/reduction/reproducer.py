@@ -16,7 +16,8 @@ from trtsmith.converter.engine.reduction.reduce import Reduced
 from trtsmith.converter.graph.infer import value_types
 from trtsmith.converter.model.errors import BuildRefused
 from trtsmith.converter.model.output_file import check_report
-from trtsmith.converter.model.save import save_model
+from trtsmith.converter.model.own_files import REFUSED
+from trtsmith.converter.model.save import save_marked
 from trtsmith.importers.dtypes import dtype_name
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import op_name
@@ -25,9 +26,9 @@ MOST_SHOWN = 10
 """Nodes that a message describes; of more, the first ones."""
 
 
-def check_refused_path(path: Path | None, others: tuple[object, ...]) -> None:
+def check_refused_path(path: Path | None, others: tuple[object, ...], *, force: bool) -> None:
     """UsageError if the model could not be written there."""
-    check_report(path, others, "--refused", "the refused model")
+    check_report(path, others, "--refused", "the refused model", REFUSED, force=force)
 
 
 def save_refused(reduced: Reduced, path: Path) -> None:
@@ -44,7 +45,7 @@ def save_refused(reduced: Reduced, path: Path) -> None:
     }
     for key, value in facts.items():
         proto.metadata_props.add(key=key, value=value)
-    save_model(reduced.model.with_proto(proto), path)
+    save_marked(reduced.model.with_proto(proto), path, REFUSED)
 
 
 def explained(error: BuildRefused, reduced: Reduced, saved: Path | None, mending: str = "") -> BuildRefused:

@@ -364,6 +364,21 @@ def test_a_second_batch_in_the_folder_is_told_of_the_first(tmp_path: Path) -> No
     assert drive(tmp_path, [known(tmp_path, "b")]).passed
 
 
+@pytest.mark.parametrize("made", ["link", "hard link", "pipe"])
+def test_the_lock_of_a_folder_is_a_file_of_its_own(made: str, tmp_path: Path) -> None:
+    mine, lock = tmp_path / "mine", tmp_path / "out" / ".lock"
+    mine.write_text("mine")
+    lock.parent.mkdir()
+    {
+        "link": lambda: lock.symlink_to(mine),
+        "hard link": lambda: os.link(mine, lock),
+        "pipe": lambda: os.mkfifo(lock),
+    }[made]()
+    with pytest.raises(UsageError, match="the folder of the batch cannot be written"):
+        drive(tmp_path, [known(tmp_path, "a")])
+    assert mine.read_text() == "mine"
+
+
 # --- the pool ---
 
 

@@ -114,5 +114,19 @@ def test_folders_of_others_are_never_replaced(tmp_path: Path) -> None:
         (strange, "'thesis.tex'"), (tmp_path / "file", "a file of that name"), (tmp_path / "no" / "where", "does not exist"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=words):
-            check_folder(path)
-    check_folder(tmp_path / "new")
+            check_folder(path, force=True)
+    check_folder(tmp_path / "new", force=False)
+
+
+def test_arrays_of_the_user_are_not_replaced_for_their_names(found: Reproducer, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    save_reproducer(found, folder)
+    check_folder(folder, force=False)
+    np.savez(folder / "expected.npz", y=np.ones(3))
+    with pytest.raises(UsageError, match="the folder has other files"):
+        check_folder(folder, force=False)
+    check_folder(folder, force=True)
+    for name in FILES - {"inputs.npz"}:
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(UsageError, match=r"'inputs\.npz'"):
+        check_folder(folder, force=False)

@@ -114,7 +114,7 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         written(M, make)
     else:
         model = make
-    refuses(cli, code, f"{command} {model}" + " -o o.plan" * (command != "check"), words)
+    refuses(cli, code, f"{command} {model}" + " -o o.plan --force" * (command != "check"), words)
 
 
 @pytest.mark.parametrize(
@@ -126,57 +126,60 @@ def test_models(make: Any, code: int, words: str, command: str, cli: Cli) -> Non
         ("convert relu.onnx -o /proc/o.plan", "cannot be written"),
         (f"convert relu.onnx -o {'a' * 300}", "File name too long"),
         ("convert inverse.onnx -o libtrtsmith_plugins.so", "two of the files"),
-        ("convert dynamic.onnx -o o.plan", "--shapes x=1x3:1x3:8x3"),
-        ("convert dynamic.onnx --shapes x=1x -o o.plan", "'x=1x' is not a shape"),
-        ("convert dynamic.onnx --shapes z=1x3 -o o.plan", "no input 'z'"),
-        ("convert relu.onnx --shapes x=2x3 -o o.plan", "has the fixed shape"),
-        ("convert dynamic.onnx --shapes x=1 -o o.plan", "rank 1, but"),
-        ("convert dynamic.onnx --shapes x=999999999999x3 -o o.plan", "too large"),
-        ("convert dynamic.onnx --minShapes x:1x3,x:2x3 -o o.plan", "given twice"),
-        ("convert dynamic.onnx -o o.plan --shapes \x1b[31m\x07", r"\x1b[31m\x07"),
-        ("convert relu.onnx --inputs none.npz -o o.plan", "--inputs none.npz"),
-        ("convert relu.onnx --inputs relu.onnx -o o.plan", "cannot be read"),
-        ("convert inverse.onnx --inputs x.npz -o o.plan", "float32[2, 4, 4]"),
-        ("convert relu.onnx --inputs x.npz --expected x.npz -o o.plan", "no array for output 'y'"),
-        ("convert relu.onnx --expected y.npz -o o.plan", "outputs are given without their inputs"),
+        ("convert dynamic.onnx -o o.plan --force", "--shapes x=1x3:1x3:8x3"),
+        ("convert dynamic.onnx --shapes x=1x -o o.plan --force", "'x=1x' is not a shape"),
+        ("convert dynamic.onnx --shapes z=1x3 -o o.plan --force", "no input 'z'"),
+        ("convert relu.onnx --shapes x=2x3 -o o.plan --force", "has the fixed shape"),
+        ("convert dynamic.onnx --shapes x=1 -o o.plan --force", "rank 1, but"),
+        ("convert dynamic.onnx --shapes x=999999999999x3 -o o.plan --force", "too large"),
+        ("convert dynamic.onnx --minShapes x:1x3,x:2x3 -o o.plan --force", "given twice"),
+        ("convert dynamic.onnx -o o.plan --force --shapes \x1b[31m\x07", r"\x1b[31m\x07"),
+        ("convert relu.onnx --inputs none.npz -o o.plan --force", "--inputs none.npz"),
+        ("convert relu.onnx --inputs relu.onnx -o o.plan --force", "cannot be read"),
+        ("convert inverse.onnx --inputs x.npz -o o.plan --force", "float32[2, 4, 4]"),
+        ("convert relu.onnx --inputs x.npz --expected x.npz -o o.plan --force", "no array for output 'y'"),
+        ("convert relu.onnx --expected y.npz -o o.plan --force", "outputs are given without their inputs"),
         (
-            "convert relu.onnx --expected y.npz -o o.plan --no-verify",
+            "convert relu.onnx --expected y.npz -o o.plan --force --no-verify",
             "outputs are given without their inputs",
         ),
         (
-            "convert relu.onnx --inputs x.npz --expected y.npz -o o.plan",
+            "convert relu.onnx --inputs x.npz --expected y.npz -o o.plan --force",
             "is int64, and the model's is float32",
         ),
         (
-            "convert dynamic.onnx --inputs many.npz --shapes x=1x3:2x3:4x3 -o o.plan",
+            "convert dynamic.onnx --inputs many.npz --shapes x=1x3:2x3:4x3 -o o.plan --force",
             "--shapes x=1x3:2x3:20x3",
         ),
-        ("convert relu.onnx --rtol abc -o o.plan", "'abc' is not a tolerance"),
-        ("convert relu.onnx --rtol z:1 -o o.plan", "the model has no output 'z'"),
-        ("convert relu.onnx --target foo -o o.plan", "'foo' is not a list of GPU targets"),
-        ("convert relu.onnx --target rtx4091 -o o.plan", "did you mean RTX 4090 (sm89)"),
-        ("convert relu.onnx --target H100 -o o.plan", "An engine for sm90 (H100"),
-        ("convert relu.onnx --target , -o o.plan", "is not a list of GPU targets"),
-        ("convert relu.onnx --target sm1 -o o.plan", "cannot build for sm1"),
-        ("convert relu.onnx --plugins x.npz -o o.plan", "x.npz"),
-        ("convert relu.onnx --plugins none.so -o o.plan", "there is no such file"),
-        ("convert relu.onnx --report none/r -o o.plan", "the report cannot be"),
-        ("convert relu.onnx --report folder -o o.plan", "the report is a folder"),
-        ("convert relu.onnx --report relu.onnx -o o.plan", "would replace relu.onnx"),
-        ("convert relu.onnx -o o.plan --report o.plan", "would replace o.plan"),
-        ("convert relu.onnx --inputs x.npz --report x.npz -o o.plan", "would replace x.npz"),
-        ("convert relu.onnx --timing-cache relu.onnx -o o.plan", "timing cache would replace relu.onnx"),
-        ("convert relu.onnx --timing-cache folder -o o.plan", "cache is a folder"),
-        ("convert relu.onnx --workspace 99999999999999999999 -o o.plan", "not a whole number from 1"),
-        ("convert relu.onnx --workspace a -o o.plan", "'a' is not a whole number"),
-        ("convert relu.onnx --timeout nan -o o.plan", "'nan' is not a positive number"),
-        ("convert relu.onnx --flavour tensorrt -o o.plan", "tensorrt is not installed"),
-        ("convert relu.onnx --bogus -o o.plan", "unknown flag --bogus"),
-        ("convert relu.onnx --shape x=1 -o o.plan", "did you mean --shapes?"),
-        ("convert -o o.plan", "required: MODEL"),
-        ("rewrite relu.onnx -o relu.onnx", "own file relu.onnx"),
+        ("convert relu.onnx --rtol abc -o o.plan --force", "'abc' is not a tolerance"),
+        ("convert relu.onnx --rtol z:1 -o o.plan --force", "the model has no output 'z'"),
+        ("convert relu.onnx --target foo -o o.plan --force", "'foo' is not a list of GPU targets"),
+        ("convert relu.onnx --target rtx4091 -o o.plan --force", "did you mean RTX 4090 (sm89)"),
+        ("convert relu.onnx --target H100 -o o.plan --force", "An engine for sm90 (H100"),
+        ("convert relu.onnx --target , -o o.plan --force", "is not a list of GPU targets"),
+        ("convert relu.onnx --target sm1 -o o.plan --force", "cannot build for sm1"),
+        ("convert relu.onnx --plugins x.npz -o o.plan --force", "x.npz"),
+        ("convert relu.onnx --plugins none.so -o o.plan --force", "there is no such file"),
+        ("convert relu.onnx --report none/r -o o.plan --force", "the report cannot be"),
+        ("convert relu.onnx --report folder -o o.plan --force", "the report is a folder"),
+        ("convert relu.onnx --report relu.onnx -o o.plan --force", "would replace relu.onnx"),
+        ("convert relu.onnx -o o.plan --force --report o.plan", "would replace o.plan"),
+        ("convert relu.onnx --inputs x.npz --report x.npz -o o.plan --force", "would replace x.npz"),
+        (
+            "convert relu.onnx --timing-cache relu.onnx -o o.plan --force",
+            "timing cache would replace relu.onnx",
+        ),
+        ("convert relu.onnx --timing-cache folder -o o.plan --force", "cache is a folder"),
+        ("convert relu.onnx --workspace 99999999999999999999 -o o.plan --force", "not a whole number from 1"),
+        ("convert relu.onnx --workspace a -o o.plan --force", "'a' is not a whole number"),
+        ("convert relu.onnx --timeout nan -o o.plan --force", "'nan' is not a positive number"),
+        ("convert relu.onnx --flavour tensorrt -o o.plan --force", "tensorrt is not installed"),
+        ("convert relu.onnx --bogus -o o.plan --force", "unknown flag --bogus"),
+        ("convert relu.onnx --shape x=1 -o o.plan --force", "did you mean --shapes?"),
+        ("convert -o o.plan --force", "required: MODEL"),
+        ("rewrite relu.onnx -o relu.onnx", "would replace relu.onnx"),
         ("rewrite relu.onnx -o folder", "is a folder"),
-        ("rewrite relu.onnx -o none/m.onnx", "does not exist"),
+        ("rewrite relu.onnx -o none/m.onnx", "cannot be written: No such"),
         ("rewrite relu.onnx -o /proc/m.onnx", "cannot be written"),
         ("rewrite relu.onnx -o m.onnx --expand --plugin-v2", "not allowed with"),
         ("check relu.onnx --report relu.onnx", "would replace relu.onnx"),
@@ -200,7 +203,7 @@ def test_all_problems_at_once(cli: Cli) -> None:
         [n1] a = com.microsoft.Inverze (x)  b = bar.Foo (a)  c = mmcv.MMCVDeformConv2d (b)
         [n4] y = com.microsoft.Inverse (x) }"""
     written(M, graph)
-    for command in ("check m.onnx", "convert m.onnx -o o.plan"):
+    for command in ("check m.onnx", "convert m.onnx -o o.plan --force"):
         ran = cli(command)
         refused(ran, 1, "'n1'", "bar::Foo", "'MMCVDeformConv2d_2'", "'n4'", "input 's' has strings")
         assert ran.err.count("error: ") == 5
@@ -208,7 +211,7 @@ def test_all_problems_at_once(cli: Cli) -> None:
 
 def test_a_library_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRTSMITH_LIBRARY_DIR", str(Path("folder").absolute()))
-    refuses(cli, 2, "convert inverse.onnx -o o.plan", "libtrtsmith_plugins.so is missing")
+    refuses(cli, 2, "convert inverse.onnx -o o.plan --force", "libtrtsmith_plugins.so is missing")
     refuses(cli, 2, "plugin path", "pip install .")
     ran = cli("doctor")
     assert ran.code == 2 and "missing  trtsmith_host" in ran.out and "absent   trtsmith_plugins_v2" in ran.out
@@ -216,7 +219,7 @@ def test_a_library_that_is_not_there(cli: Cli, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_tensorrt_refuses_is_said_of_the_users_file(cli: Cli) -> None:
     written(M, '(float[1048576,1048576,1048576] x) => (float[] y) { y = Relu <alpha = "a"> (x) }')
-    ran = cli("convert m.onnx -o o.plan --no-verify -q")
+    ran = cli("convert m.onnx -o o.plan --force --no-verify -q")
     refused(ran, 2, "m.onnx")
     assert "/trtsmith-" not in ran.err
     assert snapshot()["o.plan"] == b"older engine"

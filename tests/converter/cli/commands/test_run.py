@@ -105,7 +105,7 @@ def test_list_without_a_gpu_is_the_manifests(folder: Path, cli: Cli) -> None:
     written(Path("m.onnx"), "(float[N,4] x) => (float[N,4] y) { y = Relu (x) }")
     built = cli(
         "convert m.onnx -o m.plan --target sm86 --no-verify --shapes x=1x4:2x4:8x4 --precision fp16 --io-precision "
-        "--flavour tensorrt_rtx"
+        "--flavour tensorrt_rtx --force"
     )
     assert built.code == 0, built
     ran = cli("run m.plan --list")

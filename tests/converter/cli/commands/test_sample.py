@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,11 @@ def test_a_file_of_the_user_stays(cli: Cli) -> None:
     Path("inputs.npz").write_bytes(b"mine")
     refused(cli("sample mean detector"), 2, "inputs.npz exists with other content")
     assert snapshot() == {"inputs.npz": b"mine"}
+
+
+def test_a_pipe_of_that_name_is_not_waited_for(cli: Cli) -> None:
+    os.mkfifo("mean.onnx")
+    refused(cli("sample mean"), 2, "mean.onnx exists with other content")
 
 
 def test_an_unknown_sample_is_refused_with_those_that_there_are(cli: Cli) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -217,12 +219,39 @@ class Cache:
         return b" ".join(sorted(self.timings))
 
 
+def config_with(timings: bytes) -> SimpleNamespace:
+    return SimpleNamespace(get_timing_cache=lambda: Cache(timings), create_timing_cache=Cache)
+
+
 def test_builds_that_share_a_timing_cache_keep_each_others_timings(tmp_path: Path) -> None:
-    file = tmp_path / "cache"
+    file, said = tmp_path / ("c" * 255), list[str]()
     for timings in (b"a b", b"c"):  # both began with an empty file
-        config = SimpleNamespace(
-            get_timing_cache=lambda timings=timings: Cache(timings), create_timing_cache=Cache
-        )
-        _write_cache(file, config)
-    assert file.read_bytes() == b"a b c"
-    assert {path.name for path in tmp_path.iterdir()} == {"cache", ".cache.lock"}
+        _write_cache(file, config_with(timings), said.append)
+    assert file.read_bytes() == b"a b c" and not said
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("made", ["link", "pipe", "folder"])
+def test_nothing_beside_the_timing_cache_is_opened(made: str, tmp_path: Path) -> None:
+    file, said, mine, beside = tmp_path / "c", list[str](), tmp_path / "mine", tmp_path / ".c.lock"
+    mine.write_bytes(b"mine")
+    {
+        "link": lambda: beside.symlink_to(mine),
+        "pipe": lambda: os.mkfifo(beside),
+        "folder": lambda: beside.mkdir(),
+    }[made]()
+    _write_cache(file, config_with(b"a"), said.append)
+    assert (file.read_bytes(), mine.read_bytes(), said) == (b"a", b"mine", [])
+
+
+def test_a_timing_cache_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, said = tmp_path / "none" / "c", list[str]()
+    _write_cache(file, config_with(b"a"), said.append)
+    assert [text.partition(": ")[2] for text in said] == ["No such file or directory"] * 2
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(37, "No locks available")))
+    _write_cache(tmp_path / "c", config_with(b"a"), said.append)
+    assert (tmp_path / "c").read_bytes() == b"a" and said[2:] == [
+        f"files in {tmp_path} are replaced without a lock: No locks available"
+    ]

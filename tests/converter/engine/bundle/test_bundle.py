@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from tests.converter.engine.bundle.test_run_from_bundle import digest
+from tests.processes import checkout_environment
 from trtsmith.converter.engine.bundle import bundle
-from trtsmith.converter.engine.bundle.bundle import check_output, manifest_path, write_bundle
+from trtsmith.converter.engine.bundle.bundle import check_output, file_digest, manifest_path, write_bundle
 from trtsmith.converter.model.errors import UsageError
+from trtsmith.converter.model.output_file import is_mount_point
+from trtsmith.converter.model.process.folder_lock import folder_lock
 
 
 @pytest.fixture
@@ -57,6 +65,61 @@ def test_failure_leaves_what_was_there(
     with pytest.raises(UsageError, match="cannot be written: No space left"):
         write_bundle(built[0], out / "m.plan", (built[1],), {})
     assert os.listdir(out) == ["m.plan"] and (out / "m.plan").read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+@pytest.mark.parametrize("stopped", [OSError(16, "Device or resource busy"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("count", range(3))
+@pytest.mark.parametrize("there", [True, False], ids=["replaced", "new"])
+def test_an_engine_and_its_manifest_belong_together_after_a_failure(
+    count: int, there: bool, stopped: BaseException, links: bool,
+    built: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    out = tmp_path / "out"
+    out.mkdir()
+    if there:
+        older = (tmp_path / "work" / "older" / "libp.so", tmp_path / "work" / "older-engine")
+        older[0].parent.mkdir()
+        for path in older:
+            path.write_bytes(b"older")
+        write_bundle(older[1], out / "m.plan", (older[0],), {"a": 0})
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    replace, calls = os.replace, list[object]()
+
+    def stop(source: str, target: Path) -> None:
+        calls.append(target)
+        if len(calls) == count + 1:
+            raise stopped
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", stop)
+    if not links:
+        monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError(1, "Operation not permitted")))
+    with pytest.raises((UsageError, KeyboardInterrupt)):
+        write_bundle(built[0], out / "m.plan", (built[1],), {"a": 1})
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_an_engine_and_its_manifest_belong_together_if_two_write_them(tmp_path: Path) -> None:
+    engine = tmp_path / "out" / "m.plan"
+    engine.parent.mkdir()
+
+    def write(number: int) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "engine").write_bytes(b"engine %d" % number)
+        (folder / "libp.so").write_bytes(b"library %d" % number)
+        for _ in range(40):
+            assert write_bundle(folder / "engine", engine, (folder / "libp.so",), {}).warnings == ()
+            if not number:
+                with folder_lock(engine.parent, str):
+                    files = json.loads(manifest_path(engine).read_text())["files"]
+                    assert {name: file_digest(engine.parent / name) for name in files} == files
+
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(write, number) for number in range(3)]:
+            done.result()
+    assert len(os.listdir(engine.parent)) == 3
 
 
 def test_interruption_leaves_what_was_there(
@@ -106,3 +169,28 @@ def test_outputs_that_can_be(tmp_path: Path) -> None:
     check_output(tmp_path / "m.plan", tmp_path / "none.onnx", [library, library])
     assert manifest_path(Path("a/m.v2.plan")) == Path("a/m.v2.manifest.json")
     assert manifest_path(Path("")) == Path(".manifest.json")  # no name, and no traceback either
+
+
+def test_a_mount_point_is_refused_before_the_build(tmp_path: Path) -> None:
+    for name in ("m.plan", "x.plan", "x.manifest.json", "libp.so", "source"):
+        (tmp_path / name).write_bytes(b"")
+    assert not is_mount_point(tmp_path / "m.plan") and not is_mount_point(tmp_path / "none")
+    script = """
+import sys
+from pathlib import Path
+from trtsmith.converter.engine.bundle.bundle import check_output
+from trtsmith.converter.model.errors import UsageError
+try:
+    check_output(Path(sys.argv[1]), None, [Path("/nowhere/libp.so")])
+except UsageError as error:
+    print(error)
+"""
+    for engine, mounted in (("m.plan", "m.plan"), ("x.plan", "x.manifest.json"), ("n.plan", "libp.so")):
+        words = shlex.join([sys.executable, "-c", script, engine])
+        mounting = ["unshare", "-rm", "sh", "-c", f"mount --bind source {mounted} && {words}"]
+        done = subprocess.run(
+            mounting, cwd=tmp_path, env=checkout_environment(), capture_output=True, text=True
+        )
+        if "mount" in done.stderr or "unshare" in done.stderr:
+            pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+        assert f"{mounted} is a mount point" in done.stdout, done.stderr

@@ -24,7 +24,7 @@ VALUES = {
 
 
 def written(folder: Path, **changes: Any) -> Path:
-    facts = origin_facts(load_model(inverse(folder / "m.onnx")), VALUES) | changes
+    facts = origin_facts(load_model(inverse(folder / "m.onnx")), VALUES, "m.onnx") | changes
     (folder / "e.manifest.json").write_text(json.dumps(facts))
     return folder / "e.plan"
 
