@@ -21,6 +21,8 @@ from typing import Any
 
 import psutil
 
+from trtsmith.converter.batch.file_hashes import changed
+from trtsmith.converter.batch.machine import VARIABLES, MachineFacts
 from trtsmith.converter.batch.task import (
     BatchTask,
     Event,
@@ -36,6 +38,7 @@ from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
 from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK, TrtsmithError
+from trtsmith.converter.operators import used_files
 from trtsmith.converter.operators.sources import VARIABLE
 from trtsmith.importers.problem import Problem
 
@@ -208,19 +211,28 @@ class TaskRunner:
     process with the thread that started it. `stop` is for any.
     """
 
-    def __init__(self, folder: Path, setup: ChildSetup, *, gpu: str = "", visible: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        setup: ChildSetup,
+        *,
+        gpu: str = "",
+        visible: str = "",
+        machine: MachineFacts | None = None,
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="runner-", dir=folder.absolute()))
+        self._used, self._machine = self._folder / "used", machine or MachineFacts({}, {}, "")
         self._temporary, self._reports, self._results = (
             self._folder / name for name in ("tmp", "reports", "results")
         )
         for path in (self._temporary, self._reports, self._results):
             path.mkdir()
         self._gpu, self._setup = gpu, setup
-        # A child's has it not always.
-        operators = {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
+        # Keys know those of the variable alone, and not what is in force in this process.
+        named = {VARIABLE: os.environ.get(VARIABLE, ""), used_files.VARIABLE: str(self._used)}
         self._pool = Pool(
             setup.worker,
-            environment=operators | {"CUDA_VISIBLE_DEVICES": visible, "TMPDIR": str(self._temporary)},
+            environment=named | {"CUDA_VISIBLE_DEVICES": visible, "TMPDIR": str(self._temporary)},
             paths=setup.paths,
             folder=self._folder,
         )
@@ -236,6 +248,7 @@ class TaskRunner:
         self._pool.close()
         shutil.rmtree(self._temporary, ignore_errors=True)
         shutil.rmtree(self._reports, ignore_errors=True)
+        self._used.unlink(missing_ok=True)
         for folder in (self._results, self._folder):  # results that nobody has taken yet stay
             with contextlib.suppress(OSError):
                 folder.rmdir()
@@ -255,8 +268,11 @@ class TaskRunner:
         folder = self._results / str(next(self._numbers))
         files: dict[str, FileFacts] = {}
         try:
+            if not self._pool.processes():  # else it is of modules that the worker still has
+                self._used.unlink(missing_ok=True)
             folder.mkdir()  # and not as a temporary one, which nobody else may read
             record = self._ask(task, folder, watch, listener)
+            record = replace(record, unkeyed=self._unkeyed(task))
             files = _files(folder)
         except OSError as error:
             record = record_of(task, TaskStatus.INVALID, _without_room(task, error))
@@ -271,6 +287,13 @@ class TaskRunner:
             began=began.isoformat(timespec="seconds").replace("+00:00", "Z"),
         )
         return TaskEnd(task, record, folder if files else None)
+
+    def _unkeyed(self, task: BatchTask) -> tuple[str, ...]:
+        """What the task used, and its processes may have used, that a key of its files and the machine's does not say."""
+        found = [f"{path}, which was changed meanwhile" for path in changed(self._machine.files)]
+        with contextlib.suppress(FileNotFoundError):
+            found += used_files.uncovered(self._used, (*task.files, *self._machine.files), VARIABLES)
+        return tuple(found)
 
     def _ask(self, task: BatchTask, folder: Path, watch: ProcessWatch, listener: Listener) -> TaskRecord:
         with self._lock:

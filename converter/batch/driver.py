@@ -43,6 +43,9 @@ LOCAL = "local"
 WRITE_S, WRITE_SHARE = 5.0, 20.0
 """The pages are rewritten after this many seconds, or this many times the writing's duration: at most 5 % of the time."""
 
+_SHOWN = 5
+"""How many of the files of one message are named."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -191,6 +194,8 @@ class _BatchRun:
     ) -> None:
         self._request, self._tasks, self._listener = request, tasks, listener
         self._output, self._interrupts = output, interrupts
+        self._warn = warn
+        self._unkeyed: set[tuple[str, ...]] = set()
         self._store = None if request.cache is None else Store(request.cache, warn)
         self._hashes = FileHashes()
         self._keys: dict[str, str] = {}
@@ -330,11 +335,32 @@ class _BatchRun:
             if ended.folder is not None:
                 shutil.rmtree(ended.folder, ignore_errors=True)
         else:
-            record = replace(record, key=self._keys[record.name] if unchanged else "")
+            record = replace(record, key=self._keys[record.name] if unchanged and not record.unkeyed else "")
+            if self._keys[record.name] and record.unkeyed:
+                self._say_unkeyed(record)
             self._output.publish(record, ended.folder)
             if self._store is not None and record.key and record.status.settled:
                 self._store.add(record, self._output.folder / record.name)
         self._note(record, RUN)
+
+    def _say_unkeyed(self, record: TaskRecord) -> None:
+        """Once for all tasks that use the same."""
+        if record.unkeyed in self._unkeyed:
+            return
+        self._unkeyed.add(record.unkeyed)
+        more = len(record.unkeyed) - _SHOWN
+        shown = ", ".join(record.unkeyed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        self._warn(
+            str(
+                Problem(
+                    f"the result is not kept for another batch: the conversion used what its key does not cover: {shown}",
+                    f"{record.name}, and tasks like it",
+                    "operators whose modules use files of their own package and installed packages only, and plugin "
+                    "libraries that link none but the system's; files that nobody changes during the batch",
+                    "move the file into the package's folder and name the folder (--ops FOLDER), or install what it is of",
+                )
+            )
+        )
 
     def _note(self, record: TaskRecord, source: str) -> None:
         self._rows[record.name] = task_row(record, source)

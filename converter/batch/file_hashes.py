@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +15,9 @@ _THREADS = 8
 """hashlib releases the interpreter's lock, and a network's file system answers several readers at once."""
 
 _TRIES = 3
+
+FileState = tuple[int, ...]
+"""Changes when a file is written to, or another takes its place."""
 
 
 def open_regular(path: Path) -> int:
@@ -42,17 +45,19 @@ class FileHashes:
     """The SHA-256 of files as they were when they were first asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[str, tuple[int, ...]]] = {}
-        self._digests: dict[
-            tuple[int, ...], str
-        ] = {}  # links to one file, as of a plugin library, are read once
+        self._known: dict[Path, tuple[str, FileState]] = {}
+        self._digests: dict[FileState, str] = {}  # links to one file, as of a plugin library, are read once
 
     def read(self, paths: Iterable[Path]) -> None:
         """Hash those that are not known yet, in threads. One that cannot be read stays unknown."""
         missing = [path for path in dict.fromkeys(paths) if path not in self._known]
+        if not missing:
+            return
+        large = [path for path in missing if _bytes(path) > _BLOCK]  # a thread takes longer than a small file
         with ThreadPoolExecutor(_THREADS) as pool:
-            found = zip(missing, pool.map(self._hashed, missing), strict=True)
-            self._known |= {path: one for path, one in found if one is not None}
+            found = dict(zip(large, pool.map(self._hashed, large), strict=True))
+        found |= {path: self._hashed(path) for path in missing if path not in found}
+        self._known |= {path: one for path, one in found.items() if one is not None}
 
     def of(self, path: Path) -> str:
         """In hexadecimal. OSError for a file that cannot be read, or that changes all the time."""
@@ -63,14 +68,16 @@ class FileHashes:
 
     def unchanged(self, paths: Iterable[Path]) -> bool:
         """Whether all of them are known, and are still as they were: the same file, size and times."""
-        try:
-            return all(
-                path in self._known and _state(os.stat(path)) == self._known[path][1] for path in paths
-            )
-        except OSError:
-            return False
+        asked = [*paths]
+        return all(path in self._known for path in asked) and not changed(
+            {path: self._known[path][1] for path in asked}
+        )
 
-    def _hashed(self, path: Path) -> tuple[str, tuple[int, ...]] | None:
+    def states(self) -> dict[Path, FileState]:
+        """The files that are known, as they were."""
+        return {path: state for path, (_, state) in self._known.items()}
+
+    def _hashed(self, path: Path) -> tuple[str, FileState] | None:
         try:
             state = _state(os.stat(path))
             if state not in self._digests:
@@ -82,6 +89,25 @@ class FileHashes:
         return self._digests[state], state
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    """Changes when a file is written to, or another takes its place. Links to it may come and go."""
+def changed(states: Mapping[Path, FileState]) -> list[Path]:
+    """The files that are not as they were."""
+    found = []
+    for path, state in states.items():
+        try:
+            if _state(os.stat(path)) != state:
+                found.append(path)
+        except OSError:
+            found.append(path)
+    return found
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _state(found: os.stat_result) -> FileState:
+    """Links to the file may come and go."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

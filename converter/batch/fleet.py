@@ -22,6 +22,7 @@ from typing import Any
 from trtsmith.converter.batch.child import ChildSetup, TaskRunner, with_text
 from trtsmith.converter.batch.command_words import ANY, GpuDemand, below, gpu_demand, renamed_paths
 from trtsmith.converter.batch.file_hashes import FileHashes
+from trtsmith.converter.batch.keys import facts_of_key
 from trtsmith.converter.batch.machine import MachineFacts, machine_problems, this_machine
 from trtsmith.converter.batch.ray_connection import RayConnection
 from trtsmith.converter.batch.task import (
@@ -108,7 +109,7 @@ class RayExecutor:
     def __enter__(self) -> RayExecutor:
         self._connection.__enter__()
         try:
-            self._here = replace(this_machine(), gpu=None)
+            self._here = replace(this_machine(), gpu=None, files={})
             self._nodes = self._asked(_alive(self._ray))
         except BaseException:
             self._connection.__exit__()
@@ -190,7 +191,9 @@ class RayExecutor:
         )
         gpu = one.asked.get("accelerator_type", "GPU") if "num_gpus" in one.asked else ""
         parts = {sha256: self._contents[sha256] for sha256 in contents.values() if sha256 in self._contents}
-        reference = function.remote(one.task, contents, parts, self._here, self._setup, gpu)
+        machine = self.machine_of(one.task)
+        keyed = None if machine is None else replace(machine, files={})
+        reference = function.remote(one.task, contents, parts, self._here, self._setup, gpu, keyed)
         self._running[reference] = one
         listener(Event(one.task.name, "", step="on the cluster"))
 
@@ -452,11 +455,13 @@ def run_on_node(
     here: MachineFacts,
     setup: ChildSetup,
     gpu: str,
+    keyed: MachineFacts | None,
 ) -> Iterator[Any]:
     """A task on a machine of the cluster: the record's JSON, and then its files in parts of PART bytes; or a list of the
     SHA-256 that the machine lacks, or why it is unfit.
 
     contents: SHA-256 by path. parts: of contents that were asked for, references. here: the driver's machine.
+    keyed: the machine of which the task's key was made; one with other variables or libraries keeps no result.
     """
 
     import ray
@@ -484,15 +489,23 @@ def run_on_node(
         cwd = setup.cwd if setup.cwd is not None and setup.cwd.is_dir() else None
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0") if gpu else ""
         setup = replace(setup, paths=there, cwd=cwd)
-        with TaskRunner(Path(name), setup, gpu=gpu, visible=visible) as runner:
+        with TaskRunner(Path(name), setup, gpu=gpu, visible=visible, machine=facts_of_node()) as runner:
             ended = _wait(runner, mine)
         folder = ended.folder or Path(name)
         record = ended.record if mine is task else _without(view, ended.record, folder)
+        if keyed is not None and not _is_alike(task, keyed):
+            other = f"other variables or packages of the machine {platform.node()}"
+            record = replace(record, unkeyed=(*record.unkeyed, other))
         yield json.dumps(record.to_json())
         for file in record.files:
             with open(folder / file, "rb") as stream:
                 while data := stream.read(PART):
                     yield data
+
+
+def _is_alike(task: BatchTask, keyed: MachineFacts) -> bool:
+    """Whether a key that is made of this machine is the one that was made of the other."""
+    return facts_of_key(task, replace(facts_of_node(), gpu=keyed.gpu)) == facts_of_key(task, keyed)
 
 
 def _wait(runner: TaskRunner, task: BatchTask) -> TaskEnd:

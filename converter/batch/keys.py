@@ -15,7 +15,7 @@ from trtsmith.converter.batch.machine import ALWAYS, CALIBRATION, TORCH, Machine
 from trtsmith.converter.batch.task import BatchTask
 from trtsmith.converter.operators.sources import LEAVE_OUT
 
-FORM = 1
+FORM = 2
 """The version of the hashed form: another number changes all keys."""
 
 _CALIBRATED = ("int8", "fp8")
@@ -37,7 +37,7 @@ class Keys:
     def of(self, task: BatchTask) -> str:
         """64 hexadecimal digits; "" for a task that depends on more than can be hashed, or whose files cannot be read."""
         machine = self._machine_of(task) if task.hashed else None
-        facts = None if machine is None else _facts(task, machine)
+        facts = None if machine is None else facts_of_key(task, machine)
         if facts is None:
             return ""
         try:
@@ -93,7 +93,7 @@ def _with_names(files: Sequence[Path], folder: Path) -> Iterator[tuple[str, Path
         yield file.relative_to(folder if folder in file.parents else common).as_posix(), file
 
 
-def _facts(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
+def facts_of_key(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
     """The facts of a machine that matter to a key; None if one is unknown."""
     built = last_value(task.words, "--flavour", "auto")
     bench = task.bench or ()
@@ -112,7 +112,14 @@ def _facts(task: BatchTask, machine: MachineFacts) -> Mapping[str, Any] | None:
         used |= TORCH
     if last_value(task.words, "--precision", "") in _CALIBRATED:
         used |= TORCH | CALIBRATION
+    outside = packages or machine.operators or has_option(task.words, "--ops")
     return {
+        "installed": {
+            name: digest
+            for name, digest in machine.installed.items()
+            if outside or name.startswith("tensorrt")  # its libraries are in distributions of their own
+        },
+        "environment": dict(machine.environment),
         "versions": {name: machine.versions.get(name, "") for name in used},
         "flavours": sorted((name, str(found)) for name, found in flavours.items()),
         "tensorrt": sorted((str(name), version) for name, version in tensorrt.items()),

@@ -149,7 +149,7 @@ class LocalExecutor:
         if runner is None:
             visible = "" if number is None else _visible(number)
             gpu = "" if number is None else self._gpus[number].name
-            runner = TaskRunner(self._folder, self._setup, gpu=gpu, visible=visible)
+            runner = TaskRunner(self._folder, self._setup, gpu=gpu, visible=visible, machine=self._machine)
             self._runners.append(runner)
             if self._stopped:
                 runner.stop()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
-from importlib.machinery import PathFinder
 from pathlib import Path
 
-from trtsmith.converter.batch.file_hashes import hash_file
+from trtsmith.converter.batch.file_hashes import FileHashes, FileState
 from trtsmith.converter.engine.build.flavour import installed_flavours, preferred
 from trtsmith.converter.engine.build.gpu import Gpu, find_gpu
 from trtsmith.converter.engine.bundle.bundle import toolkit_version
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.process.package_folders import PACKAGE, SOURCES
+from trtsmith.converter.operators.package_files import files_of_module, files_of_path, tree
 from trtsmith.converter.operators.sources import GROUP, VARIABLE
 from trtsmith.importers.problem import Problem
 
@@ -43,6 +44,22 @@ CALIBRATION = {
 _NOT_READ = frozenset({"__pycache__", "lib", "plugins_cpp"})
 """Of trtsmith's own: plugin libraries are hashed apart, and the headers beside them are for users' operators alone."""
 
+VARIABLES = (
+    *("NVIDIA_TF32_OVERRIDE", "CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "TRT_", "TENSORRT_"),
+    *("ORT_", "ONEDNN_", "DNNL_", "MKL_", "ATEN_", "TORCH_", "PYTORCH_"),
+)
+"""With what the names of variables begin that TensorRT, CUDA, onnxruntime and PyTorch read."""
+
+_NO_INPUT = ("CUDA_VISIBLE_DEVICES",)
+"""Each child process gets one of its own; a key has the name of the GPU."""
+
+_OF_ONE_PLACE = re.compile(r"\.dist-info/|__pycache__/")
+"""In a distribution's list of files: those that differ from one installation to the next."""
+
+_NAME = re.compile(r"^Name: *(\S+)", re.M)
+
+_LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+
 
 @dataclass(frozen=True)
 class MachineFacts:
@@ -55,6 +72,9 @@ class MachineFacts:
     operators: digest of what TRTSMITH_OPS names; packages: of installed operator packages. "": there are none; None:
         there are some whose files cannot be found.
     gpu:       the first one; None without.
+    installed: digests of installed distributions by name: of what they say of themselves, and of the list of their files.
+    environment: variables that change a build, and what the folders of the dynamic loader's variables hold.
+    files:     those of which the digests were made, as they were then.
     """
 
     versions: Mapping[str, str]
@@ -64,6 +84,9 @@ class MachineFacts:
     operators: str | None = ""
     packages: str | None = ""
     gpu: Gpu | None = None
+    installed: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[Path, FileState] = field(default_factory=dict, compare=False)
 
     def flavour(self, asked: str) -> str | None:
         """The TensorRT that `--flavour` means on that machine; None: it is not installed there."""
@@ -72,21 +95,61 @@ class MachineFacts:
 
 def this_machine() -> MachineFacts:
     """Facts about this process's machine, Python and environment."""
+    hashes = FileHashes()
     try:
-        plugins = hash_file(Path(os.path.realpath(plugin_library())))[0]
+        plugins = hashes.of(plugin_library())
     except (OSError, UsageError):
         plugins = ""
     points = sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    named = [spec for spec in os.environ.get(VARIABLE, "").split(os.pathsep) if spec]
     return MachineFacts(
         versions={"trtsmith": toolkit_version()}
         | {name: _version(names) for name, names in (ALWAYS | TORCH | CALIBRATION).items()},
         flavours={found.name: found.version for found in installed_flavours()},
-        rules=rules_digest(),
+        rules=rules_digest(hashes=hashes),
         plugins=plugins,
-        operators=operators_digest([spec for spec in os.environ.get(VARIABLE, "").split(os.pathsep) if spec]),
-        packages=operators_digest([point.value.partition(":")[0].strip() for point in points]),
+        operators=operators_digest(named, hashes),
+        packages=operators_digest([point.value.partition(":")[0].strip() for point in points], hashes),
         gpu=find_gpu(),
+        installed=_installed(),
+        environment=_environment(),
+        files=hashes.states(),
     )
+
+
+def _installed() -> dict[str, str]:
+    """A wheel that is installed again with the same version has other files; scripts are of one environment."""
+    found: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        said = distribution.read_text("METADATA") or ""  # parsing all takes a second
+        listed = (distribution.read_text("RECORD") or "").splitlines()
+        lines = sorted(line for line in listed if line[:2] != ".." and not _OF_ONE_PLACE.search(line))
+        named = _NAME.search(said)
+        name = named[1].lower().replace("_", "-") if named else ""
+        found.setdefault(name, hashlib.sha256("\n".join((said, *lines)).encode()).hexdigest())
+    return found
+
+
+def _environment() -> dict[str, str]:
+    found = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(VARIABLES) and name not in _NO_INPUT
+    }
+    for name in _LOADER:
+        if listed := [_listed(Path(path)) for path in os.environ.get(name, "").split(os.pathsep) if path]:
+            found[name] = hashlib.sha256(repr(listed).encode()).hexdigest()
+    return found
+
+
+def _listed(path: Path) -> list[tuple[str, int, int]]:
+    """(name, bytes, time) of the libraries in a folder, or of a library. Hashing TensorRT's would take seconds."""
+    try:
+        libraries = sorted(path.glob("*.so*")) if path.is_dir() else [path]
+        states = [(library.name, library.stat()) for library in libraries]
+    except OSError:
+        return []
+    return [(name, state.st_size, state.st_mtime_ns) for name, state in states]
 
 
 def _version(distributions: tuple[str, ...]) -> str:
@@ -99,69 +162,43 @@ def _version(distributions: tuple[str, ...]) -> str:
     return ""
 
 
-def operators_digest(specs: Sequence[str]) -> str | None:
+def operators_digest(specs: Sequence[str], hashes: FileHashes | None = None) -> str | None:
     """SHA-256 over operator packages, without importing any; "" for none, None where one cannot be read."""
+    hashes = hashes or FileHashes()
     digests = []
     for spec in specs:
-        root = _root_of(spec)
+        path = Path(os.path.abspath(spec))
         try:
-            digests.append(folder_digest(root) if root.is_dir() else _file_digest(root))
+            root, files = files_of_path(path) if path.exists() else files_of_module(spec)
+            folder = root if root.is_dir() else root.parent
+            digests.append(_digest(((os.path.relpath(file, folder), file) for file in files), hashes))
         except OSError:
             return None
     return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
 
 
-def _root_of(spec: str) -> Path:
-    """The outermost folder of the package that a spec names, or the file of a module that lies in none."""
-    path = Path(os.path.abspath(spec))
-    if not path.exists():
-        found = PathFinder.find_spec(spec.partition(".")[0])
-        path = path if found is None or found.origin is None else Path(found.origin)
-    path = path.parent if path.name == "__init__.py" else path
-    while (path.parent / "__init__.py").exists():
-        path = path.parent
-    return path
-
-
-def rules_digest(package: Path = PACKAGE, sources: Path = SOURCES) -> str:
+def rules_digest(package: Path = PACKAGE, sources: Path = SOURCES, hashes: FileHashes | None = None) -> str:
     """SHA-256 over names and bytes of trtsmith's own Python sources and tables, equal for a checkout and its wheel.
 
     sources: holds `converter` and `importers`.
     """
-    files = dict(_files(package, _NOT_READ))
+    files = dict(_sources(package))
     for folder in ("converter", "importers"):
-        files |= {f"{folder}/{name}": path for name, path in _files(sources / folder, _NOT_READ)}
-    return _digest(sorted(files.items()))
+        files |= {f"{folder}/{name}": path for name, path in _sources(sources / folder)}
+    return _digest(sorted(files.items()), hashes or FileHashes())
 
 
-def _file_digest(file: Path) -> str:
-    libraries = sorted((file.parent / "lib").glob("lib*_plugins*.so"))
-    return _digest((path.name, path) for path in (file, *libraries))
+def _sources(folder: Path) -> Iterator[tuple[str, Path]]:
+    paths = (path for path in tree(folder, _NOT_READ) if path.suffix != ".pyc")
+    yield from ((path.relative_to(folder).as_posix(), path) for path in paths)
 
 
-def folder_digest(folder: Path) -> str:
-    """SHA-256 over the names and bytes of all files in a folder but compiled ones; links to folders are followed."""
-    return _digest(sorted(_files(folder, frozenset({"__pycache__"}))))
-
-
-def _files(folder: Path, left_out: frozenset[str]) -> Iterator[tuple[str, Path]]:
-    seen = set()
-    for above, folders, names in os.walk(folder, followlinks=True):
-        seen.add(os.path.realpath(above))
-        folders[:] = [
-            name
-            for name in folders
-            if name not in left_out and os.path.realpath(os.path.join(above, name)) not in seen
-        ]
-        paths = (Path(above, name) for name in names if not name.endswith(".pyc"))
-        yield from ((path.relative_to(folder).as_posix(), path) for path in paths if path.is_file())
-
-
-def _digest(files: Iterator[tuple[str, Path]] | list[tuple[str, Path]]) -> str:
+def _digest(files: Iterable[tuple[str, Path]], hashes: FileHashes) -> str:
+    listed = list(files)
+    hashes.read(path for _, path in listed)
     digest = hashlib.sha256()
-    for name, path in files:
-        data = path.read_bytes()
-        digest.update(f"{name}\0{len(data)}\0".encode(errors="surrogateescape") + data)
+    for name, path in listed:
+        digest.update(f"{name}\0{hashes.of(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

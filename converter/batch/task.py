@@ -130,6 +130,7 @@ class TaskRecord:
     versions: by package: "trtsmith", "tensorrt" or "tensorrt_rtx", "onnx", "onnxruntime", ...
     began:    in ISO 8601, UTC.
     attempts: how often it was begun.
+    unkeyed:  files, variables and programs that it used and of which its key says nothing: it then has none.
     """
 
     name: str
@@ -149,6 +150,7 @@ class TaskRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     began: str = ""
     attempts: int = 1
+    unkeyed: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for JSON; "schema" is the version of this form."""

@@ -17,6 +17,7 @@ from trtsmith.converter.operators.definition_check import checked_operators
 from trtsmith.converter.operators.module_files import load_module, module_name
 from trtsmith.converter.operators.own_process import own_process
 from trtsmith.converter.operators.sources import VARIABLE, OperatorSource, from_environment, sources
+from trtsmith.converter.operators.used_files import recorded_import
 from trtsmith.importers.operator_package import OperatorPackage
 from trtsmith.importers.problem import Problem
 from trtsmith.importers.registry import packages_in_force, using
@@ -69,7 +70,9 @@ def _loaded(named: Iterable[OperatorSource]) -> tuple[OperatorPackage, ...]:
     problems: list[Problem] = []
     for source in named:
         try:
-            package = load_package(source, packages)
+            with recorded_import(source.spec) as roots:
+                package = load_package(source, packages)
+                roots.add(_module(package.spec).partition(".")[0])
         except UsageError as error:
             problems += error.problems
             continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from types import ModuleType
 
+from trtsmith.converter.operators.package_files import outermost_folder, package_of_folder
 from trtsmith.converter.operators.sources import OperatorSource
 from trtsmith.converter.operators.watched_import import import_watched
 
@@ -80,13 +81,7 @@ def _file_of(source: OperatorSource, path: Path) -> Path:
 
 def _package(source: OperatorSource, folder: Path) -> Path:
     """The folder itself, or the one package of the project in it."""
-    if (folder / "__init__.py").exists():
-        return folder
-    inner = [
-        path
-        for path in (*sorted(folder.iterdir()), *sorted((folder / "src").glob("*")))
-        if path.name not in ("tests", "test") and (path / "__init__.py").exists()
-    ]
+    inner = package_of_folder(folder)
     if len(inner) == 1:
         return inner[0]
     names = ", ".join(path.name for path in inner[:8])
@@ -101,23 +96,15 @@ def _package(source: OperatorSource, folder: Path) -> Path:
 
 def module_name(file: Path) -> str:
     """The module name of a file, from its path. A part may not be a valid identifier."""
-    root = _root(file)
+    root = outermost_folder(file)
     if root == file:
         return f"{LOADED}{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     inner = file.relative_to(root).with_suffix("").parts
     return ".".join((root.name, *(inner[:-1] if inner[-1] == "__init__" else inner)))
 
 
-def _root(file: Path) -> Path:
-    """The outermost folder of the package that the file is in; the file itself, where there is none."""
-    root = file.parent if (file.parent / "__init__.py").exists() else file
-    while root.is_dir() and (root.parent / "__init__.py").exists():
-        root = root.parent
-    return root
-
-
 def _from_path(source: OperatorSource, file: Path, in_use: Collection[str]) -> ModuleType:
-    root, name = _root(file), module_name(file)
+    root, name = outermost_folder(file), module_name(file)
     if root == file:
         return _loaded(source, name, file, name, in_use)
     for part in name.split("."):

@@ -61,6 +61,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.shape_tensors import parse_values, value_profile
 from trtsmith.converter.model.shapes import InputSpec, graph_inputs, input_problems, profile_for
+from trtsmith.converter.operators.package_files import files_of_path
 from trtsmith.converter.verify.given import without_inputs
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.importers.problem import Problem
@@ -190,22 +191,9 @@ def depends_on_modules(options: Namespace) -> bool:
 
 
 def _operator_files(spec: Path) -> Iterator[Path]:
-    """Of --ops: a folder whole; a file of a package the whole package; another file with the libraries beside it."""
-    if spec.is_dir():
-        yield from _tree(spec)
-    elif not (spec.parent / "__init__.py").exists():
-        yield spec
-        yield from _tree(spec.parent / "lib")
-    else:
-        root = next(folder for folder in spec.parents if not (folder.parent / "__init__.py").exists())
-        yield from _tree(root)
-
-
-def _tree(folder: Path) -> Iterator[Path]:
-    """All files below a folder, sorted; caches of Python and what begins with a dot left out."""
-    for root, below, names in os.walk(folder):
-        below[:] = sorted(one for one in below if one != "__pycache__" and not one.startswith("."))
-        yield from (Path(root, name) for name in sorted(names) if not name.startswith("."))
+    """Of --ops: see package_files. A folder that cannot be read has no files: the task says what is wrong with it."""
+    with contextlib.suppress(OSError):
+        yield from files_of_path(spec)[1]
 
 
 TOP = ("defaults", "matrix", "needs", "bench", "model")

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from trtsmith.converter.engine.child.events import Events
 from trtsmith.converter.model.errors import EXIT_FAILED, TrtsmithError
+from trtsmith.converter.operators.used_files import note_libraries
 from trtsmith.importers.problem import Problem
 
 _PR_SET_PDEATHSIG = 1  # of prctl.h
@@ -60,7 +61,10 @@ def serve(
 def _answer(request: str, work: Work, events: Events, log_path: Path, spent: Callable[[], bool]) -> None:
     """Send what came of one request, after all that was printed meanwhile."""
     try:
-        result = dict(work(request, events, log_path))
+        try:
+            result = dict(work(request, events, log_path))
+        finally:
+            note_libraries()
     except TrtsmithError as error:
         _send_problems(events, error.problems, error.exit_code, spent(), type(error).__name__)
     except Exception as error:  # the last line of defence: our mistake must not look like TensorRT's

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trtsmith.converter.batch import machine
+from trtsmith.converter.batch import file_hashes, machine
 from trtsmith.converter.batch.machine import (
     MachineFacts,
     machine_problems,
@@ -126,10 +126,10 @@ def test_links_to_nothing_and_in_circles_and_pipes_end_nothing(tmp_path: Path) -
 def test_a_package_that_may_not_be_read_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = write_package(tmp_path)
 
-    def refuses(_: Path) -> bytes:
+    def refuses(_: Path) -> int:
         raise PermissionError
 
-    monkeypatch.setattr(Path, "read_bytes", refuses)
+    monkeypatch.setattr(file_hashes, "open_regular", refuses)
     assert operators_digest([str(package)]) is None
 
 

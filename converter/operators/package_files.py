@@ -1,0 +1,72 @@
+"""Lists the files of an operator package, which keys of the cache hold and other machines get."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+_NOT_READ = frozenset({"__pycache__", ".git"})
+
+
+def outermost_folder(file: Path) -> Path:
+    """The outermost folder of the package that a module's file is in; the file itself, where there is none."""
+    root = file.parent if (file.parent / "__init__.py").exists() else file
+    while root.is_dir() and (root.parent / "__init__.py").exists():
+        root = root.parent
+    return root
+
+
+def package_of_folder(folder: Path) -> tuple[Path, ...]:
+    """The folder itself, where it is a package; else the packages of the project in it. OSError if it cannot be read."""
+    if (folder / "__init__.py").exists():
+        return (folder,)
+    return tuple(
+        path
+        for path in (*sorted(folder.iterdir()), *sorted((folder / "src").glob("*")))
+        if path.name not in ("tests", "test") and (path / "__init__.py").exists()
+    )
+
+
+def files_of_path(path: Path) -> tuple[Path, tuple[Path, ...]]:
+    """(root, files) of the package that loading this path imports: of a folder, or of a module's file.
+
+    The root is the outermost package, with everything in it but Python's caches; of a module outside any package the
+    file, with the libraries beside it.
+    """
+    if path.is_dir():
+        inner = package_of_folder(path)
+        root = outermost_folder(inner[0] / "__init__.py") if len(inner) == 1 else path
+    else:
+        root = outermost_folder(path)
+    return root, (*tree(root),) if root.is_dir() else (root, *tree(root.parent / "lib"))
+
+
+def files_of_module(name: str) -> tuple[Path, tuple[Path, ...]]:
+    """The same of a module by its dotted name, without importing any. OSError where Python's path has no files of it."""
+    found = PathFinder.find_spec(name.partition(".")[0])
+    if found is None or found.origin is None or not os.path.isfile(found.origin):
+        raise FileNotFoundError(2, "no module's file", name)
+    if not found.submodule_search_locations:
+        file = Path(found.origin)
+        return file, (file, *tree(file.parent / "lib"))
+    folders = tuple(map(Path, found.submodule_search_locations))
+    return folders[0], tuple(file for folder in folders for file in tree(folder))
+
+
+def tree(folder: Path, left_out: frozenset[str] = _NOT_READ) -> Iterator[Path]:
+    """All files below a folder, sorted in each. Links to folders are followed, as Python follows them; in circles once."""
+    yield from _below(folder, left_out, frozenset())
+
+
+def _below(folder: Path, left_out: frozenset[str], above: frozenset[str]) -> Iterator[Path]:
+    here = os.path.realpath(folder)
+    if here in above or not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            if path.name not in left_out:
+                yield from _below(path, left_out, above | {here})
+        elif path.is_file():
+            yield path
