@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from fuzzing.bombs import named_bombs, rows_of_nodes
 from trtsmith.converter.model import check
-from trtsmith.converter.model.check import check_model
+from trtsmith.converter.model.check import check_header
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.nodes.function_check import MOST_DEPTH, MOST_UNFOLDED, check_functions
@@ -221,9 +221,9 @@ def test_the_models_with_which_this_began(name: str) -> None:
 
 def test_graphs_in_graphs_are_counted_by_their_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = nested(5)
-    assert check_model(proto, "m.onnx") == []
+    assert check_header(proto, "m.onnx") == []
     monkeypatch.setattr(check, "_MOST_NESTED", 9)
-    (problem,) = check_model(proto, "m.onnx")
+    (problem,) = check_header(proto, "m.onnx")
     assert "are nested 5 deep, with 10 nodes in all." in str(problem) and "at most 9" in str(problem)
 
 
@@ -240,6 +240,6 @@ def nested(depth: int) -> onnx.ModelProto:
 
 def test_too_many_nodes_are_refused_before_any_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_MOST_NODES", 50)
-    assert check_model(rows_of_nodes(49, "Abs"), "m.onnx") == []
-    (problem,) = check_model(rows_of_nodes(50, "Abs"), "m.onnx")
+    assert check_header(rows_of_nodes(49, "Abs"), "m.onnx") == []
+    (problem,) = check_header(rows_of_nodes(50, "Abs"), "m.onnx")
     assert "The model has 51 nodes." in str(problem) and "at most 50" in str(problem)
