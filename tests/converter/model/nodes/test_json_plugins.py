@@ -130,7 +130,7 @@ IN_A_BRANCH = "y = If (c) <then_branch = t () => (y) {{ {} }}, else_branch = e (
         (graph_of(named("BiasGelu").replace("Plugin", "com.microsoft.Plugin")), "BiasGelu"),
     ],
 )  # fmt: skip
-def test_a_plugin_node_cannot_become_what_the_checks_would_refuse(model: bytes, said: str) -> None:
+def test_a_node_plugin_is_named_before_it_is_checked(model: bytes, said: str) -> None:
     with pytest.raises(InvalidModelError, match=said):
         load_model(ModelBytes(model))
 
