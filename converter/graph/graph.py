@@ -11,7 +11,7 @@ A Graph lasts as long as the work does: a change touches what it changes. The mo
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -44,12 +44,14 @@ class Graph:
     folded:    values that are constants only since folding: by name, the operators that computed them.
     functions: (domain, name) of the functions that the model has.
     revision:  grows with every change.
+    written:   how many nodes, and bytes of constants, rules unrolled: Writers keep it.
     """
 
     def __init__(self, model: Model) -> None:
         """Types of values are those that the model states."""
         self.revision = 0
         self.weights = NewWeights()
+        self.written: Counter[str] = Counter()
         self._derived: dict[Callable[[Graph], object], tuple[int, Any]] = {}
         self.become(model)
 

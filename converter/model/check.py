@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain, islice
+from typing import Any
 
 import onnx
 from google.protobuf.descriptor import Descriptor
@@ -68,8 +69,8 @@ def _attribute_tensors(
             yield from _graph_tensors(graph, suffix)
 
 
-def iter_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graph and every subgraph in its nodes' attributes."""
+def iter_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Any]:
+    """The graph, or the function, and every subgraph in its nodes' attributes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -77,11 +78,15 @@ def iter_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from iter_graphs(subgraph)
 
 
-def check_model(proto: onnx.ModelProto, file: str) -> list[Problem]:
-    """Every problem of the model's header, tensors, graph and nodes, external files aside; at most 50 of them."""
-    header = _check_size(proto, file) or _check_text(proto, file) or _check_header(proto, file)
+def check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
+    """Problems of the number of nodes, texts and versions: with one of them, nothing else is looked at."""
+    return _check_size(proto, file) or _check_text(proto, file) or _check_versions(proto, file)
+
+
+def check_contents(proto: onnx.ModelProto, file: str) -> list[Problem]:
+    """Every problem of the tensors, graph and nodes of a model with a sound header, external files aside; at most 50."""
     checks = check_structure(proto, file), check_functions(proto, file), check_nodes(proto, file)
-    return header or list(islice(chain(_check_tensors(proto, file), *checks), _MOST))
+    return list(islice(chain(_check_tensors(proto, file), *checks), _MOST))
 
 
 def _check_size(proto: onnx.ModelProto, file: str) -> list[Problem]:
@@ -154,7 +159,7 @@ def _text_fields(descriptor: Descriptor) -> dict[int, bool]:
     }
 
 
-def _check_header(proto: onnx.ModelProto, file: str) -> list[Problem]:
+def _check_versions(proto: onnx.ModelProto, file: str) -> list[Problem]:
     again = "export the model again"
     if not proto.HasField("graph"):
         what = "The file holds no graph." if proto.ir_version else "The file is not an ONNX model."

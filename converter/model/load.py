@@ -14,7 +14,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
-from trtsmith.converter.model.check import check_model, iter_graphs, iter_tensors
+from trtsmith.converter.model.check import check_contents, check_header, iter_graphs, iter_tensors
 from trtsmith.converter.model.errors import ConversionError, InvalidModelError
 from trtsmith.converter.model.model import INLINE_LIMIT, Model
 from trtsmith.converter.model.model_bytes import ModelBytes, map_bytes, no_folder
@@ -77,7 +77,9 @@ def load_model(source: str | os.PathLike[str] | ModelBytes) -> Model:
         file = open_model_file(path)
     location = _location_for(path)
     proto = _parse(file, location, str(path))
-    problems = check_model(proto, str(path)) or name_plugins(_nodes(proto), str(path))
+    problems = (
+        check_header(proto, str(path)) or name_plugins(proto, str(path)) or check_contents(proto, str(path))
+    )
     if problems:
         raise InvalidModelError(problems)
     for graph in (proto.graph, *proto.functions):
@@ -218,8 +220,9 @@ def _says_nothing(name: str) -> bool:
 
 
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    for graph in (*iter_graphs(proto.graph), *proto.functions):
-        yield from graph.node
+    for top in (proto.graph, *proto.functions):
+        for graph in iter_graphs(top):
+            yield from graph.node
 
 
 def _dims(proto: onnx.ModelProto) -> Iterator[onnx.TensorShapeProto.Dimension]:

@@ -10,7 +10,7 @@ Two faults of TensorRT-RTX 1.6.1, both seen on an H200, and both gone with an Id
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 
 import onnx
 from onnx import helper
@@ -53,7 +53,8 @@ def separate_outputs(graph: Graph, target: Target) -> tuple[Rewrite, ...]:
     """Puts an Identity behind each output of the model that needs one; a record for each. Types are inferred."""
     if not (UNWRITTEN.concerns(target) or LOST.concerns(target)):
         return ()
-    notes = {name: note for name in graph.root.results if (note := _note(graph, name))}
+    returned, fixed = Counter(graph.root.results), _fixed(graph.root)
+    notes = {name: note for name in returned if (note := _note(graph, name, returned[name], name in fixed))}
     if not notes:
         return ()
     root, names = graph.root, graph.names
@@ -86,18 +87,21 @@ def separate_outputs(graph: Graph, target: Target) -> tuple[Rewrite, ...]:
     return tuple(records)
 
 
-def _note(graph: Graph, name: str) -> str:
-    """Why the output of the model needs an Identity; "" if it does not."""
+def _note(graph: Graph, name: str, returned: int, fixed: bool) -> str:
+    """Why the output of the model needs an Identity; "" if it does not.
+
+    returned: how often the model returns it. fixed: whether it follows from constants alone.
+    """
     maker = graph.root.producers.get(name)
     if maker is None or graph.root.elem_type(name) not in _TYPES:
         return ""
-    if graph.used[name] > graph.root.results.count(name):
+    if graph.used[name] > returned:
         return _UNWRITTEN
     if maker.op_type == "Identity":
         return ""
     if _above(graph, name, shared=True):
         return _UNWRITTEN
-    return _LOST if _above(graph, name, shared=False) and _is_fixed(graph.root, name) else ""
+    return _LOST if fixed and _above(graph, name, shared=False) else ""
 
 
 def _above(graph: Graph, name: str, *, shared: bool) -> bool:
@@ -118,16 +122,10 @@ def _above(graph: Graph, name: str, *, shared: bool) -> bool:
     return False
 
 
-def _is_fixed(root: Scope, name: str) -> bool:
-    """Whether the value follows from constants alone; False behind nodes that hold graphs."""
-    queue, seen = deque([name]), {name}
-    while queue:
-        name = queue.popleft()
-        if not name or root.is_constant(name):
-            continue
-        maker = root.producers.get(name)
-        if maker is None or maker.scopes:
-            return False
-        queue += [source for source in maker.inputs if source not in seen]
-        seen.update(maker.inputs)
-    return True
+def _fixed(root: Scope) -> set[str]:
+    """Values that follow from constants alone; none behind nodes that hold graphs."""
+    found: set[str] = set()
+    for node in root.nodes:
+        if not node.scopes and all(not n or n in found or root.is_constant(n) for n in node.inputs):
+            found.update(node.outputs)
+    return found

@@ -5,6 +5,7 @@ A family is a function that draws one model. The growth is drawn, so that models
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -292,6 +293,346 @@ def nested_types(draw: random.Random) -> ModelProto:
     return model
 
 
+ENDS = (1 << 10, 1 << 14, 65_536, 65_537, 1 << 20, 1 << 26, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 62) - 1)
+"""Values of attributes and sizes that a rule would have to unroll, or make a matrix of."""
+
+
+_INT32 = (1 << 31) - 1
+
+
+def end_of_range(draw: random.Random) -> ModelProto:
+    """One node, or some, of an operator that rules write out in as many nodes or numbers as a value says."""
+    made = draw.choice(tuple(UNROLLED.values()))(draw.choice(ENDS))
+    for _ in range(draw.choice((0, 0, 0, 5, 100))):
+        made.graph.node.append(made.graph.node[0])
+        made.graph.node[-1].output[:] = [
+            f"{name}{len(made.graph.node)}" for name in made.graph.node[0].output
+        ]
+        made.graph.output.append(onnx.ValueInfoProto(name=made.graph.node[-1].output[0]))
+    return made
+
+
+def _window(op_type: str, axes: int = 2, **more: Any) -> Callable[[int], ModelProto]:
+    """A pooling whose first window is that large."""
+
+    def made(end: int) -> ModelProto:
+        kernel = [end, *[1] * (axes - 1)]
+        return _one(
+            _node(op_type, ["x"], ["output"], kernel_shape=kernel, **more),
+            {"x": [1, 1, end * 3, *[3] * (axes - 1)]},
+        )
+
+    return made
+
+
+def _one(
+    node: NodeProto,
+    given: Mapping[str, Sequence[int]],
+    constants: Mapping[str, object] | None = None,
+    opset: int = 18,
+) -> ModelProto:
+    held = {}
+    for name, shape in given.items():  # sizes that no machine holds are refused when the model is read
+        most = 1 << 56 // max(sum(size > 16 for size in shape), 1)
+        held[name] = [min(size, most) for size in shape]
+    return _model([node], constants or {}, held, opset)
+
+
+def _scan(end: int) -> ModelProto:
+    """Scan over a long sequence of sizes, of which TensorRT makes no tensor in a loop."""
+    body = GraphProto(name="body", node=_sum_of_as_many("e"))
+    body.input.append(_value("e", TensorProto.INT64, [1]))
+    body.output.append(onnx.ValueInfoProto(name="t"))
+    model = _one(
+        _node("Scan", ["x"], ["output"], body=body, num_scan_inputs=1), {"x": [end, 1]}, {"one": [1.0]}
+    )
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return model
+
+
+def _loop(end: int) -> ModelProto:
+    """A Loop of so many runs, which makes tensors of as many elements as it ran."""
+    body = GraphProto(name="body", node=[_node("Identity", ["go"], ["on"]), *_sum_of_as_many("i")])
+    body.input.extend([_value("i", TensorProto.INT64, []), _value("go", TensorProto.BOOL, [])])
+    body.output.extend(onnx.ValueInfoProto(name=name) for name in ("on", "t"))
+    constants = {"trips": np.int64(end), "one": [1.0]}
+    return _one(_node("Loop", ["trips", ""], ["output"], body=body), {"x": [2]}, constants)
+
+
+def _mel(bins: int, points: int) -> ModelProto:
+    numbers = {"bins": np.int64(bins), "points": np.int64(points), "rate": np.int64(8000)}
+    numbers |= {"low": np.float32(0), "high": np.float32(4000)}
+    return _one(_node("MelWeightMatrix", list(numbers), ["output"]), {}, numbers)
+
+
+def _sum_of_as_many(size: str) -> list[NodeProto]:
+    """`t`, the sum of as many elements as a value says."""
+    return [
+        _node("Constant", [], ["flat"], value_ints=[1]),
+        _node("Reshape", [size, "flat"], ["sizes"]),
+        _node("Expand", ["one", "sizes"], ["many"]),
+        _node("ReduceSum", ["many"], ["t"], keepdims=0),
+    ]
+
+
+def _declared(made: ModelProto, shape: Sequence[int]) -> ModelProto:
+    """With the shape of the output, of which the operator says nothing."""
+    elem = {"NonMaxSuppression": TensorProto.INT64}.get(made.graph.node[0].op_type, TensorProto.FLOAT)
+    made.graph.output[0].CopyFrom(_value("output", elem, shape))
+    if made.graph.node[0].op_type == "Compress":
+        made.graph.input[1].type.tensor_type.elem_type = TensorProto.BOOL
+    return made
+
+
+def _two_outputs(made: ModelProto) -> ModelProto:
+    """With the node's second output as one of the model's."""
+    made.graph.output.append(onnx.ValueInfoProto(name=made.graph.node[0].output[1]))
+    return made
+
+
+UNROLLED: Mapping[str, Callable[[int], ModelProto]] = {
+    "LRN": lambda end: _one(_node("LRN", ["x"], ["output"], size=end), {"x": [1, 3, 8, 8]}),
+    "LpPool": _window("LpPool", p=3),
+    "LpPool-1d": _window("LpPool", 1),
+    "AveragePool": lambda end: _one(
+        _node("AveragePool", ["x"], ["output"], kernel_shape=[end, 1], dilations=[2, 2]),
+        {"x": [1, 1, end * 3, 9]}, opset=19),
+    "AveragePool-counts": lambda end: _one(
+        _node("AveragePool", ["x"], ["output"], kernel_shape=[2, 2], dilations=[2, 2], pads=[1, 0, 1, 0]),
+        {"x": [1, 1, end, 9]}, opset=19),
+    "AveragePool-dilation": lambda end: _one(
+        _node("AveragePool", ["x"], ["output"], kernel_shape=[2, 2], dilations=[min(end, _INT32), 1], pads=[1, 0, 1, 0]),
+        {"x": [1, 1, end * 2, 9]}, opset=19),
+    "MaxPool": _window("MaxPool", dilations=[2, 2]),
+    "MaxPool-4d": _window("MaxPool", 4),
+    "MaxPool-indices": lambda end: _two_outputs(_one(
+        _node("MaxPool", ["x"], ["output", "places"], kernel_shape=[2, 2]), {"x": [1, 1, end, end]})),
+    "MaxPool-channels": lambda end: _two_outputs(_one(
+        _node("MaxPool", ["x"], ["output", "places"], kernel_shape=[2]), {"x": [1, end, 4]})),
+    "Col2Im": lambda end: _one(_node("Col2Im", ["x", "image", "block"], ["output"]), {"x": [1, end, 1]},
+                               {"image": [1, end], "block": [1, end]}),
+    "Resize": lambda end: _one(
+        _node("Resize", ["x", "", "", "sizes"], ["output"], mode="cubic", antialias=1), {"x": [1, 1, end, end]},
+        {"sizes": [1, 1, max(end // 2, 1), 3]}),
+    "Resize-up": lambda end: _one(
+        _node("Resize", ["x", "", "scales"], ["output"], mode="linear",
+              coordinate_transformation_mode="half_pixel_symmetric"),
+        {"x": [1, 1, 3, 3]}, {"scales": np.array([1, 1, end, 1], np.float32)}, 19),
+    "MelWeightMatrix": lambda end: _mel(end, end),
+    "MelWeightMatrix-points": lambda end: _mel(2, end),
+    "ConvTranspose": lambda end: _one(
+        _node("ConvTranspose", ["x", "w"], ["output"], dilations=[min(end, _INT32)] * 2, strides=[2, 2]),
+        {"x": [1, 1, 8, 8]},
+        {"w": np.ones((1, 1, 2, 2), np.float32)}),
+    "DFT": lambda end: _one(_node("DFT", ["x"], ["output"], axis=1), {"x": [1, end, 2]}, opset=17),
+    "DFT-length": lambda end: _one(
+        _node("DFT", ["x", "n"], ["output"], axis=1), {"x": [1, 16, 1]}, {"n": np.int64(end)}, 17),
+    "STFT": lambda end: _one(_node("STFT", ["x", "step", "", "n"], ["output"]), {"x": [1, end, 2]},
+                             {"step": np.int64(1), "n": np.int64(end)}),
+    "Unique": lambda end: _declared(_one(_node("Unique", ["x"], ["output"]), {"x": [min(end, 1 << 14)]}), [end]),
+    "NonMaxSuppression": lambda end: _declared(_one(
+        _node("NonMaxSuppression", ["boxes", "scores", "most"], ["output"]), {"boxes": [1, end, 4], "scores": [1, 2, end]},
+        {"most": np.int64(3)}), [6, 3]),
+    "NonMaxSuppression-batch": lambda end: _declared(_one(
+        _node("NonMaxSuppression", ["boxes", "scores", "most"], ["output"]), {"boxes": [end, 64, 4], "scores": [end, 2, 64]},
+        {"most": np.int64(64)}), [6, 3]),
+    "CumProd": lambda end: _one(_node("CumProd", ["x", "axis"], ["output"]), {"x": [end]}, {"axis": np.int64(0)}, 26),
+    "Trilu": lambda end: _one(_node("Trilu", ["x"], ["output"]), {"x": [end, end]}),
+    "Det": lambda end: _one(_node("Det", ["x"], ["output"]), {"x": [end, end]}),
+    "SplitToSequence": lambda end: _one(_node("SplitToSequence", ["x"], ["output"]), {"x": [end]}),
+    "GroupNormalization": lambda end: _one(
+        _node("GroupNorm", ["x", "g", "b"], ["output"], domain="com.microsoft", groups=end, activation=0),
+        {"x": [1, 8, 8, 4]}, {"g": np.ones(4, np.float32), "b": np.ones(4, np.float32)}),
+    "DequantizeLinear": lambda end: _one(
+        _node("DequantizeLinear", ["q", "s"], ["output"], axis=0, block_size=end), {},
+        {"q": np.ones((2, 2), np.int8), "s": np.ones((1, 2), np.float32)}, 21),
+    "QuantizeLinear": lambda end: _one(
+        _node("QuantizeLinear", ["x", "s"], ["output"], axis=0, block_size=2), {"x": [end]},
+        {"s": np.ones((1 << 15), np.float32)}, 21),
+    "Compress": lambda end: _declared(_one(
+        _node("Compress", ["x", "yes"], ["output"], axis=0), {"x": [end], "yes": [end]}), [end]),
+    "CropAndResize": lambda end: _one(
+        _node("CropAndResize", ["x", "boxes", "at", "size"], ["output"], domain="com.microsoft"),
+        {"x": [1, 1, 9, 9], "boxes": [2, 4]},
+        {"at": np.zeros(2, np.int32), "size": np.array([min(end, _INT32), 3], np.int32)}),
+    "Scan": _scan,
+    "Loop": _loop,
+}  # fmt: skip
+"""By what is as large as it is asked for: a model of one node."""
+
+
+def dots(draw: random.Random) -> ModelProto:
+    """An Einsum of many dots, letters or terms."""
+    part, count = draw.choice((".", "...", "i", "i,", "...i,")), draw.choice((4, 1_000, 100_000))
+    return _one(_node("Einsum", ["x"], ["output"], equation=part * count + "->"), {"x": [3]})
+
+
+def plugin_names(draw: random.Random) -> ModelProto:
+    """Nodes Plugin that name an operator of ONNX or of another domain, a function or themselves, with wide attributes."""
+    name = draw.choice(
+        ("Split", "Cast", "LRN", "Loop", "Einsum", "Plugin", "f0", "f1", "MReLU", "BiasGelu", "Constant")
+    )
+    info = {
+        draw.choice(("num_outputs", "to", "size", "p", "", "name", "equation")): draw.choice(
+            (77, 10**9, "....", 1.5, [1 << 40])
+        )
+    }
+    model = _functions(draw, draw.choice((2, 30)), 2)
+    nodes = [node for function in model.functions for node in function.node] + list(model.graph.node)
+    for node in nodes if draw.random() < 0.5 else draw.sample(nodes, 1):
+        called = node.op_type if node.domain and draw.random() < 0.7 else name
+        node.op_type = "Plugin"
+        node.attribute.append(helper.make_attribute("name", called))
+        node.attribute.append(helper.make_attribute("info", json.dumps(info if called == name else {})))
+        if draw.random() < 0.3:
+            node.domain = draw.choice(("", "ai.onnx", "com.microsoft"))
+    return model
+
+
+def many_of_a_thing(draw: random.Random) -> ModelProto:
+    """Very many outputs, inputs, value_infos, ..., as many as fit."""
+    return MANY[draw.choice(tuple(MANY))](draw.choice((1_000, 10_000, 40_000)))
+
+
+def _with(change: Callable[[ModelProto, int], None]) -> Callable[[int], ModelProto]:
+    """A model of one node, to which so many of a thing are added."""
+
+    def made(count: int) -> ModelProto:
+        model = _model([_node("Abs", ["input"], ["output"])], {}, {"input": [3]})
+        change(model, count)
+        return model
+
+    return made
+
+
+def _outputs(model: ModelProto, count: int) -> None:
+    model.graph.node.extend(_node("Abs", ["input"], [f"o{i}"]) for i in range(count))
+    model.graph.output.extend(_value(f"o{i}", TensorProto.FLOAT, [3]) for i in range(count))
+
+
+def _one_output_often(model: ModelProto, count: int) -> None:
+    model.graph.output.extend(_value("output", TensorProto.FLOAT, [3]) for _ in range(count))
+
+
+def _inputs(model: ModelProto, count: int) -> None:
+    model.graph.input.extend(_value(f"i{i}", TensorProto.FLOAT, [3]) for i in range(count))
+
+
+def _initializers(model: ModelProto, count: int) -> None:
+    model.graph.initializer.extend(
+        TensorProto(name=f"c{i}", data_type=TensorProto.FLOAT, dims=[1], float_data=[1]) for i in range(count)
+    )
+    model.graph.node.extend(_node("Add", ["input", f"c{i}"], [f"a{i}"]) for i in range(0, count, 4))
+    model.graph.output.append(onnx.ValueInfoProto(name="a0"))
+
+
+def _value_infos(model: ModelProto, count: int) -> None:
+    model.graph.value_info.extend(_value(f"v{i}", TensorProto.FLOAT, [3]) for i in range(count))
+
+
+def _metadata(model: ModelProto, count: int) -> None:
+    for place in (model.metadata_props, model.graph.metadata_props, model.graph.node[0].metadata_props):
+        for i in range(count // 3):
+            place.add(key=f"k{i}", value="v")
+
+
+def _opsets(model: ModelProto, count: int) -> None:
+    model.opset_import.extend(helper.make_opsetid(f"d{i}", 1) for i in range(count))
+
+
+def _many_functions(model: ModelProto, count: int) -> None:
+    model.functions.extend(_function(f"f{i}", [_node("Abs", ["x"], ["y"])]) for i in range(count))
+    model.opset_import.add(domain=_DOMAIN, version=1)
+    model.graph.node[0].op_type, model.graph.node[0].domain = f"f{count - 1}", _DOMAIN
+
+
+def _attributes(model: ModelProto, count: int) -> None:
+    model.graph.node[0].attribute.extend(helper.make_attribute(f"a{i}", i) for i in range(count))
+
+
+def _quantizations(model: ModelProto, count: int) -> None:
+    for i in range(count):
+        model.graph.quantization_annotation.add(tensor_name=f"v{i}").quant_parameter_tensor_names.add(
+            key="SCALE_TENSOR", value="s"
+        )
+
+
+def _wide_input(op_type: str, **more: Any) -> Callable[[ModelProto, int], None]:
+    """One node that reads as many values, the same ones and different ones."""
+
+    def change(model: ModelProto, count: int) -> None:
+        model.graph.node.extend(_node("Abs", ["input"], [f"p{i}"]) for i in range(count // 2))
+        reads = [*(f"p{i}" for i in range(count // 2)), *["input"] * (count - count // 2)]
+        model.graph.node.append(_node(op_type, reads, ["wide"], **more))
+        model.graph.output.append(onnx.ValueInfoProto(name="wide"))
+
+    return change
+
+
+def _wide_output(model: ModelProto, count: int) -> None:
+    model.graph.input.append(_value("long", TensorProto.FLOAT, [count]))
+    model.graph.node.append(_node("Split", ["long"], [f"s{i}" for i in range(count)]))
+    model.graph.output.extend(onnx.ValueInfoProto(name=f"s{i}") for i in range(count))
+
+
+def _readers(op_type: str) -> Callable[[ModelProto, int], None]:
+    """So many nodes read one value."""
+
+    def change(model: ModelProto, count: int) -> None:
+        model.graph.node.extend(_node(op_type, ["output", "output"], [f"r{i}"]) for i in range(count))
+        model.graph.output.append(onnx.ValueInfoProto(name="r0"))
+
+    return change
+
+
+def _views(model: ModelProto, count: int) -> None:
+    """A row of nodes, each of whose results is a transposed output, too."""
+    for i in range(count // 2):
+        model.graph.node.append(_node("Add", [f"a{i - 1}" if i else "one", "one"], [f"a{i}"]))
+        model.graph.node.append(_node("Transpose", [f"a{i}"], [f"t{i}"]))
+        model.graph.output.append(onnx.ValueInfoProto(name=f"t{i}"))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((2, 3), np.float32), "one"))
+
+
+def _calls(model: ModelProto, count: int) -> None:
+    """So many calls of a function."""
+    model.functions.append(_function("f", [_node("Abs", ["x"], ["y"])]))
+    model.opset_import.add(domain=_DOMAIN, version=1)
+    for i in range(count // 2):
+        model.graph.node.append(helper.make_node("f", ["input"], [f"c{i}"], domain=_DOMAIN))
+    model.graph.output.append(onnx.ValueInfoProto(name="c0"))
+
+
+def _domains(model: ModelProto, count: int) -> None:
+    """Foreign operators, each in a domain of its own."""
+    for i in range(count):
+        model.graph.node.append(helper.make_node("f", ["input"], [f"c{i}"], domain=f"d{i}"))
+    _opsets(model, count)
+    model.graph.output.append(onnx.ValueInfoProto(name="c0"))
+
+
+MANY: Mapping[str, Callable[[int], ModelProto]] = {
+    "outputs": _with(_outputs),
+    "an output, often": _with(_one_output_often),
+    "inputs": _with(_inputs),
+    "initializers": _with(_initializers),
+    "value_infos": _with(_value_infos),
+    "metadata": _with(_metadata),
+    "opsets": _with(_opsets),
+    "functions": _with(_many_functions),
+    "attributes": _with(_attributes),
+    "quantization annotations": _with(_quantizations),
+    "inputs of a Sum": _with(_wide_input("Sum")),
+    "inputs of a Concat": _with(_wide_input("Concat", axis=0)),
+    "outputs of a Split": _with(_wide_output),
+    "readers of a value": _with(_readers("Add")),
+    "transposed outputs": _with(_views),
+    "calls of a function": _with(_calls),
+    "domains": _with(_domains),
+}
+"""So many of a thing in a model, by the thing."""
+
+
 FAMILIES: tuple[Callable[[random.Random], ModelProto], ...] = (
     constant_of_shape,
     range_,
@@ -314,6 +655,10 @@ FAMILIES: tuple[Callable[[random.Random], ModelProto], ...] = (
     many_initializers,
     huge_strings,
     nested_types,
+    end_of_range,
+    dots,
+    plugin_names,
+    many_of_a_thing,
 )
 
 
@@ -345,6 +690,8 @@ def named_bombs() -> dict[str, bytes]:
         "laughing_functions": _functions(draw, 60, 10),
         "chain_of_functions": _functions(draw, 5_000, 1),
     }  # fmt: skip
+    models |= {f"{name}, {end:,}": made(end) for name, made in UNROLLED.items() for end in (65_537, 1 << 30)}
+    models["dots"] = _one(_node("Einsum", ["x"], ["output"], equation="." * 100_000 + "->"), {"x": [3]})
     return {name: bytes(model.SerializeToString()) for name, model in models.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
+from fuzzing.bombs import ENDS
 from fuzzing.message_changes import messages_of
 
 GraphChange = Callable[[onnx.ModelProto, onnx.ModelProto, random.Random], None]
@@ -111,6 +113,81 @@ def constant_input(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.
         tensor = helper.make_tensor("drawn", kind, shape, values)
         node.input[draw.randrange(len(node.input))] = "drawn"
         model.graph.initializer.append(tensor)
+
+
+def end_of_range(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
+    """A whole number of a node, of a constant or of an input's shape is one that a rule would have to unroll."""
+    messages = messages_of(model)
+    attributes = [a for a in messages.get("AttributeProto", []) if a.type in (a.INT, a.INTS)]
+    tensors = [
+        t for t in messages.get("TensorProto", []) if t.data_type == TensorProto.INT64 and t.ByteSize() < 4096
+    ]
+    dims = messages.get("Dimension", [])
+    found = [kind for kind in (attributes, attributes, tensors, dims) if kind]
+    if not found:
+        return
+    chosen, end = draw.choice(draw.choice(found)), draw.choice(ENDS)
+    if isinstance(chosen, onnx.AttributeProto) and not chosen.ints:
+        chosen.i = end
+    elif isinstance(chosen, onnx.AttributeProto):
+        chosen.ints[draw.randrange(len(chosen.ints))] = end
+    elif isinstance(chosen, TensorProto):
+        try:
+            numbers = onnx.numpy_helper.to_array(chosen).copy()
+        except Exception:  # changed before, so that it is no tensor any more
+            return
+        if numbers.size:
+            numbers.reshape(-1)[draw.randrange(numbers.size)] = end
+            chosen.CopyFrom(onnx.numpy_helper.from_array(numbers, chosen.name))
+    else:
+        chosen.dim_value = end
+
+
+def plugin_node(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
+    """A node becomes a node Plugin that names an operator, often its own, and has its attributes as JSON."""
+    nodes = _nodes(model)
+    if not nodes:
+        return
+    node = draw.choice(nodes)
+    name = draw.choice((node.op_type, node.op_type, draw.choice(nodes).op_type, "Split", "MReLU", "Plugin"))
+    info = {
+        a.name: a.i if a.type == a.INT else list(a.ints) for a in node.attribute if a.type in (a.INT, a.INTS)
+    }
+    if info and draw.random() < 0.5:
+        info[draw.choice(sorted(info))] = draw.choice(ENDS)
+    node.op_type = "Plugin"
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("name", name))
+    node.attribute.append(helper.make_attribute("info", json.dumps(info)))
+
+
+def many(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
+    """Very many of a thing, beside what is there."""
+    count, thing = draw.choice((100, 1_000, 5_000)), draw.randrange(7)
+    value = draw.choice(_values(model) or [""])
+    if thing == 0:
+        model.graph.node.extend(helper.make_node("Identity", [value], [f"many_{i}"]) for i in range(count))
+        model.graph.output.extend(onnx.ValueInfoProto(name=f"many_{i}") for i in range(count))
+    elif thing == 1:
+        model.graph.node.append(helper.make_node("Sum", [value] * count, ["many"]))
+        model.graph.output.append(onnx.ValueInfoProto(name="many"))
+    elif thing == 2:
+        model.graph.node.append(helper.make_node("Split", [value], [f"many_{i}" for i in range(count)]))
+        model.graph.output.append(onnx.ValueInfoProto(name="many_0"))
+    elif thing == 3:
+        model.graph.input.extend(helper.make_tensor_value_info(f"many_{i}", 1, [1]) for i in range(count))
+    elif thing == 4:
+        model.graph.value_info.extend(
+            helper.make_tensor_value_info(f"many_{i}", 1, [1]) for i in range(count)
+        )
+    elif thing == 5:
+        model.metadata_props.extend(
+            onnx.StringStringEntryProto(key=f"many_{i}", value="v") for i in range(count)
+        )
+    else:
+        model.graph.initializer.extend(
+            TensorProto(name=f"many_{i}", data_type=1, dims=[1], float_data=[1]) for i in range(count)
+        )
 
 
 def run_time_input(model: onnx.ModelProto, other: onnx.ModelProto, draw: random.Random) -> None:
@@ -263,4 +340,7 @@ GRAPH_CHANGES: tuple[GraphChange, ...] = (
     external,
     opset,
     splice,
+    end_of_range,
+    plugin_node,
+    many,
 )

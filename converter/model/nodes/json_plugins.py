@@ -7,22 +7,52 @@ parser looks inside: `g.op("Plugin", x, name_s="DCNv2", info_s=json.dumps({...})
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from itertools import chain
 
 import onnx
 from onnx import helper
 
+from trtsmith.converter.model.check import iter_graphs
 from trtsmith.importers.problem import Problem
+from trtsmith.importers.registry import normalise_domain
 
 _RENAMED = {"version": "plugin_version", "namespace": "plugin_namespace"}
 
 
-def name_plugins(nodes: Iterable[onnx.NodeProto], file: str) -> list[Problem]:
-    """Changes the nodes in place. Problems: of those whose attributes cannot be read."""
+def name_plugins(proto: onnx.ModelProto, file: str) -> list[Problem]:
+    """Changes the nodes in place, before they are checked: what they become has to be sound, too.
+
+    Problems: of those whose attributes cannot be read, and of names of operators that are no plugins. Calls of a function
+    `Plugin` of the model stay.
+    """
+    own = {(normalise_domain(function.domain), function.name) for function in proto.functions}
+    newest = max(
+        (
+            entry.version
+            for entry in chain(proto.opset_import, *(f.opset_import for f in proto.functions))
+            if not normalise_domain(entry.domain)
+        ),
+        default=0,
+    )
     problems = []
-    for node in nodes:
+    for node in (
+        node for top in (proto.graph, *proto.functions) for graph in iter_graphs(top) for node in graph.node
+    ):
+        domain = normalise_domain(node.domain)
+        if node.op_type != "Plugin" or (domain, "Plugin") in own:
+            continue
         texts = {a.name: a.s.decode("utf-8", "replace") for a in node.attribute if a.type == a.STRING}
-        if node.op_type != "Plugin" or not texts.get("name"):
+        if not texts.get("name"):
+            continue
+        if onnx.defs.has(texts["name"], newest) or (domain, texts["name"]) in own:
+            problems.append(
+                Problem(
+                    f"It names the plugin {texts['name'][:80]!r}, which is an operator of ONNX or a function of the model.",
+                    f"{file}: node {node.name[:200]!r} (Plugin)",
+                    "the name of a plugin",
+                    "export the operator or the call of the function itself, without a node Plugin around it",
+                )
+            )
             continue
         try:
             found = json.loads(texts.get("info") or "{}")
@@ -35,7 +65,7 @@ def name_plugins(nodes: Iterable[onnx.NodeProto], file: str) -> list[Problem]:
             problems.append(
                 Problem(
                     f"Its attribute 'info' has no attributes of the plugin {texts['name'][:80]!r}: {str(error)[:200]}.",
-                    f"{file}: node {node.name!r} (Plugin)",
+                    f"{file}: node {node.name[:200]!r} (Plugin)",
                     "a JSON object of numbers, texts and lists of them, or an empty text for no attributes",
                     "write info_s=json.dumps({...}) where the model is exported",
                 )

@@ -40,6 +40,7 @@ examples fails there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -297,6 +298,11 @@ class NodeView:
     def derived(self, make: Callable[[Graph], T]) -> T:
         """What `make` finds in the whole graph as it is, once for all nodes that ask."""
         return self._scope.whole.derived(make)
+
+    @property
+    def written(self) -> Counter[str]:
+        """Nodes and bytes of constants that Writers unrolled in the whole graph so far."""
+        return self._scope.whole.written
 
     def constant_of_graph(self, name: str, value: np.ndarray) -> onnx.NodeProto:
         """A Constant node that makes the value `name`. Weights are in a file of the graph, and not in the node."""

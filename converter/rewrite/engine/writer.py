@@ -15,16 +15,30 @@ import onnx
 from trtsmith.converter.graph.renaming import rename_values
 from trtsmith.converter.graph.walk import subgraphs, values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView
+from trtsmith.converter.rewrite.engine.refusing import RefusedError
 from trtsmith.importers.builder import Builder, Operand, Value, as_array
 from trtsmith.importers.dtypes import numpy_dtype
 
-__all__ = ["Operand", "Value", "Writer"]
+__all__ = ["MOST_BYTES", "MOST_WRITTEN", "Operand", "Value", "Writer"]
+
+MOST_WRITTEN = 20_000
+"""Nodes that rules may unroll in a graph. `check` took 0.3 ms for each, TensorRT's parser and builder take one."""
+
+MOST_BYTES = 1 << 28
+"""Of the constants that rules may compute for a graph from attributes and sizes."""
+
+_FEW = 100
+"""Nodes of a replacement that is not unrolled."""
 
 
 class Writer(Builder):
     """x: the node's inputs, without a name where one is left out. Names of values that the node can read are operands, too.
 
     Constants go to the graph of the node, those that bodies read among them; weights to a file of it.
+
+    What a rule may write is bounded, over all nodes of the graph: a file of a few bytes asks for a window of any size.
+    A rule that loops over an attribute or a size, or makes a constant as large as one says, asks by `expect` before it
+    does. The node beyond MOST_WRITTEN is refused in any case.
     """
 
     def __init__(self, node: NodeView) -> None:
@@ -35,6 +49,42 @@ class Writer(Builder):
         self._held: defaultdict[tuple[str, tuple[int, ...], bytes], list[tuple[np.ndarray, Value]]]
         self._held = defaultdict(list)  # by type, shape and a sample
         self._shapes: dict[str, Value] = {}
+        self._count = self._bytes = 0
+
+    def expect(self, what: str, *, nodes: int = 0, nbytes: int = 0, fix: str = "") -> None:
+        """Asks for room. RefusedError: the graph has none for so many nodes, or bytes of constants.
+
+        what: the cause, with its value: "a window of 70,000".
+        """
+        fix = fix or "export the model with smaller attributes and sizes"
+        written = self.node.written
+        if nodes > _FEW and nodes + written["nodes"] > MOST_WRITTEN:
+            raise RefusedError(
+                f"{what} would make {nodes:,} nodes{_beside(written['nodes'])}",
+                f"at most {MOST_WRITTEN:,} nodes",
+                fix,
+            )
+        self._bytes += nbytes
+        if self._bytes + written["bytes"] > MOST_BYTES:
+            raise RefusedError(
+                f"{what} would make constants of {self._bytes:,} bytes{_beside(written['bytes'])}",
+                f"at most {MOST_BYTES:,} bytes",
+                fix,
+            )
+
+    def numbers(self, count: int) -> np.ndarray:
+        """0, 1, ..., as many as an attribute or a size says; int64. RefusedError: too many.
+
+        Such a vector is in the graph itself, and not in a file: copies of the graph count, too.
+        """
+        self.expect(f"a length of {count:,}", nbytes=64 * count)
+        return np.arange(count)
+
+    def fresh(self, hint: str) -> Value:
+        self._count += 1
+        if self._count + self.node.written["nodes"] > MOST_WRITTEN and self._count > _FEW:
+            self.expect("its attributes and sizes", nodes=max(self._count, MOST_WRITTEN + 1))
+        return super().fresh(hint)
 
     def finish(self, *results: Operand) -> list[onnx.NodeProto]:
         """The nodes that the results need, which become the node's outputs, in order, so far as anything reads these.
@@ -43,6 +93,7 @@ class Writer(Builder):
         outputs of an engine unwritten (separate_outputs.py), so that it gets an Identity, as inputs and constants do.
         """
         wanted = [self._name(result) for result in results]
+        self.node.written.update(nodes=self._count if self._count > _FEW else 0, bytes=self._bytes)
         needed = {name for index, name in enumerate(wanted) if self.node.used(index)}
         read, kept = set[str](), []
         for node in reversed(self.nodes):
@@ -177,6 +228,10 @@ class Writer(Builder):
 
     def unsqueeze(self, data: Value, axes: Sequence[int]) -> Value:
         return self.write("Unsqueeze", data, axes=list(axes)) if axes else data
+
+
+def _beside(others: int) -> str:
+    return f", beside {others:,} for other nodes" if others else ""
 
 
 def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:

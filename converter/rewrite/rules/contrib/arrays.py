@@ -125,7 +125,7 @@ def _points(
     begin, end = (w.Mul(one, most) for one in ends)
     if count == 1:
         return w.Mul(w.Add(begin, end), 0.5)
-    numbers = np.arange(count, dtype=np.float32)
+    numbers = w.numbers(count).astype(np.float32)
     if as_resize:
         moved = w.Mul(w.Mul(w.Sub(ends[1], ends[0]), most), numbers / np.float32(count - 1))
     else:

@@ -67,6 +67,7 @@ def _group(w: Writer, dtype: str, total: Value | None = None) -> Made:
     groups, epsilon = w.node.attributes["groups"], w.node.attributes.get("epsilon", 1e-5)
     last = w.node.attributes.get("channels_last", 1)
     wide = w.Cast(w.Transpose(data, perm=[0, 3, 1, 2]) if last else data, to="float32")
+    w.expect(f"{groups:,} groups", nbytes=8 * groups)
     ones, zeros = (w.constant(np.full(groups, value, np.float32)) for value in (1, 0))
     unit = w.InstanceNormalization(w.Reshape(wide, shape=[0, groups, -1]), ones, zeros, epsilon=epsilon)
     normal = w.Reshape(unit, w.Shape(wide))

@@ -16,6 +16,7 @@ from onnx import helper
 from trtsmith.converter.graph.tensor_types import Dim
 from trtsmith.converter.graph.walk import values_read
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, constant_node
+from trtsmith.converter.rewrite.engine.writer import Writer
 from trtsmith.converter.rewrite.rules.control_flow.loop_ranges import LoopRanges
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LoopValues, RunValue
 from trtsmith.converter.rewrite.rules.control_flow.trip_counts import Count
@@ -199,7 +200,7 @@ class SliceWriter:
         vector = self._add(nodes, "Reshape", [start, one], result if last else "")
         if last:
             return vector
-        steps = self._constant(nodes, np.arange(count, dtype=dtype) * dtype.type(by))
+        steps = self._constant(nodes, Writer(self._node).numbers(count).astype(dtype) * dtype.type(by))
         return self._add(nodes, "Add", [vector, steps], result)
 
     def _constant(self, nodes: list[onnx.NodeProto], value: np.ndarray) -> str:

@@ -34,9 +34,6 @@ from trtsmith.converter.rewrite.rules.control_flow.loop_states import (
 from trtsmith.converter.rewrite.rules.control_flow.loop_values import LONGEST, LoopValues
 from trtsmith.converter.rewrite.rules.control_flow.trip_counts import LoopCondition, TripCount, read_condition
 
-_MOST_NODES = 20_000
-"""After unrolling. TensorRT's parser and builder take about a millisecond for each."""
-
 
 def unrolled(
     node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips: TripCount, why: str
@@ -45,13 +42,6 @@ def unrolled(
     runs = _runs(node, body, condition, trips)
     if isinstance(runs, Refusal):
         return Refusal(f"{why}, and {runs.reason}", runs.expected, runs.fix)
-    size = runs * sum(len(graph.node) for graph in all_graphs(body))
-    if size > _MOST_NODES:
-        return Refusal(
-            f"{why}, and its {runs:,} runs would make {size:,} nodes",
-            f"at most {_MOST_NODES:,} nodes",
-            "export the model with a smaller body, or with a constant number of runs that TensorRT can loop over",
-        )
     return _written_out(node, body, runs, why)
 
 
@@ -85,6 +75,7 @@ def _runs(node: NodeView, body: onnx.GraphProto, condition: LoopCondition, trips
 
 def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> Replacement | Refusal:
     w = Writer(node)
+    _expect(w, why, runs, body, "or with a constant number of runs that TensorRT can loop over")
     states, condition = w.x[2:], w.constant(True)
     rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(states))]
     for run in range(runs):
@@ -98,6 +89,13 @@ def _written_out(node: NodeView, body: onnx.GraphProto, runs: int, why: str) -> 
             return Refusal("it never runs, but its scan outputs are used", "at least one run", fix)
         states = [*states, w.Concat(*(w.Unsqueeze(part, axes=[0]) for part in row), axis=0)]
     return Replacement(w.finish(*states), f"its body {runs} times, as {why}")
+
+
+def _expect(w: Writer, why: str, runs: int, body: onnx.GraphProto, fix: str) -> None:
+    """Asks for the nodes of the runs."""
+    size = runs * sum(len(graph.node) for graph in all_graphs(body))
+    fix = f"export the model with a smaller body, {fix}"
+    w.expect(f"{why}, and its {runs:,} runs", nodes=size, fix=fix)
 
 
 @node_rule("scans", "Scan")
@@ -121,6 +119,7 @@ def scans_rule(node: NodeView) -> Replacement | Refusal | None:
         fix = "export the model with that dimension fixed"
         return Refusal(f"{why}, and the length of {node.input(first)!r} is unknown", "a fixed length", fix)
     w = Writer(node)
+    _expect(w, why, runs, body, "or with a shorter sequence")
     columns = []
     for index in range(count):
         parts = w.split(w.x[first + index], [1] * runs, axes[index])

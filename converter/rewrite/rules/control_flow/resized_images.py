@@ -69,7 +69,7 @@ class ResizedImages:
         x = w.Div(w.Sub(w.Mul(twice, float(size)), over), w.Mul(over, 2.0))
         if self.sampling.coordinates == "pytorch_half_pixel":
             x = w.Where(w.Equal(over, 1.0), -0.5, x)
-        spots = w.constant(np.arange(-reach, size + reach, dtype=np.float32))
+        spots = w.constant((w.numbers(size + 2 * reach) - reach).astype(np.float32))
         return kernel(w, self.sampling, w.Sub(spots, w.Unsqueeze(x, axes=[2])))
 
 
@@ -106,7 +106,7 @@ def read_resize(
     s = Sampling(mode, coordinates, cubic=float(given.get("cubic_coeff_a", -0.75)))
     data = w.Reshape(stack, shape=[-1, batch * channels, rows, columns])
     for axis, size in ((2, rows), (3, columns)):
-        data = w.Gather(data, np.clip(np.arange(-s.reach, size + s.reach), 0, size - 1), axis=axis)
+        data = w.Gather(data, np.clip(w.numbers(size + 2 * s.reach) - s.reach, 0, size - 1), axis=axis)
     return ResizedImages(data, (batch * channels, rows, columns), (sizes[2], sizes[3]), s)
 
 

@@ -55,6 +55,7 @@ def _along(
     With i block axes left, axis 2 + i is the block's and 2 + 2 * i + 1 that of the steps.
     """
     rank = _rank_of(w, i)
+    w.expect(f"a block of {taps:,}", nodes=12 * taps)
     parts = []
     for t in range(taps):
         part = w.Gather(data, t, axis=2 + i)  # [N, C, i block axes, i + 1 steps, ...]

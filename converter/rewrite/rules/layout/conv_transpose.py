@@ -6,6 +6,8 @@ when it parses, and cannot for an unknown size: the whole result is computed and
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from trtsmith.converter.rewrite.engine.node_rule import NodeView, Refusal, Replacement, node_rule
@@ -48,6 +50,8 @@ def _dilated(node: NodeView) -> Replacement | Refusal | None:
     values = node.constant(1)
     w = Writer(node)
     if values is not None:
+        size = values.itemsize * math.prod((*values.shape[:2], *wide))
+        w.expect(f"a kernel of {wide} with its dilations", nbytes=size)
         dense = np.zeros((*values.shape[:2], *wide), values.dtype)
         places = (slice(None), slice(None), *(slice(None, None, d) for d in dilations))
         dense[places] = values

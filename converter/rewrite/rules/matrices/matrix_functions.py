@@ -180,4 +180,4 @@ def upper_triangle_rule(node: NodeView) -> Replacement | Refusal | None:
 def _numbers(w: Writer, shape: tuple[int | None, ...], axis: int) -> Value:
     """0, 1, ... for each place along an axis, counted from the last; int64."""
     size = shape[axis]
-    return w.arange(w.size(w.x[0], len(shape) + axis)) if size is None else w.constant(np.arange(size))
+    return w.arange(w.size(w.x[0], len(shape) + axis)) if size is None else w.constant(w.numbers(size))

@@ -65,9 +65,11 @@ def _places(w: Writer, wins: Sequence[Window], column_major: bool) -> Value:
     shape = w.node.shape(0) or ()
     if None not in shape:
         spatial = [int(size or 0) for size in shape[2:]]
+        pads = [(win.begin or 0, (win.end or 0) + win.extra) for win in wins]
+        padded_sizes = [size + sum(pad) for size, pad in zip(spatial, pads, strict=True)]
+        w.expect(f"places of {spatial} elements", nbytes=8 * math.prod(padded_sizes))
         layout: Literal["F", "C"] = "F" if column_major else "C"
         numbered = np.arange(math.prod(spatial)).reshape(spatial, order=layout)
-        pads = [(win.begin or 0, (win.end or 0) + win.extra) for win in wins]
         return w.constant(np.pad(numbered, pads)[None, None])
     axes: Sequence[int] = range(2, rank)
     order = list(reversed(axes)) if column_major else list(axes)
@@ -86,6 +88,7 @@ def _first_of_channels(w: Writer, rank: int) -> Value:
     shape = w.node.shape(0) or ()
     if None not in shape:
         sizes = [int(size or 0) for size in shape]
+        w.expect(f"{sizes[0] * sizes[1]:,} channels", nbytes=8 * sizes[0] * sizes[1])
         firsts = np.arange(sizes[0] * sizes[1]) * math.prod(sizes[2:])
         return w.constant(firsts.reshape(*sizes[:2], *([1] * (rank - 2))))
     batch, channels = w.size(w.x[0], 0), w.size(w.x[0], 1)

@@ -47,6 +47,8 @@ def _counts_along(w: Writer, given: Value, win: Window, rank: int, dtype: str, i
     """The same along one axis: the pooling of ones."""
     flat = Window(0, win.size, win.kernel, win.stride, win.dilation, win.begin, win.end, win.extra, win.lower)
     if win.size is not None and win.begin is not None and win.end is not None:
+        length = win.size + win.begin + win.end + win.extra
+        w.expect(f"counts of windows along {length:,}", nbytes=16 * length)
         ones = np.ones(win.size + include_pad * (win.begin + win.end))
         edges = (0, win.extra) if include_pad else (win.begin, win.end + win.extra)
         line = np.pad(ones, edges)

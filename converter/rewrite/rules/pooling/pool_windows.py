@@ -94,6 +94,12 @@ def windows(node: NodeView) -> tuple[Window, ...] | Refusal:
             continue
         begin, end = (0, 0) if mode == "VALID" else (int(pads[i]), int(pads[i + count]))
         result.append(Window(i + 2, size, k, s, d, begin, end, s - 1 if ceil else 0))
+        if size is not None and size + begin + end + result[-1].extra <= result[-1].reach:
+            return Refusal(
+                f"a window of {k:,} with dilation {d:,} along {size:,} elements, {begin + end:,} of padding beside them",
+                "an input that is as long as a window",
+                "correct kernel_shape, dilations or pads where the model is exported",
+            )
     if node.opset < 11 and not all(w.fixed_pads for w in result):
         return Refusal(
             f"auto_pad = {mode} with strides {strides} of an input of unknown size",
@@ -155,6 +161,7 @@ def taps(w: Writer, data: Value, win: Window) -> list[Value]:
     """The kernel's positions along the axis, each for all windows, of padded data."""
     if win.kernel == 1 and win.stride == 1:
         return [data]
+    w.expect(f"a window of {win.kernel:,}", nodes=4 * win.kernel)
     result = []
     for t in range(win.kernel):
         left = (win.kernel - 1 - t) * win.dilation

@@ -35,7 +35,7 @@ class Granularity:
             return array.reshape(())
         if self.kind == "axis":
             return array.reshape([-1 if i == self.axis else 1 for i in range(self.rank or 0)])
-        return np.repeat(array, self.block, self.axis).take(range(self.size or 0), self.axis)
+        return array.take(np.arange(self.size or 0) // self.block, self.axis)
 
 
 def granularity(node: NodeView, data: int = 0, scale: int = 1) -> Granularity | Refusal:
@@ -83,6 +83,11 @@ def spread(w: Writer, grain: Granularity, index: int, to: str = "float32") -> Va
         return w.x[index]
     constant = node.constant(index)
     if constant is not None and (grain.kind != "block" or grain.size is not None):
+        if grain.kind == "block":
+            others = constant.size // max(constant.shape[grain.axis], 1)
+            w.expect(
+                f"scales for {grain.size:,} indices of an axis", nbytes=8 * (others + 1) * (grain.size or 0)
+            )
         raw = w.constant(grain.shaped(constant.astype(np.float32)))
         return w.Cast(raw, to=to) if to != "float32" else raw
     raw = w.Cast(w.x[index], to=to)
@@ -96,6 +101,6 @@ def spread(w: Writer, grain: Granularity, index: int, to: str = "float32") -> Va
 def _block_of_each(w: Writer, grain: Granularity) -> Value:
     """The number of the block of each index of the axis."""
     if grain.size is not None:
-        return w.constant(np.arange(grain.size, dtype=np.int64) // grain.block)
+        return w.constant(w.numbers(grain.size) // grain.block)
     length = w.Gather(w.Shape(w.x[0]), grain.axis)
     return w.Div(w.Range(0, length, 1), grain.block)

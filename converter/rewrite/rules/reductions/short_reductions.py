@@ -74,7 +74,7 @@ def short_reductions_rule(node: NodeView) -> Replacement | None:
 
 def _copied(w: Writer, axis: int, size: int | None) -> Value:
     """All positions along an axis, gathered."""
-    positions = w.arange(w.size(w.x[0], 0)) if size is None else w.constant(np.arange(size))
+    positions = w.arange(w.size(w.x[0], 0)) if size is None else w.constant(w.numbers(size))
     return w.Gather(w.x[0], positions, axis=axis)
 
 

@@ -200,10 +200,6 @@ def _polynomial(w: Writer, d: Value, factors: tuple[float, ...]) -> Value:
     return w.Add(result, factors[-1])
 
 
-_GATHERED = 8
-"""Neighbours up to which they are gathered, in full float32; more become a matrix product."""
-
-
 def along(
     w: Writer, data: Value, s: Sampling, part: Stretch, rank: int, work: str, masks: list[Value]
 ) -> tuple[Value, bool]:
@@ -214,6 +210,8 @@ def along(
     if not part.known:
         return _along_computed(w, data, s, part, rank, work, masks)
     assert part.before is not None and part.after is not None and part.scale is not None
+    taps, dense = resize_weights.elements(s, part.before, part.after, part.scale)
+    w.expect(f"a Resize from {part.before:,} to {part.after:,}", nbytes=64 * taps + 12 * dense)
     x = resize_weights.places(s, part.before, part.after, part.scale, part.roi)
     outside = (x < 0) | (x > part.before - 1)
     if crop and outside.any():
@@ -223,9 +221,9 @@ def along(
         return w.Gather(data, index, axis=part.axis), False
     index, weight = resize_weights.taps(s, x, part.before, part.scale)
     typed = np.float64 if work == "float64" else np.float32
-    if index.shape[1] > _GATHERED:
-        dense = resize_weights.matrix(index, weight, part.before)
-        return _multiplied(w, data, w.constant(dense.astype(typed)), part.axis, rank), True
+    if dense:
+        made = resize_weights.matrix(index, weight, part.before).astype(typed)
+        return _multiplied(w, data, w.constant(made), part.axis, rank), True
     terms = []
     for i in range(index.shape[1]):
         if weight[:, i].any():

@@ -6,6 +6,7 @@ float64; weights are rounded once, when they become a constant.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,10 +65,25 @@ def nearest_index(s: Sampling, x: np.ndarray, size: int) -> np.ndarray:
     return index
 
 
+_GATHERED = 8
+"""Neighbours up to which they are gathered, in full float32; more become a matrix product."""
+
+
+def elements(s: Sampling, size: int, out: int, scale: float) -> tuple[int, int]:
+    """Of the taps of all outputs; and of their matrix, 0 where the neighbours are few enough to be gathered."""
+    count = 1 if s.mode == "nearest" else 2 * _reach(s, scale)[1]
+    return out * count, out * size if count > _GATHERED else 0
+
+
+def _reach(s: Sampling, scale: float) -> tuple[float, int]:
+    """How much narrower inputs lie than outputs with antialiasing, 1 without; and how many count on each side."""
+    shrink = min(scale, 1.0) if s.antialias else 1.0
+    return shrink, math.ceil(s.reach / shrink)
+
+
 def taps(s: Sampling, x: np.ndarray, size: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """(index, weight), [out, taps] each. Beyond the edges the edge counts, or nothing if it is to be excluded."""
-    shrink = min(scale, 1.0) if s.antialias else 1.0
-    reach = int(np.ceil(s.reach / shrink))
+    shrink, reach = _reach(s, scale)
     index = np.floor(x).astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)[None, :]
     weight = kernel(s, (index - x[:, None]) * shrink)
     if s.exclude_outside:

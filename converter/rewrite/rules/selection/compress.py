@@ -43,7 +43,7 @@ def positions(w: Writer, mask: Value, count: int) -> Value:
     before = w.CumSum(w.Cast(mask, to="int64"), zero, exclusive=1)
     place = w.Where(w.And(w.Less(before, most), mask), before, most)
     every = w.Range(zero, w.Squeeze(w.Shape(mask)), 1)
-    written = w.ScatterND(np.zeros(count + 1, np.int64), w.Unsqueeze(place, axes=[1]), every)
+    written = w.ScatterND(np.zeros_like(w.numbers(count + 1)), w.Unsqueeze(place, axes=[1]), every)
     return w.slice(written, [0], [count], [0])
 
 

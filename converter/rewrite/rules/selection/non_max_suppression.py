@@ -110,7 +110,7 @@ class _Selection:
         self.w = w
         self.overlap = float(overlap)
         self.gone = float("-inf")
-        self.numbers = w.constant(np.arange(boxes))
+        self.numbers = w.constant(w.numbers(boxes))
         columns = [w.Squeeze(w.slice(w.x[0], [i], [i + 1], [2]), axes=[2]) for i in range(4)]
         if node.attributes.get("center_point_box"):
             halves = [w.Mul(size, 0.5) for size in columns[2:]]
@@ -124,7 +124,7 @@ class _Selection:
         self.parts = [w.Unsqueeze(part, axes=[1]) for part in (*low, *high)]  # [batch, 1, boxes]
         self.area = w.Unsqueeze(w.Mul(*sides), axes=[1])
         self.flat_area = w.Reshape(self.area, [-1])
-        self.image = w.constant(np.arange(batch).reshape(-1, 1, 1) * boxes)
+        self.image = w.constant(w.numbers(batch).reshape(-1, 1, 1) * boxes)
         if floor is None:
             self.scores = w.x[1]
         else:
@@ -158,6 +158,7 @@ def _first_rows(w: Writer, index: Value, valid: Value, shape: tuple[int, int, in
     """(image, class, box) of the first `rows` that are valid, -1 where there are fewer."""
     batch, classes, steps = shape
     total = batch * classes * steps
+    w.expect(f"{total:,} selected boxes", nbytes=24 * total)
     image, label, _ = np.indices(shape)
     where = w.constant(np.stack([image, label], -1).reshape(total, 2))
     table = w.Concat(where, w.Reshape(index, shape=[total, 1]), axis=1)

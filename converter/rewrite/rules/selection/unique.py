@@ -58,7 +58,7 @@ def unique_rule(node: NodeView) -> Replacement | Refusal | None:
     w, number = Writer(node), np.arange(size)
     data = w.Reshape(w.x[0], shape=[-1])
     column = w.Unsqueeze(data, axes=[1])
-    before = w.And(w.Equal(column, w.Unsqueeze(data, axes=[0])), number[None, :] < number[:, None])
+    before = w.And(w.Equal(column, w.Unsqueeze(data, axes=[0])), w.Less(number[None, :], number[:, None]))
     repeats = w.reduce("ReduceSum", w.Cast(before, to="int64"), [1], keepdims=False)
     at = positions(w, w.Equal(repeats, 0), count)
     at = _in_order(w, data, at, count) if node.attributes.get("sorted", 1) else at
@@ -83,5 +83,5 @@ def _in_order(w: Writer, data: Value, first_at: Value, count: int) -> Value:
 def _members(w: Writer, column: Value, values: Value, count: int) -> tuple[Value, Value]:
     """Which of the values each element is, and how many are."""
     membership = w.Cast(w.Equal(column, w.Unsqueeze(values, axes=[0])), to="int64")
-    numbers = w.reduce("ReduceSum", w.Mul(membership, np.arange(count)), [1], keepdims=False)
+    numbers = w.reduce("ReduceSum", w.Mul(membership, w.numbers(count)), [1], keepdims=False)
     return numbers, w.reduce("ReduceSum", membership, [0], keepdims=False)

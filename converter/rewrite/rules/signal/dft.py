@@ -26,33 +26,46 @@ from trtsmith.converter.rewrite.engine.refusing import unrefused
 from trtsmith.converter.rewrite.engine.writer import Value, Writer
 
 
-def forward(used: int, length: int, bins: int, parts: int) -> np.ndarray:
-    """X[k] = sum over n < used of x[n] exp(-2 pi i k n / length), k < bins. float64[used * parts, bins * 2]."""
-    cos, sin = _tables(np.arange(used)[:, None] * np.arange(bins)[None, :], length)
-    rows = [np.stack([cos, -sin], -1), np.stack([sin, cos], -1)][:parts]
-    return np.stack(rows, 1).reshape(used * parts, bins * 2)
+def forward(w: Writer, used: int, length: int, bins: int, parts: int, kind: str) -> np.ndarray:
+    """X[k] = sum over n < used of x[n] exp(-2 pi i k n / length), k < bins. [used * parts, bins * 2]."""
+    cos, sin = _tables(length)
+    return _matrix(w, used, bins, [[cos, -sin], [sin, cos]][:parts], kind)
 
 
-def inverse(used: int, length: int, parts: int) -> np.ndarray:
-    """x[n] = 1 / length * sum over k < used of X[k] exp(2 pi i k n / length). float64[used * parts, length * 2]."""
-    cos, sin = _tables(np.arange(used)[:, None] * np.arange(length)[None, :], length)
-    rows = [np.stack([cos, sin], -1), np.stack([-sin, cos], -1)][:parts]
-    return np.stack(rows, 1).reshape(used * parts, length * 2) / length
+def inverse(w: Writer, used: int, length: int, parts: int, kind: str, factor: float = 1.0) -> np.ndarray:
+    """x[n] = factor / length * sum over k < used of X[k] exp(2 pi i k n / length). [used * parts, length * 2]."""
+    cos, sin = (table * (factor / length) for table in _tables(length))
+    return _matrix(w, used, length, [[cos, sin], [-sin, cos]][:parts], kind)
 
 
-def inverse_real(used: int, length: int, parts: int) -> np.ndarray:
-    """The inverse for the first half of a spectrum whose other half is its conjugate: float64[used * parts, length].
+def inverse_real(w: Writer, used: int, length: int, parts: int, kind: str) -> np.ndarray:
+    """The inverse for the first half of a spectrum whose other half is its conjugate: [used * parts, length].
 
     All bins but the first, and the one at half an even length, stand for two.
     """
     bins = np.arange(used)
-    cos, sin = _tables(bins[:, None] * np.arange(length)[None, :], length)
-    weight = np.where((bins == 0) | (2 * bins == length), 1.0, 2.0)[:, None]
-    rows = [weight * cos, -weight * sin][:parts]
-    return np.stack(rows, 1).reshape(used * parts, length) / length
+    cos, sin = (table / length for table in _tables(length))
+    made = _matrix(w, used, length, [[cos], [-sin]][:parts], kind)
+    made[np.repeat((bins != 0) & (2 * bins != length), parts)] *= 2
+    return made
 
 
-def _tables(products: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+def _matrix(w: Writer, rows: int, columns: int, tables: list[list[np.ndarray]], kind: str) -> np.ndarray:
+    """[rows * R, columns * C] of tables [R][C][length], each taken at row * column modulo the length."""
+    length, parts, values = len(tables[0][0]), len(tables), len(tables[0])
+    size = np.dtype(kind).itemsize * rows * parts * columns * values
+    w.expect(f"a transform of {length:,} points", nbytes=size, fix=_SPLIT)
+    made = np.empty((rows, parts, columns, values), kind)
+    turns = np.arange(columns)
+    for row in range(rows):  # one at a time: all their indices would take more memory than the matrix
+        at = row * turns % length
+        for part, value in np.ndindex(parts, values):
+            made[row, part, :, value] = tables[part][value][at]
+    return made.reshape(rows * parts, columns * values)
+
+
+def _tables(length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and sines of all angles; float64."""
     turns = np.arange(length)
     angle = 2 * np.pi * turns / length
     cos, sin = np.cos(angle), np.sin(angle)
@@ -61,7 +74,7 @@ def _tables(products: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     )
     cos[(4 * turns) % length == 0] = np.round(cos[(4 * turns) % length == 0])
     sin[(4 * turns) % length == 0] = np.round(sin[(4 * turns) % length == 0])
-    return cos[products % length], sin[products % length]
+    return cos, sin
 
 
 def computed(
@@ -95,7 +108,10 @@ def computed(
 
 
 _LARGEST = 4096
-"""Points up to which the matrix is worth its memory: 4096 in and out, complex, are 256 MiB of float32."""
+"""Points up to which the matrix is worth its memory: 4096 in and out, complex, are 256 MiB of float32. Of float64 it
+is half as many."""
+
+_SPLIT = "split the transform, or compute it outside of the network"
 
 LONGEST = 1 << 20
 """Points up to which the tables of two products are: of the chirp's 2^21 they are 32 MiB and twice 64 MiB of float32."""
@@ -104,6 +120,15 @@ PRODUCT = (
     "a Fourier transform is computed as a matrix product in float32: its rounding error grows with the length, and "
     "TensorRT may multiply in TF32"
 )
+
+
+def _kind(dtype: str) -> str:
+    """The type of a transform of data of that type."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _largest(kind: str) -> int:
+    return _LARGEST // (2 if kind == "float64" else 1)
 
 
 @node_rule("dft", "DFT")
@@ -135,15 +160,12 @@ def dft_rule(node: NodeView) -> Replacement | Refusal | None:
         return Refusal(
             f"a transform of {size} points",
             f"at most {most}: trtsmith computes it as a product with {'a matrix' if points is None else 'two matrices'}",
-            "split the transform, or compute it outside of the network",
+            _SPLIT,
         )
     w = Writer(node)
     result = transform(w, w.x[0], shape, axis, size if points is not None else given, back, half, dtype)
-    what = (
-        "DFT as a product with its matrix"
-        if size <= _LARGEST
-        else "DFT as products of its factors' transforms"
-    )
+    factors = points is not None and size > _largest(_kind(dtype))
+    what = "DFT as products of its factors' transforms" if factors else "DFT as a product with its matrix"
     return Replacement(w.finish(result), what, numerics=PRODUCT)
 
 
@@ -165,15 +187,15 @@ def transform(
     data = w.Cast(data, to="float32") if dtype in ("float16", "bfloat16") else data
     order = [*(i for i in range(rank - 1) if i != axis), axis, rank - 1]
     data = w.Transpose(data, perm=order) if axis != rank - 2 else data
-    parts, kind = (1 if shape[-1] == 1 else 2), "float64" if dtype == "float64" else "float32"
-    if points is not None and size is not None and size > _LARGEST:
+    parts, kind = (1 if shape[-1] == 1 else 2), _kind(dtype)
+    if points is not None and size is not None and size > _largest(kind):
         result = _long(w, data, rank, points, size, parts, back, half, kind)
     else:
         if points is None or size is None:
             data, matrix = _dynamic(w, data, rank, size, parts, back, half)
         else:
-            data, array = _static(w, data, rank, points, size, parts, back, half)
-            matrix = w.constant(array.astype(kind))
+            data, array = _static(w, data, rank, points, size, parts, back, half, kind)
+            matrix = w.constant(array)
         product = w.MatMul(w.Reshape(data, [*[0] * (rank - 2), -1]), matrix)
         result = w.Reshape(product, [*[0] * (rank - 2), -1, 1 if back and half else 2])
     restored = [order.index(i) for i in range(rank)]
@@ -196,7 +218,7 @@ def _long(
         rows = w.Mul(rows, np.stack([np.ones(size), mirror], -1).astype(kind))
     flat, sign = w.Reshape(rows, shape=[-1, size, 2]), 1 if back else -1
     first = next(n for n in range(isqrt(size), 0, -1) if size % n == 0)
-    if size // first <= _LARGEST:
+    if size // first <= _largest(kind):
         found = _two_products(w, flat, first, size // first, sign, kind)
     else:
         found = _chirp(w, flat, size, sign, kind)
@@ -218,8 +240,9 @@ def _two_products(w: Writer, data: Value, first: int, second: int, sign: int, ki
 
 def _full(w: Writer, data: Value, rows: int, points: int, sign: int, kind: str) -> Value:
     """data [R, rows, points, 2], each row transformed."""
-    matrix = forward(points, points, points, 2) if sign < 0 else inverse(points, points, 2) * points
-    product = w.MatMul(w.Reshape(data, shape=[-1, rows, 2 * points]), matrix.astype(kind))
+    whole = w, points, points
+    matrix = forward(*whole, points, 2, kind) if sign < 0 else inverse(*whole, 2, kind, factor=points)
+    product = w.MatMul(w.Reshape(data, shape=[-1, rows, 2 * points]), matrix)
     return w.Reshape(product, shape=[-1, rows, points, 2])
 
 
@@ -262,7 +285,7 @@ def _axis(node: NodeView, rank: int) -> int | Refusal:
 
 
 def _static(
-    w: Writer, data: Value, rank: int, points: int, size: int, parts: int, back: bool, half: bool
+    w: Writer, data: Value, rank: int, points: int, size: int, parts: int, back: bool, half: bool, kind: str
 ) -> tuple[Value, np.ndarray]:
     """The points that count, and the matrix. A longer signal is cut, a shorter one is as if it ended in zeros."""
     wanted = size // 2 + 1 if back and half else size
@@ -270,8 +293,8 @@ def _static(
     if used < points:
         data = w.slice(data, [0], [used], [rank - 2])
     if back:
-        return data, inverse_real(used, size, parts) if half else inverse(used, size, parts)
-    return data, forward(used, size, size // 2 + 1 if half else size, parts)
+        return data, (inverse_real if half else inverse)(w, used, size, parts, kind)
+    return data, forward(w, used, size, size // 2 + 1 if half else size, parts, kind)
 
 
 def _dynamic(
@@ -320,9 +343,9 @@ def stft_rule(node: NodeView) -> Replacement | Refusal | None:
     if node.input(2):
         window = w.Cast(w.x[2], to="float32") if narrow else w.x[2]
         frames = w.Mul(frames, w.Unsqueeze(window, axes=[1]))
-    matrix = forward(length, length, bins, parts)
+    matrix = forward(w, length, length, bins, parts, _kind(dtype))
     flat = w.Reshape(frames, [0, 0, length * parts])
-    product = w.MatMul(flat, matrix.astype("float64" if dtype == "float64" else "float32"))
+    product = w.MatMul(flat, matrix)
     result = w.Reshape(product, [0, 0, bins, 2])
     return Replacement(
         w.finish(w.Cast(result, to=dtype) if narrow else result),
@@ -339,5 +362,5 @@ def _number(node: NodeView, index: int) -> int | None:
 def _frames(w: Writer, signal: Value, step: int, length: int) -> Value:
     """1 + (size - length) / step pieces of the signal's second axis."""
     count = w.Add(w.Div(w.Sub(w.size(signal, 1), [length]), [step]), [1])
-    places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), np.arange(length)[None])
+    places = w.Add(w.Unsqueeze(w.Mul(w.arange(count), step), axes=[1]), w.numbers(length)[None])
     return w.Gather(signal, places, axis=1)

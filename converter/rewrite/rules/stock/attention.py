@@ -81,9 +81,12 @@ def _scores(w: Writer, dtype: str) -> Value | Refusal:
 def _indices(w: Writer, span: int, last: int) -> Value:
     """p(j - k) for queries j and keys k of every head, int64. A table has all distances up to where p changes no more."""
     farthest = last
-    while positions(span, last, farthest)[[0, -1]].tolist() != [0, 2 * span - 1]:
+    while True:
+        w.expect(f"a table of {farthest:,} distances", nbytes=16 * farthest)
+        table = positions(span, last, farthest)
+        if table[[0, -1]].tolist() == [0, 2 * span - 1]:
+            break
         farthest *= 2
-    table = positions(span, last, farthest)
     rows, columns = (w.arange(w.size(w.x[0], axis)) for axis in (1, 2))
     distance = w.Sub(w.Reshape(rows, shape=[-1, 1]), w.Reshape(columns, shape=[1, -1]))
     within = w.Min(w.Max(distance, [-farthest]), [farthest])

@@ -166,6 +166,7 @@ def _coordinates(w: Writer, dtype: str) -> Value | Refusal:
             "square images of at least 2x2",
             "concatenate the coordinates by standard operators where the model is made",
         )
+    w.expect(f"coordinates of {height:,} x {width:,}", nbytes=8 * height * width)
     line = np.arange(height, dtype=np.float32) * np.float32(2 / (height - 1)) - 1
     plane = np.stack(np.meshgrid(line, line, indexing="ij"))[None]
     batch = w.Concat(w.size(w.x[0], 0), [1, 1, 1], axis=0)
@@ -224,7 +225,10 @@ def _anchors(w: Writer, dtype: str) -> Replacement | Refusal:
     following = np.sqrt(sizes * np.append(sizes[1:], np.float32(1)))
     batch = w.Concat(w.size(w.x[0], 0), [1, 1, 1], axis=0)
     results = []
-    for layer, (height, width) in enumerate(maps):
+    for layer, (height, width) in enumerate(maps.tolist()):
+        w.expect(
+            f"anchors of a map of {height:,} x {width:,}", nbytes=32 * (len(ratios) + 1) * height * width
+        )
         own = [0.1, *[sizes[0]] * 2] if not layer else [*[sizes[layer]] * len(ratios), following[layer]]
         scales = np.array(own, np.float32)
         roots = np.sqrt(ratios[:3] if not layer else np.append(ratios, np.float32(1)))

@@ -11,6 +11,7 @@ near to it as the border allows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
@@ -30,9 +31,6 @@ from trtsmith.converter.rewrite.rules.stock.stock_forms import (
     wide,
 )
 
-_MOST = 1 << 26
-"""Places times neighbours, whose numbers become a constant of the engine: half a gigabyte of them."""
-
 
 def _along(length: int, kernel: int, dilation: int) -> tuple[np.ndarray, np.ndarray]:
     """For each place the numbers of its neighbours [L, K], and how far their places in the group are away."""
@@ -42,15 +40,17 @@ def _along(length: int, kernel: int, dilation: int) -> tuple[np.ndarray, np.ndar
     return group[:, None] + dilation * found, found - place[:, None]
 
 
-def _space(node: NodeView, lengths: Sequence[int], given: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def _space(w: Writer, lengths: Sequence[int], given: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """The same for all axes: numbers [places, neighbours], and [axes, places, neighbours] of distances."""
     axes = len(lengths)
     kernel, dilation = (np.broadcast_to(given[name], axes) for name in ("kernel_size", "dilation"))
     wrong = (kernel < 1) | (dilation < 1) | (kernel * dilation > lengths)
-    if wrong.any() or np.prod(lengths) * kernel.prod() > _MOST:
+    if wrong.any():
         reason = f"a space of {list(lengths)}, kernel_size {kernel.tolist()} and dilation {dilation.tolist()}"
-        wanted = "a space of kernel_size * dilation or more, and 67,108,864 neighbours or fewer"
+        wanted = "a space of kernel_size * dilation or more"
         raise RefusedError(reason, wanted, "correct the node's attributes, or the input's size")
+    count = math.prod(lengths) * math.prod(kernel.tolist())
+    w.expect(f"{count:,} neighbours", nbytes=8 * count)
     parts = [_along(*values) for values in zip(lengths, kernel.tolist(), dilation.tolist(), strict=True)]
 
     def spread(which: int, axis: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def _scores(w: Writer, dtype: str) -> Value:
     axes = int(w.node.op_type[6])
     given = _settings(w.node, axes)
     lengths = fixed_sizes(w.node, 0, axes + 3, *range(2, axes + 2))
-    number, away = _space(w.node, lengths, given)
+    number, away = _space(w, lengths, given)
     query = w.Reshape(wide(w, 0), shape=[0, 0, int(np.prod(lengths)), 1, -1])
     keys = w.Transpose(_gathered(w, 1, lengths, number), perm=[0, 1, 2, 4, 3])
     scores = w.Squeeze(w.MatMul(query, keys), axes=[3])
@@ -109,7 +109,7 @@ def _weighted(w: Writer, dtype: str) -> Value:
     axes = int(w.node.op_type[6])
     given = _settings(w.node, axes)
     lengths = fixed_sizes(w.node, 1, axes + 3, *range(2, axes + 2))
-    values = _gathered(w, 1, lengths, _space(w.node, lengths, given)[0])
+    values = _gathered(w, 1, lengths, _space(w, lengths, given)[0])
     scores = w.Reshape(wide(w, 0), shape=[0, 0, int(np.prod(lengths)), 1, -1])
     return narrow(w, w.Reshape(w.MatMul(scores, values), w.shape(w.x[1])), dtype)
 

@@ -51,6 +51,7 @@ def _group_norm(w: Writer, dtype: str) -> Replacement | Refusal:
             "correct the number of groups where the node is made",
         )
     data = wide(w, 0)
+    w.expect(f"{groups:,} groups", nbytes=8 * groups)
     ones, zeros = (w.constant(np.full(groups, value, np.float32)) for value in (1, 0))
     parts = w.Reshape(data, shape=[0, groups, -1])
     unit = w.InstanceNormalization(parts, ones, zeros, epsilon=float(epsilon))

@@ -13,6 +13,7 @@ from onnx import helper
 
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model_bytes import ModelBytes
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 
@@ -88,3 +89,59 @@ def test_another_operator_of_that_name_stays(tmp_path: Path) -> None:
     node = helper.make_node("Plugin", ["x"], ["y"], name="n", domain="mine", size=3)
     (found,) = load_model(written(tmp_path, node)).proto.graph.node
     assert (found.op_type, found.attribute[0].i) == ("Plugin", 3)
+
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>'
+
+
+def named(name: str, info: str = "{}", domain: str = "") -> str:
+    """A node Plugin from x to y, in onnx.parser's syntax."""
+    return (
+        f"y = {domain}{'.' * bool(domain)}Plugin <name = {json.dumps(name)}, info = {json.dumps(info)}> (x)"
+    )
+
+
+def graph_of(body: str, functions: str = "") -> bytes:
+    text = f"{HEAD} g (float[4] x, bool c) => (y) {{ {body} }} {functions}"
+    return bytes(onnx.parser.parse_model(text).SerializeToString())
+
+
+def function(name: str, body: str) -> str:
+    return f'<domain: "mine", opset_import: ["" : 17, "mine" : 1]> {name} (x) => (y) {{ {body} }}'
+
+
+IN_A_BRANCH = "y = If (c) <then_branch = t () => (y) {{ {} }}, else_branch = e () => (x) {{}}>"
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (graph_of(named("Split", '{"num_outputs": 1000000000}')), "names the plugin 'Split'"),
+        (graph_of(named("Cast", '{"to": 77}')), "names the plugin 'Cast'"),
+        (graph_of(IN_A_BRANCH.format(named("Cast", '{"to": 77}'))), "names the plugin 'Cast'"),
+        (graph_of("y = mine.f (x)", function("f", named("f", domain="mine"))), "names the plugin 'f'"),
+        (
+            graph_of("y = mine.f (x)", function("f", named("g", domain="mine")) + function("g", "y = Abs (x)")),
+            "names the plugin 'g'",
+        ),
+        # What a node becomes is checked like any other.
+        (graph_of(named("MReLU", '{"": 1}')), "An attribute has no name"),
+        (graph_of(named("MReLU", '{"plugin_version": "2"}').replace("<", '<version = "1", ')), "given twice"),
+        (graph_of(named("BiasGelu").replace("Plugin", "com.microsoft.Plugin")), "BiasGelu"),
+    ],
+)  # fmt: skip
+def test_a_node_plugin_is_named_before_it_is_checked(model: bytes, said: str) -> None:
+    with pytest.raises(InvalidModelError, match=said):
+        load_model(ModelBytes(model))
+
+
+def test_nodes_in_branches_of_functions_are_named() -> None:
+    called = function("f", "c = Constant <value = bool {1}> () " + IN_A_BRANCH.format(named("MReLU")))
+    (found,) = load_model(ModelBytes(graph_of("y = mine.f (x)", called))).proto.functions
+    assert found.node[1].attribute[0].g.node[0].op_type == "MReLU"
+
+
+def test_a_function_called_plugin_is_called() -> None:
+    called = function("Plugin", "y = Abs (x)")
+    model = load_model(ModelBytes(graph_of(named("MReLU", domain="mine"), called)))
+    assert model.proto.graph.node[0].op_type == "Plugin"

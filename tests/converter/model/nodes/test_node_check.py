@@ -11,10 +11,11 @@ from onnx import TensorProto, helper
 
 from fuzzing.bombs import named_bombs, rows_of_nodes
 from trtsmith.converter.model import check
-from trtsmith.converter.model.check import check_model
+from trtsmith.converter.model.check import check_header
 from trtsmith.converter.model.errors import InvalidModelError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.nodes.function_check import MOST_DEPTH, MOST_UNFOLDED, check_functions
+from trtsmith.converter.model.nodes.node_check import check_nodes
 from trtsmith.converter.rewrite.rewrite import rewrite
 
 A = onnx.AttributeProto
@@ -221,9 +222,9 @@ def test_the_models_with_which_this_began(name: str) -> None:
 
 def test_graphs_in_graphs_are_counted_by_their_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     proto = nested(5)
-    assert check_model(proto, "m.onnx") == []
+    assert check_header(proto, "m.onnx") == []
     monkeypatch.setattr(check, "_MOST_NESTED", 9)
-    (problem,) = check_model(proto, "m.onnx")
+    (problem,) = check_header(proto, "m.onnx")
     assert "are nested 5 deep, with 10 nodes in all." in str(problem) and "at most 9" in str(problem)
 
 
@@ -240,6 +241,30 @@ def nested(depth: int) -> onnx.ModelProto:
 
 def test_too_many_nodes_are_refused_before_any_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "_MOST_NODES", 50)
-    assert check_model(rows_of_nodes(49, "Abs"), "m.onnx") == []
-    (problem,) = check_model(rows_of_nodes(50, "Abs"), "m.onnx")
+    assert check_header(rows_of_nodes(49, "Abs"), "m.onnx") == []
+    (problem,) = check_header(rows_of_nodes(50, "Abs"), "m.onnx")
     assert "The model has 51 nodes." in str(problem) and "at most 50" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "equation", ["...." , "." * 100_000 + "->", "i....j->i", "...i...->i", "i..->i", "i,j->i->j", "i1->i", "i->\u0131"]
+)  # fmt: skip
+def test_an_equation_that_is_none_does_not_reach_inference(equation: str) -> None:
+    node = helper.make_node("Einsum", ["x"], ["y"], "n", equation=equation)
+    (problem,) = check_nodes(one_node(node), "m.onnx")
+    assert "The attribute 'equation' of the Einsum is" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "equation", ["ij->ji", " ... i , i j -> ... j ", "...ii->...", "ab,bc", "->", "...", "i->"]
+)
+def test_equations_that_onnx_takes(equation: str) -> None:
+    assert not list(
+        check_nodes(one_node(helper.make_node("Einsum", ["x"], ["y"], equation=equation)), "m.onnx")
+    )
+
+
+def one_node(node: onnx.NodeProto) -> onnx.ModelProto:
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3, 3])
+    graph = helper.make_graph([node], "g", [x], [onnx.ValueInfoProto(name="y")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
