@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any
 
 from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.verify.compare import Arrays, Comparison
+from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
 from trtsmith.converter.verify.tolerances import Tolerances
 
@@ -156,7 +156,7 @@ def _comparison(document: Mapping[str, Any]) -> Comparison:
     return Comparison(**values)
 
 
-def judge(
+def verdict_of(
     comparisons: tuple[Comparison, ...],
     inputs: str,
     *,
@@ -204,7 +204,7 @@ class OtherSizes:
 
     graphs: which were compared, where they are not those of the usual sizes. comparisons: of the sizes where both ran.
     failed: by size, why one did not run. fix: what helps then. unknown: by size, why it was not tried.
-    sets: of the sizes where both ran and agree, the inputs and the original's outputs.
+    baselines: of the sizes where both ran and agree (verify.baseline.Baseline).
     """
 
     graphs: str = ""
@@ -212,7 +212,7 @@ class OtherSizes:
     failed: Mapping[str, str] = field(default_factory=dict)
     fix: str = ""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    sets: Mapping[str, tuple[Arrays, Arrays]] = field(default_factory=dict)
+    baselines: Mapping[str, Any] = field(default_factory=dict)
 
 
 def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:

@@ -13,7 +13,7 @@ from trtsmith.converter.cli.reports.comparison import render_comparisons
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.verdict import Verdict, verdict_of
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -77,7 +77,7 @@ def test_a_result_against_zeros() -> None:
     assert one(zeros, zeros)[0] is True
     (result,) = compare({"y": zeros}, {"y": zeros + 1})
     assert (result.agrees, result.relative) == (False, float("inf"))
-    document = judge((result,), "generated", engine_run=False).to_json()
+    document = verdict_of((result,), "generated", engine_run=False).to_json()
     assert json.loads(json.dumps(document, allow_nan=False))["comparisons"][0]["relative"] is None
 
 
@@ -186,19 +186,19 @@ def outputs_of(*arrays: np.ndarray) -> dict[str, np.ndarray]:
 def judged(outputs: dict[str, np.ndarray], *not_compared: str, **options: Any) -> Verdict:
     """The verdict on outputs that are what is expected."""
     tolerances = parse_tolerances(not_compared=not_compared)
-    return judge(compare(outputs, outputs), "i", engine_run=True, tolerances=tolerances, **options)
+    return verdict_of(compare(outputs, outputs), "i", engine_run=True, tolerances=tolerances, **options)
 
 
 def test_only_agreement_of_every_output_passes() -> None:
     good = compare({"a": A}, {"a": A})
-    assert judge(good, "i", engine_run=True).passed
+    assert verdict_of(good, "i", engine_run=True).passed
     for comparisons, status in (
         ((), "not comparable"),
         (compare({"e": A[:0]}, {"e": A[:0]}), "not comparable"),
         ((*good, *compare({"e": A[:0]}, {"e": A[:0]})), "agrees in part"),
         ((*good, *compare({"z": A}, {})), "disagree"),
     ):
-        verdict = judge(comparisons, "i", engine_run=False)
+        verdict = verdict_of(comparisons, "i", engine_run=False)
         assert (verdict.status, verdict.passed) == (status, False)
 
 
@@ -224,7 +224,7 @@ def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, words:
     assert left.why.startswith(f"output 'b' is not comparable: {words}") and "--inputs FILE.npz" in left.why
     alone = judged({"b": array}, "b")
     assert alone.status == "not comparable" and alone.reason.startswith("output 'b'")
-    wrong = judge(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
+    wrong = verdict_of(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
     assert wrong.status == "disagree" and len(wrong.left_out) == 1
 
 
@@ -233,7 +233,7 @@ def test_what_the_user_accepts_is_shown_and_passes() -> None:
     assert verdict.passed and verdict.outputs == {"a": "agree", "b": "not compared"}
     assert verdict.reason == "largest relative error 0.0e+00; 1 not compared, as accepted"
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
-    wrong = judge(
+    wrong = verdict_of(
         compare({"a": A, "b": A}, {"a": A, "b": -A}),
         "i",
         engine_run=True,
@@ -251,16 +251,16 @@ def test_one_set_of_inputs_is_enough_for_values_and_not_for_numbers() -> None:
     """Zeros at the smallest size say nothing, and something at the next; NaN at one size is unknown there."""
     for first, status in ((np.zeros(3), "agree"), (np.full(3, np.nan), "not comparable")):
         sets = (*compare({"y": first}, {"y": first}, at="min"), *compare({"y": A}, {"y": A}, at="max"))
-        assert judge(sets, "i", engine_run=True).status == status
+        assert verdict_of(sets, "i", engine_run=True).status == status
 
 
 def test_documents_of_before_are_read() -> None:
     """Verdicts in manifests of versions that did not tell of the reference."""
-    document = judge(compare({"y": A}, {"y": A}), "i", engine_run=True).to_json()
+    document = verdict_of(compare({"y": A}, {"y": A}), "i", engine_run=True).to_json()
     assert document.pop("references") == ()
     assert Verdict.from_json(document).references == ()
 
 
 def test_the_place_of_a_disagreement() -> None:
-    verdict = judge(compare({"y": A}, {"y": -A}, at="max"), "i", engine_run=True)
+    verdict = verdict_of(compare({"y": A}, {"y": -A}, at="max"), "i", engine_run=True)
     assert verdict.reason.startswith("y at max: relative error 2.0e+00")
