@@ -25,6 +25,7 @@ from trtsmith.converter.verify.constant_outputs import (
     unchanging_outputs,
 )
 from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.proof import Doubt
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import Generation, InputSet
@@ -58,10 +59,16 @@ class Original:
         self, model: Model, references: References = NO_REFERENCES, progress: Progress = silent
     ) -> None:
         self.model, self.references, self.progress = model, references, progress
+        self._last: tuple[Arrays, dict[str, Any]] | None = None
 
     def run(self, feeds: Arrays) -> dict[str, Any]:
-        """Outputs for inputs of the model. ConversionError: onnxruntime does not run it."""
-        return run_session(self._session, self._graph, feeds)
+        """Outputs for inputs of the model. ConversionError: onnxruntime does not run it.
+
+        Those of the last inputs are kept: a candidate that is the model itself asks for them again.
+        """
+        if self._last is None or self._last[0] is not feeds:
+            self._last = feeds, run_session(self._session, self._graph, feeds)
+        return self._last[1]
 
     def expected(self, feeds: Arrays) -> dict[str, Any]:
         """What the user's function for the whole model returns, or the model's own outputs. ConversionError."""
@@ -168,13 +175,13 @@ class Baseline:
     def held_to(self, plain: Outputs, rounded: Outputs, limits: Limits = NO_LIMITS) -> Baseline:
         """The same with other outputs in the place of the original's: those of a graph in 8 bits. rounded: in TF32."""
         held = copy(self)
-        held.__dict__ |= {"doubtful": self.doubtful, "plain": plain}
+        held.__dict__ |= {"doubts": self.doubts, "plain": plain}
         held._given, held.limits = {1.0: rounded}, limits
         return held
 
     @cached_property
-    def doubtful(self) -> Mapping[str, str]:
-        """Outputs of which agreement proves nothing; by name, why. Nothing is said where the original does not run."""
+    def doubts(self) -> Mapping[str, Doubt]:
+        """Outputs of which agreement proves little. Nothing is said where the original does not run."""
         if self._fixed is None:
             return {}
         feeds = [one.feeds for one in self.sets]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import Any
+
+import onnx
 
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
-from trtsmith.converter.rewrite.rewrite import runnable
+from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import type_of
-from trtsmith.converter.verify.baseline import Arithmetic, Progress
+from trtsmith.converter.verify.baseline import Arithmetic, Original, Progress
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.judge import Candidate, Ran
 from trtsmith.converter.verify.reduced import run_reduced
@@ -39,6 +42,38 @@ def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
         return Ran([to_model(run_session(session, graph, one), io_types) for one in fed])
 
     return Candidate("rewritten graph", Arithmetic(), run, release=opened.cache_clear)
+
+
+def own_graph(original: Original) -> Candidate:
+    """The model itself, where the rewrite left it as it was."""
+
+    def run(sets: Sequence[Arrays]) -> Ran:
+        return Ran([original.run(one) for one in sets])
+
+    return Candidate("rewritten graph", Arithmetic(), run, is_own=True)
+
+
+def is_own_graph(model: Model, rewritten: Rewritten) -> bool:
+    """Whether the rewrite left the model's nodes, weights and types as they are."""
+    if rewritten.frozen or rewritten.io_types or rewritten.precision is not None:
+        return False
+    if any(rewritten.model.files.get(name) is not file for name, file in model.files.items()):
+        return False
+    one, other = (_parts(proto) for proto in (model.proto, rewritten.model.proto))
+    return all(a == b for a, b in zip_longest(one, other))
+
+
+def _parts(proto: onnx.ModelProto) -> Iterator[bytes]:
+    graph = proto.graph
+    for part in (
+        *proto.opset_import,
+        *proto.functions,
+        *graph.node,
+        *graph.initializer,
+        *graph.sparse_initializer,
+    ):
+        yield part.SerializeToString(deterministic=True)
+    yield from (value.name.encode() for value in (*graph.input, *graph.output))
 
 
 def reduced_graph(model: Model, io_types: Sequence[IoType], arithmetic: Arithmetic) -> Candidate:

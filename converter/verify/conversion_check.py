@@ -21,7 +21,13 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.allowance import QUANTIZED, Limits
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
-from trtsmith.converter.verify.candidates import built_engine, reduced_graph, rewritten_graph
+from trtsmith.converter.verify.candidates import (
+    built_engine,
+    is_own_graph,
+    own_graph,
+    reduced_graph,
+    rewritten_graph,
+)
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
@@ -120,9 +126,10 @@ class ConversionCheck:
         request = replace(request, profile=self.profile)
         reduced = own or rewritten.precision is not None
         wide = plain if plain is not None and reduced else rewritten
-        graph = rewritten_graph(wide.model, wide.io_types)
-        checked = _Checked(told, request, precision, graph, plain, own and plain is not None)
         baseline = self._baseline(progress)
+        same = is_own_graph(self.original, wide)
+        graph = own_graph(baseline.original) if same else rewritten_graph(wide.model, wide.io_types)
+        checked = _Checked(told, request, precision, graph, plain, own and plain is not None)
         verdict = self._usual(checked, baseline, _why_not(self.mode, self.gpu, built))
         for places in (self._ends(), self._profiles()):
             if places and verdict.status != DISAGREE and verdict.ran == "graphs":

@@ -12,6 +12,7 @@ from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
+from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions, with_sensitivity
 from trtsmith.converter.verify.tolerances import Tolerances
@@ -20,6 +21,10 @@ from trtsmith.converter.verify.verdict import DISAGREE, Verdict, not_comparable,
 NEAR = UNITS_BESIDE / UNITS
 """The share of what is allowed without a measurement from which on rounding is measured: where it changes little, elements
 may be off by no more."""
+
+
+OWN_GRAPH = "the engine's graph is the model's own, which needed no rewrite"
+"""The reason of a verdict where there are no two graphs to compare."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class Candidate:
     """What is judged.
 
     name: for messages, such as "rewritten graph". run: computes outputs for sets of the original's inputs; ConversionError
-    where onnxruntime does not run it, UsageError where an engine cannot be run. told: follows the reason of its verdict.
+    where onnxruntime does not run it, UsageError where an engine cannot be run. is_own: it is the original, which the
+    rewrite left as it was. told: follows the reason of its verdict.
     release: closes what is held open between runs.
     """
 
@@ -43,6 +49,7 @@ class Candidate:
     arithmetic: Arithmetic
     run: Callable[[Sequence[Arrays]], Ran]
     is_engine: bool = False
+    is_own: bool = False
     told: str = ""
     release: Callable[[], None] = lambda: None
 
@@ -90,10 +97,14 @@ def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | Non
         # no emulation tells what calibrated scales cost: an output is left out where they change too much of it
         with suppress(ConversionError):
             baseline = baseline.held_to(baseline.plain, ran.outputs, baseline.limits)
+    own = candidate.is_own and baseline.expected is None
     verdict = judge_outputs(
-        baseline, candidate.arithmetic, ran.outputs, tolerances, engine_run=candidate.is_engine
+        baseline, candidate.arithmetic, ran.outputs, tolerances, engine_run=candidate.is_engine, own=own
     )
-    verdict = replace(verdict, reason=verdict.reason + candidate.told, warnings=ran.warnings)
+    reason = verdict.reason + candidate.told
+    if own:
+        reason = OWN_GRAPH if verdict.passed else f"{OWN_GRAPH}; {reason}"
+    verdict = replace(verdict, reason=reason, warnings=ran.warnings)
     return _explained(verdict, baseline)
 
 
@@ -121,18 +132,25 @@ def judge_outputs(
     tolerances: Tolerances | None = None,
     *,
     engine_run: bool = True,
+    own: bool = False,
 ) -> Verdict:
-    """The verdict on outputs for every set of the baseline's inputs. ConversionError: there is nothing to compare with."""
+    """The verdict on outputs for every set of the baseline's inputs. ConversionError: there is nothing to compare with.
+
+    own: the outputs are the original's, whose graph the rewrite left as it was.
+    """
     found = compare_outputs(baseline, arithmetic, outputs, tolerances)
-    left = {**found.left(tolerances), **baseline.limits.excluded, **baseline.original.random}
+    random = {} if own else baseline.original.random
+    left = {**found.left(tolerances), **baseline.limits.excluded, **random}
     verdict = verdict_of(
         tuple(c for c in found.comparisons if c.output not in left),
         baseline.inputs,
         engine_run=engine_run,
         excluded=left,
-        doubtful={**baseline.doubtful, **found.unproven(tolerances)},
+        unproven=found.unproven(tolerances),
+        proof=Proof(
+            {} if own else baseline.doubts, baseline.original.constant, given=baseline.expected is not None
+        ),
         tolerances=tolerances,
-        constant=baseline.original.constant,
         amplified={name: share for one in found.allowances for name, share in one.amplified.items()},
     )
     told = in_words(arithmetic.precision, found.measured) if engine_run else ""

@@ -12,6 +12,7 @@ import pytest
 from trtsmith.converter.cli.reports.comparison import render_comparisons
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict, verdict_of
 
@@ -194,19 +195,17 @@ def test_only_agreement_of_every_output_passes() -> None:
     assert verdict_of(good, "i", engine_run=True).passed
     for comparisons, status in (
         ((), "not comparable"),
-        (compare({"e": A[:0]}, {"e": A[:0]}), "not comparable"),
-        ((*good, *compare({"e": A[:0]}, {"e": A[:0]})), "agrees in part"),
+        (compare({"e": A[:0]}, {"e": A[:0]}), "agree"),
+        ((*good, *compare({"e": A[:0]}, {"e": A[:0]})), "agree"),
         ((*good, *compare({"z": A}, {})), "disagree"),
     ):
         verdict = verdict_of(comparisons, "i", engine_run=False)
-        assert (verdict.status, verdict.passed) == (status, False)
+        assert (verdict.status, verdict.passed) == (status, status == "agree")
 
 
 @pytest.mark.parametrize(
     ("array", "words"),
     [
-        (np.full(3, np.nan, np.float32), "it is NaN or infinite everywhere"),
-        (np.full(3, -np.inf, np.float32), "it is NaN or infinite everywhere"),
         (np.where(np.arange(2000) < 1, 1, np.nan), "it is NaN or infinite in all but 1 of 2000 elements"),
         (np.zeros((2, 3), np.float32), "it is zero everywhere"),
         (np.zeros(4, bool), "it is False everywhere"),
@@ -215,21 +214,44 @@ def test_only_agreement_of_every_output_passes() -> None:
         (np.zeros((0, 4), np.float32), "it is empty"),
     ],
 )
-def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, words: str) -> None:
-    """An engine that writes nothing gives zeros, too."""
+def test_an_output_that_proves_little_agrees_where_it_is_equal(array: np.ndarray, words: str) -> None:
+    """The line says so. An output that is wrong beside it is no less wrong."""
     verdict = judged(outputs_of(A, array))
+    assert verdict.passed and verdict.outputs == {"a": "agree", "b": "agree"} and not verdict.left_out
+    assert (
+        verdict.reason == f"largest relative error 0.0e+00; 'b' proves little: {words}, in the reference too"
+    )
+    assert judged({"b": array}, "b").passed
+    wrong = verdict_of(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
+    assert wrong.status == "disagree" and not wrong.left_out
+
+
+@pytest.mark.parametrize(
+    ("array", "other", "words"),
+    [
+        (np.full(3, np.nan, np.float32), 1.0, "it is NaN or infinite everywhere"),
+        (np.full(3, -np.inf, np.float32), 1.0, "it is NaN or infinite everywhere"),
+        (np.full(16, 2.5, np.float32), 1 + 1e-6, "it is 2.5 everywhere"),
+    ],
+)
+def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, other: float, words: str) -> None:
+    """Nothing finite, or one value that is nearly met. The user's own outputs make it agree where it is equal."""
+    expected, found = outputs_of(A, array), outputs_of(A, array * np.float32(other))
+    verdict = verdict_of(compare(expected, found), "i", engine_run=True)
     assert verdict.status == "agrees in part" and verdict.outputs == {"a": "agree", "b": "not comparable"}
     assert verdict.reason == "1 of 2 outputs compared: largest relative error 0.0e+00"
     (left,) = verdict.left_out
     assert left.why.startswith(f"output 'b' is not comparable: {words}") and "--inputs FILE.npz" in left.why
-    alone = judged({"b": array}, "b")
+    alone = verdict_of(compare({"b": array}, {"b": found["b"]}), "i", engine_run=True)
     assert alone.status == "not comparable" and alone.reason.startswith("output 'b'")
-    wrong = verdict_of(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
+    wrong = verdict_of(compare(expected, {**found, "a": -A}), "i", engine_run=True)
     assert wrong.status == "disagree" and len(wrong.left_out) == 1
+    given = verdict_of(compare(expected, found), "i", engine_run=True, proof=Proof(given=True))
+    assert given.passed == (other == 1.0)
 
 
 def test_what_the_user_accepts_is_shown_and_passes() -> None:
-    verdict = judged(outputs_of(A, np.zeros(3)), "b")
+    verdict = judged(outputs_of(A, np.full(3, np.nan)), "b")
     assert verdict.passed and verdict.outputs == {"a": "agree", "b": "not compared"}
     assert verdict.reason == "largest relative error 0.0e+00; 1 not compared, as accepted"
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
@@ -243,8 +265,9 @@ def test_what_the_user_accepts_is_shown_and_passes() -> None:
 
 
 def test_an_output_that_the_graph_proves_constant_agrees() -> None:
-    assert judged(outputs_of(A, np.zeros(3)), constant=("b",)).passed
-    assert not judged({"b": np.full(3, np.nan)}, constant=("b",)).passed
+    proof = Proof(constant=("b",))
+    assert judged(outputs_of(A, np.zeros(3)), proof=proof).passed
+    assert not judged({"b": np.full(3, np.nan)}, proof=proof).passed
 
 
 def test_one_set_of_inputs_is_enough_for_values_and_not_for_numbers() -> None:

@@ -18,7 +18,7 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten
 from trtsmith.converter.verify import candidates
-from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify.allowance import Limits, allowance
 from trtsmith.converter.verify.conversion_check import ConversionCheck
 from trtsmith.converter.verify.reduced import run_quantized
 from trtsmith.converter.verify.tolerances import parse_tolerances
@@ -175,9 +175,9 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
 def test_what_is_allowed_in_any_case_is_allowed(tmp_path: Path) -> None:
     y, best = X @ W, (X @ W).argmax(1)
     plain, floors = {"y": y, "best": best}, {"y": 0.07, "best": 0.25}
-    assert allowance(plain, (plain,), "tf32", original(tmp_path).proto, floors).allowed == floors
+    assert allowance(plain, (plain,), "tf32", original(tmp_path).proto, Limits(floors)).allowed == floors
     half = {"y": y * np.float32(1.1), "best": np.where(np.arange(64) < 32, best, best + 1)}
-    more = allowance(plain, (half,), "tf32", original(tmp_path / "again").proto, floors)
+    more = allowance(plain, (half,), "tf32", original(tmp_path / "again").proto, Limits(floors))
     assert more.allowed["y"] == pytest.approx(0.2 * (1 + 2 / y.size**0.5), rel=1e-3)
     assert "best" not in more.allowed
 

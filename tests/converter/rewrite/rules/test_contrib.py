@@ -193,10 +193,7 @@ def test_our_definition_is_the_reference_and_is_said_to_be(name: str, tmp_path: 
         open_session(model)
     assert_close(run(reference(model), inputs), outputs, rtol=1e-4, atol=1e-5)
     verdict = judged_graph(model, rewrite(model).model, inputs)
-    unproven = ["m"] if name == "BiasDropout" else []  # a mask that is True everywhere
-    assert (
-        verdict.agrees and [one.output for one in verdict.left_out] == unproven and verdict.references == ()
-    )
+    assert verdict.passed and verdict.references == ()
     told = with_own_definitions(model, verdict).reason
     assert (
         f"; onnxruntime has no com.microsoft::{op_type_of(call)}: both sides use trtsmith's definition"
