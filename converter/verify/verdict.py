@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from trtsmith.converter.model.errors import TrtsmithError
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK, TrtsmithError
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
 from trtsmith.converter.verify.proof import Doubt, Proof
@@ -97,6 +97,13 @@ class Verdict:
     def passed(self) -> bool:
         """Whether every output was compared and agrees, but those that the user accepts as not compared."""
         return self.status == AGREE
+
+    @property
+    def exit_code(self) -> int:
+        """Of a command that ends with this verdict. What could not be compared, wholly or in part, is no disagreement."""
+        if self.passed:
+            return EXIT_OK
+        return EXIT_DISAGREE if self.status in (DISAGREE, TOO_COSTLY) else EXIT_NOT_COMPARED
 
     @property
     def agrees(self) -> bool:

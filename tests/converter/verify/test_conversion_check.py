@@ -124,7 +124,7 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> No
     place.has(AMPERE)
     place.patch.setattr(candidates, "run_engine", broken)
     code, out, verdict = place.convert()
-    assert code == 3 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
+    assert code == 4 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
     assert "the engine could not be run: the GPU is out of memory" in out and "close other programs" in out
 
 
@@ -132,7 +132,7 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> No
     ("outputs", "status", "accepted"),
     [
         ("float[3] y, float[3] z", "agrees in part", (0, "agree")),
-        ("float[3] y", "not comparable", (3, "not comparable")),
+        ("float[3] y", "not comparable", (4, "not comparable")),
     ],
 )
 def test_an_output_that_is_nan_everywhere_is_named(
@@ -142,7 +142,7 @@ def test_an_output_that_is_nan_everywhere_is_named(
     body = "a = Abs (x) b = Add (a, one) c = Neg (b) y = Log (c) z = Neg (x)"
     written(place.fake.model, f"(float[3] x) => ({outputs}) <float one = {{1}}> {{ {body} }}")
     code, out, verdict = place.convert()
-    assert (code, verdict["status"]) == (3, status)
+    assert (code, verdict["status"]) == (4, status)
     assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
     assert "--inputs FILE.npz" in out and verdict["left_out"][0]["output"] == "y"
     assert verdict["outputs"] == {"y": "not comparable", "z": "agree"} or "z" not in outputs
@@ -172,7 +172,7 @@ def test_a_size_at_which_the_original_fails_is_named(
     """A selection of more elements than there are, and a table of one size: TensorRT builds an engine all the same."""
     place.profiled(body, k=np.array([5]), start=np.array([0]), row=np.arange(5, dtype=np.float32))
     code, out, verdict = place.convert("--shapes", shapes)
-    assert (code, verdict["status"]) == (3, "agrees in part") and verdict["outputs"]["y"] == "agree"
+    assert (code, verdict["status"]) == (4, "agrees in part") and verdict["outputs"]["y"] == "agree"
     line, compared = verdict_line(out), 2 if "8" in works else 1
     assert (
         f"{compared} of {compared + 1} sizes compared" in line
@@ -220,7 +220,7 @@ def test_the_engine_is_run_at_the_ends_too(place: Place) -> None:
     assert (code, verdict["status"]) == (3, "disagree") and "y at max: " in out
     place.fake.planted = fails
     code, out, verdict = place.convert("--shapes", "x=2:8:64")
-    assert (code, verdict["status"]) == (3, "agrees in part") and "2 of 3 sizes compared" in out
+    assert (code, verdict["status"]) == (4, "agrees in part") and "2 of 3 sizes compared" in out
     assert "at the smallest size, x=2, the engine fails: no kernel runs" in out
     assert "(--shapes x=8:8:64)" in out
 
@@ -256,7 +256,7 @@ def test_further_profiles_are_compared_too(place: Place) -> None:
     assert (code, verdict["status"]) == (3, "disagree") and "y at profile 2: " in out
     place.fake.planted = fails
     code, out, verdict = place.convert(*profiles)
-    assert (code, verdict["status"]) == (3, "agrees in part") and "2 of 3 sizes compared" in out
+    assert (code, verdict["status"]) == (4, "agrees in part") and "2 of 3 sizes compared" in out
     assert "at the usual size of profile 1, x=16, the engine fails: no kernel runs" in out
     assert "leave out profile 1" in out
     place.has(None)
