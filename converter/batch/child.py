@@ -37,7 +37,13 @@ from trtsmith.converter.batch.task import (
 from trtsmith.converter.engine.bundle.bundle import file_digest
 from trtsmith.converter.engine.child.pool import Outcome, Pool
 from trtsmith.converter.engine.child.process import ChildDied
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.errors import (
+    EXIT_DISAGREE,
+    EXIT_FAILED,
+    EXIT_NOT_COMPARED,
+    EXIT_OK,
+    TrtsmithError,
+)
 from trtsmith.converter.operators import used_files
 from trtsmith.converter.operators.sources import VARIABLE
 from trtsmith.importers.problem import Problem
@@ -409,6 +415,8 @@ def _status(found: Mapping[str, Any]) -> TaskStatus:
         return TaskStatus.CONVERTED if report.get("verdict") is None else TaskStatus.AGREE
     if code == EXIT_DISAGREE:
         return TaskStatus.DISAGREE
+    if code == EXIT_NOT_COMPARED:
+        return TaskStatus.NOT_COMPARED
     if death is not None and death["timed_out"]:
         return TaskStatus.TIMEOUT
     if code == EXIT_FAILED:

@@ -34,7 +34,14 @@ from trtsmith.converter.batch.task import (
     cancelled,
     record_of,
 )
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_FAILED, EXIT_OK, TrtsmithError, UsageError
+from trtsmith.converter.model.errors import (
+    EXIT_DISAGREE,
+    EXIT_FAILED,
+    EXIT_NOT_COMPARED,
+    EXIT_OK,
+    TrtsmithError,
+    UsageError,
+)
 from trtsmith.converter.model.option_values import check_values, is_count
 from trtsmith.importers.problem import Problem
 
@@ -132,11 +139,16 @@ class BatchResult:
 
     @property
     def exit_code(self) -> int:
-        """0: all passed. 1: one has no engine, or did not end. 3: all have one, and one disagrees. 128 + the signal."""
+        """0: all passed. 1: one has no engine, or did not end. 3: all have one, and one disagrees. 4: all have one, none
+        disagrees, and of one not all outputs could be compared. 128 + the signal."""
         if self.signal:
             return 128 + self.signal
         others = {status for status in self.statuses.values() if not status.passed}
-        return EXIT_OK if not others else EXIT_DISAGREE if others == {TaskStatus.DISAGREE} else EXIT_FAILED
+        if not others:
+            return EXIT_OK
+        if not others <= {TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED}:
+            return EXIT_FAILED
+        return EXIT_DISAGREE if TaskStatus.DISAGREE in others else EXIT_NOT_COMPARED
 
     def records(self) -> Iterator[TaskRecord]:
         """The record of each task that has ended, read from its folder one after another: they can be large."""

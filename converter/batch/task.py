@@ -80,7 +80,9 @@ class TaskStatus(str, Enum):
     CONVERTED = "converted"
     """Converted; no comparison was asked for."""
     DISAGREE = "disagree"
-    """Converted; the numbers disagree, or could not be compared (the verdict says which)."""
+    """Converted; the numbers disagree, or 8 bits cost more than --max-cost."""
+    NOT_COMPARED = "not compared"
+    """Converted; not every output could be compared (the verdict says which)."""
     REFUSED = "refused"
     """Not convertible, or TensorRT refuses to build it: exit code 1."""
     INVALID = "invalid"
@@ -103,7 +105,7 @@ class TaskStatus(str, Enum):
     @property
     def settled(self) -> bool:
         """Whether the same task would end the same way again: it is kept, cached, and not done again."""
-        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.REFUSED)
+        return self.passed or self in (TaskStatus.DISAGREE, TaskStatus.NOT_COMPARED, TaskStatus.REFUSED)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from trtsmith.converter.engine.child.process import ChildDied, Progress, run_chi
 from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs
-from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.judge import judge_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict
 from trtsmith.importers.problem import Problem
@@ -29,34 +29,25 @@ PRECISION = "tf32"
 
 @dataclass(frozen=True)
 class ExpectedOutputs:
-    """What outputs for one set of inputs may be.
+    """What outputs for one set of inputs may be. baseline: None where nothing is compared."""
 
-    model: None where nothing is compared. plain: its outputs in onnxruntime on the CPU; None where it does not run it.
-    narrow: those with values rounded to PRECISION; None where that cannot be run. sets: the inputs.
-    """
-
-    model: Model | None = None
-    plain: Outputs | None = None
-    narrow: Outputs | None = None
-    sets: Sequence[InputSet] = (InputSet("", {}),)
+    baseline: Baseline | None = None
 
     def verdict(self, actual: Arrays, reference: Arrays | None = None) -> Verdict:
         """The verdict on outputs in the model's types, against onnxruntime's or those of another run."""
-        if self.model is None or (reference is None and self.plain is None):
-            return Verdict(NOT_COMPARABLE, "onnxruntime does not run the model", True, "")
-        expected = self.plain if reference is None else [reference]
-        return judge_outputs(
-            self.model, self.sets, "", expected, self.plain, self.narrow, [actual], PRECISION
-        )
+        unknown = Verdict(NOT_COMPARABLE, "onnxruntime does not run the model", True, "")
+        if self.baseline is None:
+            return unknown
+        baseline = self.baseline if reference is None else self.baseline.expecting([reference])
+        try:
+            return judge_outputs(baseline, Arithmetic(PRECISION), [actual])
+        except ConversionError:
+            return unknown
 
 
 def judge_of(model: Model, feeds: Arrays, progress: Callable[[str], None]) -> ExpectedOutputs:
-    """Runs the model in onnxruntime, as it is and with its values rounded to TF32. feeds: of all of its inputs."""
-    try:
-        sets = (InputSet("", dict(feeds)),)
-        return ExpectedOutputs(model, *onnxruntime_outputs(watched(model), sets, PRECISION, progress), sets)
-    except ConversionError:
-        return ExpectedOutputs(model)
+    """Compares with the model in onnxruntime, with what rounding to TF32 changes. feeds: of all of its inputs."""
+    return ExpectedOutputs(Baseline(model, (InputSet("", dict(feeds)),), progress=progress))
 
 
 def check_baselines(names: Sequence[str], torch: str, *, has_model: bool) -> None:

@@ -32,7 +32,7 @@ from trtsmith.importers.problem import Problem
 
 _EXIT_CODES = (
     "exit codes: 0 done; 1 not convertible, or the build failed; 2 usage, environment, or not a sound model; "
-    "3 outputs disagree"
+    "3 outputs disagree; 4 not every output could be compared"
 )
 
 

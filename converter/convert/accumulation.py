@@ -14,7 +14,7 @@ from trtsmith.converter.rewrite.precision.report import OutputError
 from trtsmith.converter.rewrite.precision.sums import OFF_SUM, summing_nodes
 from trtsmith.converter.rewrite.rewrite import expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import allowance, changed_by
+from trtsmith.converter.verify.allowance import Limits, allowance, changed_by
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
 
@@ -104,7 +104,7 @@ def _allowed(
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
     exact = to_model(run(expand(plain), given), io_types)
     narrow = to_model(run(expand(rounded(plain, "fp16")), given, optimise=False, in_order=True), io_types)
-    measured = allowance(exact, (narrow,), "fp16", plain.proto, dict.fromkeys(exact, BEARABLE))
+    measured = allowance(exact, (narrow,), "fp16", plain.proto, Limits(dict.fromkeys(exact, BEARABLE)))
     return {name: exact[name] for name in measured.allowed}, measured.allowed
 
 

@@ -18,7 +18,7 @@ from trtsmith.converter.rewrite.types import to_engine, to_model
 from trtsmith.converter.verify.allowance import FACTOR, Allowance, allowance
 from trtsmith.converter.verify.compare import Comparison, compare
 from trtsmith.converter.verify.constant_outputs import RANDOM, random_outputs
-from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import rounded
@@ -59,14 +59,14 @@ def node_errors(graph: SearchedGraph, region: Region, given: Arrays) -> tuple[Co
         expected = Onnxruntime().execute(model, inputs)
         decide = {name for one in find_selections(model).values() for name in one.watched()}
         scores = {name: array for name, array in inputs.items() if name in decide}
-        _, found = compared(model, expected, outputs, expected | scores, None, precision)
+        _, found = compared(model, expected, outputs, RoundedRuns(precision, expected | scores))
         if all(c.agrees for c in found):
             return found
         narrow = _rounded(model, inputs, precision, executor)
     except TrtsmithError:
         return None
-    known = None if narrow is None else {**narrow, **scores}
-    measured, found = compared(model, expected, outputs, expected | scores, known, precision)
+    ways = [] if narrow is None else [{**narrow, **scores}]
+    measured, found = compared(model, expected, outputs, RoundedRuns(precision, expected | scores, ways))
     unknown = measured.excluded(None).keys()
     grows = not kinds.isdisjoint(LOOPS)
     return tuple(
@@ -141,8 +141,7 @@ class OutputJudge:
         if known is None:
             found = compare(expected, actual, tolerances)
         else:
-            told = known.plain, known.narrow, known.precision, tolerances
-            _, found = compared(self.original, expected, actual, *told)
+            _, found = compared(self.original, expected, actual, known, tolerances)
         return tuple(c for c in found if not c.agrees)
 
     def _far(self, outputs: Arrays) -> list[str]:
@@ -169,8 +168,7 @@ class OutputJudge:
         """What each output may differ by; those that rounding decides are left out."""
         known = self.options.rounding
         if known is not None:
-            ways = () if known.narrow is None else (known.narrow,)
-            return allowance(known.plain, ways, known.precision, self.original.proto)
+            return allowance(known.plain or {}, known.ways, known.precision, self.original.proto)
         least = TOLERANCE["float16" if self.tf32 else "float32"]
         whole = {name: value.dtype.kind in "iub" for name, value in self._expected.items()}
         return Allowance({name: 0.0 if exact else least for name, exact in whole.items()}, {}, {})

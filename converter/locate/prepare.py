@@ -27,7 +27,7 @@ from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
 from trtsmith.converter.locate.reduced_precision import ReducedNodes, precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
-from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, Rounding, SearchOptions
+from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import ArraySource, told_source
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
@@ -42,10 +42,10 @@ from trtsmith.converter.rewrite.precision.formats import FORMATS, FP16
 from trtsmith.converter.rewrite.precision.sums import longest_sum
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.inputs import generate_inputs
-from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.rounding import FP16_SUMS, engine_precision
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
@@ -108,7 +108,7 @@ class PreparedSearch:
     executor: Executor
     replay: ReplayKernel
     outputs: Arrays | None
-    rounding: Rounding | None
+    rounding: RoundedRuns | None
 
 
 @contextmanager
@@ -232,12 +232,13 @@ def _feeds(
     return made.arrays | exact | dict(frozen)
 
 
-def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten) -> Rounding:
+def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten) -> RoundedRuns:
     """What rounding changes of the model's outputs, as `trtsmith verify` has it."""
-    kept = [node.node for node in reduced.precision.kept] if reduced.precision is not None else None
-    sets = (InputSet("", feeds),)
-    plain, narrow = onnxruntime_outputs(watched(original), sets, precision, lambda text: None, exact=kept)
-    return Rounding(plain[0], narrow[0] if narrow is not None else None, precision)
+    report = reduced.precision
+    kept = frozenset(node.node for node in report.kept) if report is not None else None
+    baseline = Baseline(original, (InputSet("", feeds),))
+    rounded = baseline.rounded(Arithmetic(precision, kept))
+    return RoundedRuns(precision, baseline.plain[0], [] if rounded is None else [rounded[0]])
 
 
 def _uses_tensorrt(asked: LocateOptions, planned: Plan) -> bool:

@@ -17,6 +17,7 @@ from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.locate.executors.executor import Arrays, Executor, Onnxruntime, Value, with_outputs
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.plugin.replay import Replay
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.tolerances import Tolerances
 
 Progress = Callable[[str], None]
@@ -26,18 +27,6 @@ MEMORY = 1 << 30
 
 ReplayKernel = Callable[[Model, Arrays, Arrays], Replay | None]
 """Runs the kernel of a model's one plugin node alone, on these inputs, and compares; None where it cannot be run."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rounding:
-    """The original's outputs in onnxruntime, and what rounding its values to a precision makes of them, None if unknown.
-
-    Both with the values that decide selections (trtsmith.converter.verify.meaning.selections.watched).
-    """
-
-    plain: Arrays
-    narrow: Arrays | None
-    precision: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class SearchOptions:
     folder: Path | None = None
     tolerances: Tolerances | None = None
     outputs: Arrays | None = None
-    rounding: Rounding | None = None
+    rounding: RoundedRuns | None = None
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ EXIT_OK = 0
 EXIT_FAILED = 1  # not convertible, or the build failed
 EXIT_USAGE = 2  # wrong usage, something is missing in the environment, or the model is not sound
 EXIT_DISAGREE = 3  # built, but the outputs disagree
+EXIT_NOT_COMPARED = 4  # built, but not every output could be compared
 
 
 class TrtsmithError(Exception):

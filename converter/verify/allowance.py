@@ -119,22 +119,36 @@ def _without_tolerance(outputs: Mapping[str, str], tolerances: Tolerances | None
     return {n: why for n, why in outputs.items() if tolerances is None or tolerances.of(n) is None}
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What outputs may differ by for another reason than rounding, by name.
+
+    at_least: what is allowed in any case. changes: what each element may differ by, as measured like rounding. excluded: why
+    an output is not compared.
+    """
+
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    changes: Arrays = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_LIMITS = Limits()
+
+
 def allowance(
     plain: Arrays,
     rounded: Sequence[Arrays],
     precision: str,
     proto: onnx.ModelProto,
-    at_least: Mapping[str, float] | None = None,
-    changes: Mapping[str, np.ndarray] | None = None,
+    limits: Limits = NO_LIMITS,
 ) -> Allowance:
     """Measures what is allowed: by the original's outputs in onnxruntime, with values as they are and rounded.
 
     The least that is allowed is TOLERANCE, and the tolerance of the custom operators that the model has.
     rounded: what rounding makes of the outputs, once or going several ways, of which the most that any changes counts; empty
-    where nothing could be run: the least then is all. at_least: by output, what is allowed in any case. changes: by output,
-    what each element may differ by for another reason, as measured like rounding.
+    where nothing could be run: the least then is all.
     """
-    floors = at_least or {}
+    floors = limits.at_least
     moved = moved_by(plain, rounded[0], precision) if rounded else {}
     allowed, ill_conditioned, noise, amplified, doubtful = {}, {}, {}, {}, {}
     quantum, steps = _quantum(precision, proto), quantised(proto)
@@ -157,7 +171,7 @@ def allowance(
             if precision not in QUANTIZED:
                 unit = FINE if least == TOLERANCE["float32"] and precision == "fp32" else least / SLICE_UNITS
                 smallest = max(quantum, _QUANTUM["fp16"]) if dtype == "float16" else quantum
-                found = _noise(unit, smallest, value, others, (changes or {}).get(name))
+                found = _noise(unit, smallest, value, others, limits.changes.get(name))
                 noise[name] = found.anywhere(value) if steps else found
         if PROVES < allowed.get(name, 0.0) <= MOST and precision not in QUANTIZED:
             doubtful[name] = (
@@ -224,8 +238,8 @@ def type_of(precision: str) -> str:
     return "fp16" if precision == FP16_SUMS else precision
 
 
-def in_words(precision: str, measured: bool) -> str:
-    """What the default tolerance assumes."""
+def in_words(precision: str, measured: bool | None) -> str:
+    """What the default tolerance assumes. measured: whether rounding was; None where no output called for it."""
     if precision in QUANTIZED:
         return (
             f"the engine is assumed to compute in {precision}: outputs may differ by {QUANTIZED[precision]:g}"
@@ -234,6 +248,8 @@ def in_words(precision: str, measured: bool) -> str:
         return f"the engine is assumed to compute in {WORDS['fp32']}"
     least = TOLERANCE[_AT_LEAST[precision]]
     what = f"the engine is assumed to compute in {WORDS[precision]}: outputs may differ by "
+    if measured is None:
+        return f"{what}{least:g}"
     if not measured:
         return f"{what}{least:g}, as onnxruntime did not run the model in that precision"
     return f"{what}twice what that rounding changes in onnxruntime (more where they are few numbers), or {least:g}"

@@ -58,6 +58,11 @@ class Comparison:
     nothing: str = ""
     meaning: str = ""
 
+    @property
+    def equal(self) -> bool:
+        """Whether every element is equal to the last bit, in its place."""
+        return self.agrees and not self.max and not self.relative
+
 
 def compare(
     expected: Arrays,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from shlex import quote
 
 import numpy as np
 import onnx
@@ -17,6 +16,7 @@ from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.inputs import SEED
+from trtsmith.converter.verify.proof import Doubt
 from trtsmith.converter.verify.sets import Generation
 from trtsmith.importers.registry import normalise_domain
 
@@ -42,8 +42,8 @@ def constant_outputs(model: Model, fixed: Collection[str] = ()) -> frozenset[str
 
 def unchanging_outputs(
     generation: Generation, end: str, feeds: Arrays, outputs: Arrays, compute: Callable[[Arrays], Arrays]
-) -> dict[str, str]:
-    """Outputs that other generated inputs leave as they are; by name, why they prove nothing.
+) -> dict[str, Doubt]:
+    """Outputs that other generated inputs leave as they are; by name, why they prove little.
 
     feeds: those that were generated at this end of the profile. outputs: the original's for them. compute: runs it, which
     is done once, and up to DRAWS times where an output has not changed. Outputs that the graph proves constant change never.
@@ -60,11 +60,7 @@ def unchanging_outputs(
         except TrtsmithError:  # moved indices, for one
             return {}
         left = {name: array for name, array in left.items() if name in found and _same(array, found[name])}
-    return {
-        name: f"output {name!r} is not comparable: it is the same for {DRAWS + 1} generated inputs; give inputs for which "
-        f"it is not (--inputs FILE.npz), or accept that with --not-compared {quote(name)}"
-        for name in left
-    }
+    return {name: Doubt(f"it is the same for {DRAWS + 1} generated inputs") for name in left}
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
@@ -72,8 +68,8 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=floats)
 
 
-def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable[Arrays]) -> dict[str, str]:
-    """Outputs behind an If of which no set of inputs takes one of the branches; by name, why they prove nothing.
+def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable[Arrays]) -> dict[str, Doubt]:
+    """Outputs behind an If of which no set of inputs takes one of the branches; by name, why they prove little.
 
     Of an If outside other graphs that values of inputs decide: what sizes, or `fixed` inputs, decide may be settled in the
     engine. Nothing is said where onnxruntime cannot tell the conditions.
@@ -86,7 +82,7 @@ def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable
         for node in graph.node
         if node.op_type == "If" and not normalise_domain(node.domain) and node.input[0] in varying
     ]
-    found: dict[str, str] = {}
+    found: dict[str, Doubt] = {}
     if not nodes:
         return found
     with suppress(TrtsmithError):
@@ -102,11 +98,9 @@ def outputs_behind_branches(model: Model, fixed: Collection[str], sets: Iterable
             behind = _from(graph, set(node.output)) if left else set()
             for value in graph.output:
                 if value.name in behind:
-                    found[value.name] = (
-                        f"output {value.name!r} is not comparable: it comes from the {left[0]} of If node "
-                        f"{node.name or node.output[0]!r}, which the inputs do not take; give inputs that take it "
-                        f"(--inputs FILE.npz), or accept that with --not-compared {quote(value.name)}"
-                    )
+                    one = node.name or node.output[0]
+                    why = f"it comes from the {left[0]} of If node {one!r}, which the inputs do not take"
+                    found[value.name] = Doubt(why, "give inputs that take it", equal_settles=False)
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,33 +14,30 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.arrays import ArraySource, named_source
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.progress import steps_of
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange
 from trtsmith.converter.rewrite.precision.formats import FORMATS
-from trtsmith.converter.rewrite.rewrite import Rewritten, reference, runnable
+from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify.allowance import QUANTIZED
-from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
-from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
-from trtsmith.converter.verify.elsewhere import ComparisonElsewhere
-from trtsmith.converter.verify.engine import Progress, allowance_elsewhere, verify_engine
-from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told
-from trtsmith.converter.verify.graphs import (
-    Place,
-    computing,
-    ends_of,
-    graphs_at,
-    runs_at,
-    size_in_words,
-    verify_graphs,
+from trtsmith.converter.verify.allowance import QUANTIZED, Limits
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
+from trtsmith.converter.verify.candidates import (
+    built_engine,
+    is_own_graph,
+    own_graph,
+    reduced_graph,
+    rewritten_graph,
 )
-from trtsmith.converter.verify.meaning.selections import find_selections, watched
-from trtsmith.converter.verify.reduced import STEPS, run_quantized, verify_reduced
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
+from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
+from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told
+from trtsmith.converter.verify.judge import Candidate, judge
+from trtsmith.converter.verify.meaning.selections import find_selections
+from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, runs_at, size_in_words
+from trtsmith.converter.verify.reduced import STEPS, run_quantized
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
-from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
@@ -62,15 +57,27 @@ from trtsmith.converter.verify.verdict import (
 class _Checked:
     """What is compared with the original, and how.
 
-    plain: the graph before a precision was chosen, where that is known. own: whether a graph in 8 bits is held to itself.
+    graph: the rewritten graph in float32, in one session for all sizes. plain: the graph before a precision was chosen,
+    where that is known. own: whether a graph in 8 bits is held to itself.
     """
 
     rewritten: Rewritten
     request: RunRequest
     precision: str
-    progress: Progress
+    graph: Candidate
     plain: Rewritten | None
     own: bool
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        report = self.rewritten.precision
+        exact = frozenset(kept.node for kept in report.kept) if report is not None else None
+        return Arithmetic(self.precision, exact)
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """Inputs that the engine has."""
+        return frozenset(value.name for value in self.rewritten.model.proto.graph.input)
 
 
 @dataclass(frozen=True)
@@ -117,19 +124,43 @@ class ConversionCheck:
         own = precision in QUANTIZED and not self.tolerances and self.expected is None
         told = replace(rewritten, typed=calibrated) if own else rewritten
         request = replace(request, profile=self.profile)
-        checked = _Checked(told, request, precision, progress, plain, own and plain is not None)
-        verdict = self._usual(checked, _why_not(self.mode, self.gpu, built))
+        reduced = own or rewritten.precision is not None
+        wide = plain if plain is not None and reduced else rewritten
+        baseline = self._baseline(progress)
+        same = is_own_graph(self.original, wide)
+        graph = own_graph(baseline.original) if same else rewritten_graph(wide.model, wide.io_types)
+        checked = _Checked(told, request, precision, graph, plain, own and plain is not None)
+        verdict = self._usual(checked, baseline, _why_not(self.mode, self.gpu, built))
         for places in (self._ends(), self._profiles()):
             if places and verdict.status != DISAGREE and verdict.ran == "graphs":
-                verdict = self._elsewhere(places, verdict, checked)
+                verdict = self._elsewhere(places, verdict, checked, baseline.original)
         if checked.own:
             graph = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
             verdict = replace(verdict, basis=(graph, *(one for one in verdict.basis if one != GRAPH_ONLY)))
-        return self._with_cost(verdict, checked) if precision in QUANTIZED else verdict
+        return self._with_cost(verdict, checked, progress) if precision in QUANTIZED else verdict
 
-    def _with_cost(self, verdict: Verdict, checked: _Checked) -> Verdict:
+    def _baseline(self, progress: Progress) -> Baseline:
+        """The original's outputs for the given inputs, or for those of usual sizes."""
+        return Baseline(
+            Original(self.original, self.references, progress),
+            (InputSet("", self.feeds),),
+            self.inputs,
+            expected=None if self.expected is None else [self.expected],
+            known=None if self.plain is None else [self.plain],
+            generation=self.generation,
+            fixed=self.fixed,
+            more=self._more_feeds(),
+            meanings=self.meanings,
+            progress=steps_of(progress),
+        )
+
+    def _more_feeds(self) -> Iterator[Arrays]:
+        if self.generation is not None:
+            yield from (self.generation.at(end).arrays for end in ("min", "max"))
+
+    def _with_cost(self, verdict: Verdict, checked: _Checked, progress: Progress) -> Verdict:
         precision = checked.precision
-        steps_of(checked.progress)(f"measuring what {precision} costs")
+        steps_of(progress)(f"measuring what {precision} costs")
         most = self.tolerances.max_cost if self.tolerances is not None else None
         sets = [self.feeds, *self.samples[: SAMPLES - 1]]
         words = self.inputs + (
@@ -157,15 +188,16 @@ class ConversionCheck:
         """The usual sizes of further profiles."""
         return {f"profile {number}": (one, "opt") for number, one in enumerate(self.more, 1)}
 
-    def _elsewhere(self, places: Mapping[str, Place], verdict: Verdict, checked: _Checked) -> Verdict:
+    def _elsewhere(
+        self, places: Mapping[str, Place], verdict: Verdict, checked: _Checked, original: Original
+    ) -> Verdict:
         """The verdict with other sizes, where the graph in the model's own precision stands for a chosen one.
 
         The precision pass does the same at all sizes. An engine that was run is run there, too, where the graphs agree.
         """
-        graphs, words = checked.rewritten, ""
-        if checked.plain is not None and graphs.precision is not None:
-            graphs, words = checked.plain, " in the model's own precision"
-        sizes = graphs_at(places, graphs, self.references, self.tolerances, checked.progress)
+        reduced = checked.plain is not None and checked.rewritten.precision is not None
+        words = " in the model's own precision" if reduced else ""
+        sizes = compared_at(places, original, checked.graph, self.tolerances)
         if verdict.engine_run:
             sizes = self._engine_elsewhere(places, sizes, checked)
             words = ""
@@ -177,16 +209,16 @@ class ConversionCheck:
         self, places: Mapping[str, Place], sizes: OtherSizes, checked: _Checked
     ) -> OtherSizes:
         """The same of the engine: its comparisons take the place of the graph's where these agree."""
-        comparisons = [one for one in sizes.comparisons if one.at not in sizes.sets]
+        comparisons = [one for one in sizes.comparisons if one.at not in sizes.baselines]
         failed, unknown = dict(sizes.failed), dict(sizes.unknown)
         profiles = list(self._profiles())
-        for at, (feeds, plain) in sizes.sets.items():
+        for at, baseline in sizes.baselines.items():
             where = size_in_words(*places[at], at)
-            steps_of(checked.progress)(f"running the engine at {where}")
+            steps_of(baseline.original.progress)(f"running the engine at {where}")
             profile = profiles.index(at) + 1 if at in profiles else 0
             there = replace(checked, request=replace(checked.request, profile=profile))
             try:
-                one = self._engine(there, InputSet(at, feeds), plain, {})
+                one = self._engine(there, baseline)
             except UsageError as error:
                 failed[at] = f"at {where}, the engine fails: {error.problems[0].what}"
                 continue
@@ -196,15 +228,15 @@ class ConversionCheck:
                 unknown[at] = f"at {where}, {'; '.join(left)}"
         return replace(sizes, comparisons=tuple(comparisons), failed=failed, unknown=unknown)
 
-    def _usual(self, checked: _Checked, not_run: str) -> Verdict:
+    def _usual(self, checked: _Checked, baseline: Baseline, not_run: str) -> Verdict:
         """The verdict on the given inputs, or on those of usual sizes: the graphs first; if they agree, the engine.
 
         not_run: why the engine is not run; "" where it is.
         """
-        step = steps_of(checked.progress)
+        step = steps_of(baseline.original.progress)
         step("running the original model in onnxruntime")
         try:
-            expected, doubtful = self._expected()
+            _ = baseline.wanted
         except ConversionError as error:
             words = self.generation.words("opt") if self.generation is not None else ""
             which = f"original at the usual size, {words}" if words else "original"
@@ -212,20 +244,14 @@ class ConversionCheck:
             return replace(verdict, meanings=self.meanings, not_run=not_run)
         step("running the rewritten graph in onnxruntime")
         compared = self._eight_bits if checked.own else self._graphs
-        graphs = compared(checked, expected, doubtful)
-        if self.expected is None:
-            graphs = with_own_definitions(self.original, graphs)
-        elif graphs.status == DISAGREE:
-            with suppress(ConversionError):
-                graphs = with_original(graphs, expected, run(reference(self.original), self.feeds))
-        graphs = replace(graphs, meanings=self.meanings, not_run=not_run)
+        graphs = replace(compared(checked, baseline), not_run=not_run)
         if graphs.ran == "nothing" and self.expected is None:
             graphs = replace(graphs, ran="original")
         unknown = graphs.status == NOT_COMPARABLE and self.expected is not None
         if (not graphs.agrees and not unknown) or graphs.not_run:
             return self._told(graphs)
         try:
-            verdict = self._engine(checked, InputSet("", self.feeds), expected, doubtful)
+            verdict = self._engine(checked, baseline)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
@@ -235,40 +261,18 @@ class ConversionCheck:
             verdict, reason=f"{verdict.reason}; {between}: {graphs.reason}", references=tuple(told)
         )
 
-    def _expected(self) -> tuple[Arrays, dict[str, str]]:
-        """Outputs to compare with; and those of which agreement proves nothing, and why."""
-        doubtful = outputs_behind_branches(self.original, self.fixed, self._sets())
-        if self.generation is None:
-            return self.expected or run(reference(watched(self.original)), self.feeds), doubtful
-        compute = computing(self.original, self.references)
-        expected = self.expected or self.plain or compute(self.feeds)
-        return expected, doubtful | unchanging_outputs(self.generation, "opt", self.feeds, expected, compute)
-
-    def _sets(self) -> Iterator[Arrays]:
-        yield self.feeds
-        if self.generation is not None:
-            yield from (self.generation.at(end).arrays for end in ("min", "max"))
-
-    def _eight_bits(self, checked: _Checked, expected: Arrays, doubtful: Mapping[str, str]) -> Verdict:
+    def _eight_bits(self, checked: _Checked, baseline: Baseline) -> Verdict:
         """The graph before calibration against the original; then the one to build against the calibrated one."""
         rewritten, plain = checked.rewritten, checked.plain
         assert plain is not None
-        before = verify_graphs(
-            self.original,
-            plain.model,
-            self.feeds,
-            self.inputs,
-            self.tolerances,
-            expected,
-            plain.io_types,
-            doubtful=doubtful,
-        )
+        before = judge(baseline, checked.graph, self.tolerances)
         if not before.agrees or rewritten.typed is None:
             return before
         engine = to_engine(self.feeds, plain.io_types)
         names = {value.name for value in rewritten.typed.proto.graph.input}
         feeds = {name: value for name, value in engine.items() if name in names}
-        own = verify_graphs(runnable(rewritten.typed), rewritten.model, feeds, self.inputs, self.tolerances)
+        calibrated = Baseline(runnable(rewritten.typed), (InputSet("", feeds),), self.inputs)
+        own = judge(calibrated, rewritten_graph(rewritten.model), self.tolerances)
         said = f"{own.reason}, in {checked.precision} against the calibrated graph; before calibration: {before.reason}"
         return replace(own if not own.agrees else before, reason=said, comparisons=own.comparisons)
 
@@ -279,52 +283,31 @@ class ConversionCheck:
             return graphs
         return replace(graphs, reason=f"{graphs.reason}; the plugin of {names} itself was not run")
 
-    def _engine(
-        self, checked: _Checked, one: InputSet, expected: Arrays, doubtful: Mapping[str, str]
-    ) -> Verdict:
+    def _engine(self, checked: _Checked, baseline: Baseline) -> Verdict:
         """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
-        rewritten = checked.rewritten
-        compared = partial(
-            verify_engine,
-            self.original,
-            checked.request,
-            (one,),
-            self.inputs,
-            engine_inputs={value.name for value in rewritten.model.proto.graph.input},
-            tolerances=self.tolerances,
-            expected=None if self.expected is None else [expected],
-            doubtful=doubtful,
-            exact=_float32_nodes(rewritten),
-            meanings=self.meanings,
-            progress=checked.progress,
-        )
-        held_to = self._held_to(rewritten, checked.precision, one.feeds, expected)
-        verdict = compared(**held_to)
-        if "narrow" not in held_to:
-            return verdict
-        return replace(
-            verdict,
-            reason=f"{verdict.reason}, against the graph in {checked.precision}",
-            precision=f"{verdict.precision}, or {STEPS:g} of what {checked.precision} changes there",
-        )
+        held, arithmetic = self._held_to(checked.rewritten, checked.arithmetic, baseline)
+        progress = baseline.original.progress
+        checked.graph.release()
+        if held is baseline:
+            engine = built_engine(checked.request, checked.inputs, arithmetic, progress)
+            return judge(baseline, engine, self.tolerances)
+        told = f", against the graph in {checked.precision}"
+        engine = built_engine(checked.request, checked.inputs, arithmetic, progress, told)
+        verdict = judge(held, engine, self.tolerances)
+        changes = f"{verdict.precision}, or {STEPS:g} of what {checked.precision} changes there"
+        return replace(verdict, precision=changes)
 
     def _held_to(
-        self, rewritten: Rewritten, precision: str, feeds: Arrays, expected: Arrays
-    ) -> dict[str, Any]:
-        """By what an engine is judged besides the original: arguments of `verify_engine`, of 8 bits of their own graph."""
-        if self.expected is not None:
-            return {"precision": precision}
-        if precision not in QUANTIZED or self.tolerances:
-            return {"precision": precision, "plain": [dict(expected)]}
-        own = run_quantized(rewritten.model, feeds, expected, precision, rewritten.io_types)
-        return {
-            "precision": "tf32",
-            "plain": [own.plain],
-            "narrow": [own.narrow],
-            "at_least": own.allowed,
-            "changes": own.changes,
-            "excluded": own.moved,
-        }
+        self, rewritten: Rewritten, arithmetic: Arithmetic, baseline: Baseline
+    ) -> tuple[Baseline, Arithmetic]:
+        """By what an engine is judged, and its arithmetic: one in 8 bits by its own graph, whose products are in TF32."""
+        precision = arithmetic.precision
+        if self.expected is not None or precision not in QUANTIZED or self.tolerances:
+            return baseline, arithmetic
+        feeds = baseline.sets[0].feeds
+        own = run_quantized(rewritten.model, feeds, baseline.plain[0], precision, rewritten.io_types)
+        limits = Limits(own.allowed, own.changes, own.moved)
+        return baseline.held_to([own.plain], [own.narrow], limits), replace(arithmetic, precision="tf32")
 
     def elsewhere(
         self, rewritten: Rewritten, precision: str, verdict: Verdict, progress: Progress
@@ -334,17 +317,13 @@ class ConversionCheck:
         read = {value.name for value in rewritten.model.proto.graph.input}
         fed = {name: value for name, value in feeds.items() if name in read}
         left_out = {one.output: one.why for one in verdict.left_out}
+        report = rewritten.precision
+        exact = frozenset(kept.node for kept in report.kept) if report is not None else None
         try:
-            expected, _ = self._expected()
-            wanted, measured = allowance_elsewhere(
-                self.original,
-                InputSet("", self.feeds),
-                tolerances=self.tolerances,
-                expected=None if self.expected is None else [expected],
-                exact=_float32_nodes(rewritten),
-                progress=progress,
-                **self._held_to(rewritten, precision, self.feeds, expected),
+            held, arithmetic = self._held_to(
+                rewritten, Arithmetic(precision, exact), self._baseline(progress)
             )
+            wanted, measured = allowance_elsewhere(held, arithmetic, self.tolerances)
         except ConversionError as error:
             why = error.problems[0].what
             return ComparisonElsewhere(
@@ -353,15 +332,13 @@ class ConversionCheck:
         found = ComparisonElsewhere(fed, wanted, {}, {}, left_out)
         return found.within(measured, self.tolerances, find_selections(self.original, self.tolerances))
 
-    def _graphs(self, checked: _Checked, expected: Arrays, doubtful: Mapping[str, str]) -> Verdict:
-        rewritten, precision = checked.rewritten, checked.precision
-        graphs = (self.original, rewritten.model, self.feeds)
-        told = (self.tolerances, expected, rewritten.io_types)
-        if precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
-            nodes = _float32_nodes(rewritten)
-            return verify_reduced(*graphs, self.inputs, precision, *told, exact=nodes, doubtful=doubtful)
-        own = expected if self.expected is None and self.plain is None else None
-        return verify_graphs(*graphs, self.inputs, *told, plain=own, doubtful=doubtful)
+    def _graphs(self, checked: _Checked, baseline: Baseline) -> Verdict:
+        rewritten = checked.rewritten
+        if checked.precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
+            graph = reduced_graph(rewritten.model, rewritten.io_types, checked.arithmetic)
+        else:
+            graph = checked.graph
+        return judge(baseline, graph, self.tolerances)
 
 
 def prepare(
@@ -430,13 +407,8 @@ def prepare(
 def _with_functions(original: Model, feeds: Arrays) -> Arrays | None:
     """The original's outputs, before the build: a mistake in a function is not found after it. None if it cannot be run."""
     with suppress(ConversionError):
-        return run(reference(watched(original)), feeds)
+        return Original(original).run(feeds)
     return None
-
-
-def _float32_nodes(rewritten: Rewritten) -> frozenset[str] | None:
-    report = rewritten.precision
-    return frozenset(kept.node for kept in report.kept) if report is not None else None
 
 
 def _why_not(mode: str, gpu: Gpu | None, built: BuildResult) -> str:

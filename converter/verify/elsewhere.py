@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.verify.allowance import Allowance
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.meaning.compared_outputs import element_bounds
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared, element_bounds
+from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.tolerances import Tolerances
+
+
+def allowance_elsewhere(
+    baseline: Baseline, arithmetic: Arithmetic, tolerances: Tolerances | None
+) -> tuple[Arrays, Allowance]:
+    """The outputs that an engine on another machine is to have, for the only set of inputs, and what each may be off by.
+
+    Rounding is drawn several ways at once: there nobody can draw it again where an output disagrees. ConversionError:
+    onnxruntime does not run the original, and no outputs are expected instead.
+    """
+    (wanted,) = baseline.wanted
+    plain = None
+    with suppress(ConversionError):  # outputs of the user's may be all that there is
+        (plain,) = baseline.plain
+    drawn = (baseline.rounded(arithmetic, grid) for grid in (1.0, *GRIDS)) if plain is not None else ()
+    ways = [made[0] for made in drawn if made is not None]
+    runs = RoundedRuns(arithmetic.precision, plain, ways, baseline.limits)
+    measured, found = compared(baseline.model, wanted, wanted, runs, tolerances)
+    moved = {**measured.moved, **baseline.limits.excluded, **baseline.original.random}
+    return {one.output: wanted[one.output] for one in found}, replace(measured, moved=moved)
 
 
 @dataclass(frozen=True)

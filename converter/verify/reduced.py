@@ -1,9 +1,9 @@
-"""Judges a graph in reduced precision against the original, with values rounded as declared."""
+"""Runs a graph in reduced precision in onnxruntime, with values rounded as declared."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,63 +16,10 @@ from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
-from trtsmith.converter.verify.allowance import PROVES, QUANTIZED, changed_by, moved_by, type_of
+from trtsmith.converter.verify.allowance import PROVES, changed_by, moved_by
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.engine import Outputs, onnxruntime_outputs, other_roundings
-from trtsmith.converter.verify.graphs import judged_graphs
-from trtsmith.converter.verify.meaning.compared_outputs import compared
-from trtsmith.converter.verify.meaning.selections import watched
-from trtsmith.converter.verify.rounding import FP16_SUMS, rounded
-from trtsmith.converter.verify.sets import InputSet
-from trtsmith.converter.verify.tolerances import Tolerances
-from trtsmith.converter.verify.verdict import DISAGREE, Verdict, not_comparable
+from trtsmith.converter.verify.rounding import rounded
 from trtsmith.importers.dtypes import dtype_name
-
-
-def verify_reduced(
-    original: Model,
-    rewritten: Model,
-    feeds: Arrays,
-    inputs: str,
-    precision: str,
-    tolerances: Tolerances | None = None,
-    expected: Arrays | None = None,
-    io_types: Sequence[IoType] = (),
-    exact: Collection[str] | None = None,
-    doubtful: Mapping[str, str] | None = None,
-) -> Verdict:
-    """The original in its own precision against the TensorRT graph with its values rounded to their types. No engine runs.
-
-    precision: "fp16", "bf16", or "int8" and "fp8" for a calibrated graph; "fp16-sums" where the target sums products in
-    float16. exact: nodes that stay in float32 (verify.rounding.rounded). Other arguments as of `verify_graphs`. Allowed,
-    where the user says nothing, is twice what rounding changes that the engine does (converter/verify/allowance.py): it
-    must not be worse than the precision is. In 8 bits that is known of the calibrated graph alone: what it changes is told,
-    and only outputs of which it changes too much are left out.
-    """
-    try:
-        sets = (InputSet("", feeds),)
-        plain, narrow = onnxruntime_outputs(
-            watched(original), sets, precision, lambda text: None, exact=exact
-        )
-    except ConversionError as error:
-        return not_comparable("original", error, inputs, "nothing")
-    try:
-        actual = run_reduced(rewritten, feeds, io_types, float16_sums=precision == FP16_SUMS)
-    except ConversionError as error:
-        return not_comparable("rewritten graph", error, inputs, "original")
-    other = actual if precision in QUANTIZED else None if narrow is None else narrow[0]
-    wanted = plain[0] if expected is None else expected
-
-    def judged(draws: Sequence[Outputs] = ()) -> Verdict:
-        ways = [one[0] for one in draws]
-        graphs = (original, wanted, actual, plain[0], other, precision, tolerances)
-        return judged_graphs(original, *compared(*graphs, draws=ways), inputs, tolerances, doubtful)
-
-    verdict = judged()
-    if verdict.status == DISAGREE and narrow is not None:
-        verdict = judged(other_roundings(watched(original), sets, precision, lambda text: None, exact))
-    sums = ", its sums emulated" if precision == FP16_SUMS else ""
-    return replace(verdict, reason=f"{verdict.reason}, in {type_of(precision)} against the original{sums}")
 
 
 def run_reduced(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from shlex import quote
 from typing import Any
 
-from trtsmith.converter.model.errors import TrtsmithError
-from trtsmith.converter.verify.compare import Arrays, Comparison
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK, TrtsmithError
+from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.cost.precision_cost import PrecisionCost, cost_from_json
+from trtsmith.converter.verify.proof import Doubt, Proof
 from trtsmith.converter.verify.tolerances import Tolerances
 
 ENDS: Mapping[str, str] = {"min": "smallest", "opt": "usual", "max": "largest"}
@@ -99,6 +99,13 @@ class Verdict:
         return self.status == AGREE
 
     @property
+    def exit_code(self) -> int:
+        """Of a command that ends with this verdict. What could not be compared, wholly or in part, is no disagreement."""
+        if self.passed:
+            return EXIT_OK
+        return EXIT_DISAGREE if self.status in (DISAGREE, TOO_COSTLY) else EXIT_NOT_COMPARED
+
+    @property
     def agrees(self) -> bool:
         """Whether something was compared, and all of it agrees."""
         return self.status in (AGREE, IN_PART, TOO_COSTLY)
@@ -156,28 +163,32 @@ def _comparison(document: Mapping[str, Any]) -> Comparison:
     return Comparison(**values)
 
 
-def judge(
+NO_DOUBT = Proof()
+
+
+def verdict_of(
     comparisons: tuple[Comparison, ...],
     inputs: str,
     *,
     engine_run: bool,
     excluded: Mapping[str, str] | None = None,
-    doubtful: Mapping[str, str] | None = None,
+    unproven: Mapping[str, str] | None = None,
+    proof: Proof = NO_DOUBT,
     tolerances: Tolerances | None = None,
-    constant: Collection[str] = (),
     amplified: Mapping[str, float] | None = None,
 ) -> Verdict:
     """The verdict on a set of comparisons. Nothing compared is not a pass.
 
-    excluded: outputs that were not compared; by name, why. doubtful: those of which agreement proves nothing, likewise.
-    tolerances: of the user, which name the outputs that need not be compared.
-    constant: outputs that are the same for all inputs, as the graph shows: what says nothing of another proves these.
+    excluded: outputs that were not compared; by name, why. unproven: those of which rounding changes so much that agreement
+    proves nothing, likewise. tolerances: of the user, which name the outputs that need not be compared.
     amplified: what rounding alone changes of outputs that therefore may be further off than usual.
     """
     accepted = frozenset() if tolerances is None else tolerances.not_compared
-    left_out = dict(excluded or {}) | _without_proof(comparisons, constant)
     wrong = [c for c in comparisons if not c.agrees]
-    left_out |= {n: why for n, why in (doubtful or {}).items() if n not in left_out}
+    doubts = {**proof.doubts, **_without_proof(comparisons, proof.constant)}
+    settled = {name for name, doubt in doubts.items() if _settled(name, doubt, comparisons, proof)}
+    left_out = {n: one.sentence(n) for n, one in doubts.items() if n not in settled}
+    left_out |= {n: why for n, why in (unproven or {}).items() if n not in left_out} | dict(excluded or {})
     found = Verdict(
         DISAGREE,
         _told(wrong),
@@ -191,7 +202,17 @@ def judge(
         ),
         basis=() if engine_run else (GRAPH_ONLY,),
     )
-    return found if wrong else _without_errors(found, amplified or {})
+    if wrong:
+        return found
+    little = [f"{name!r} proves little: {doubts[name].why}" for name in settled if name not in left_out]
+    judged = _without_errors(found, amplified or {})
+    return replace(judged, reason="; ".join((judged.reason, *sorted(little))))
+
+
+def _settled(name: str, doubt: Doubt, comparisons: Sequence[Comparison], proof: Proof) -> bool:
+    """Whether an output that proves little agrees all the same: it is equal to the last bit wherever it was compared."""
+    mine = [c for c in comparisons if c.output == name]
+    return bool(mine) and all(c.equal for c in mine) and proof.settles(doubt)
 
 
 def _told(wrong: Sequence[Comparison]) -> str:
@@ -204,7 +225,7 @@ class OtherSizes:
 
     graphs: which were compared, where they are not those of the usual sizes. comparisons: of the sizes where both ran.
     failed: by size, why one did not run. fix: what helps then. unknown: by size, why it was not tried.
-    sets: of the sizes where both ran and agree, the inputs and the original's outputs.
+    baselines: of the sizes where both ran and agree (verify.baseline.Baseline).
     """
 
     graphs: str = ""
@@ -212,7 +233,7 @@ class OtherSizes:
     failed: Mapping[str, str] = field(default_factory=dict)
     fix: str = ""
     unknown: Mapping[str, str] = field(default_factory=dict)
-    sets: Mapping[str, tuple[Arrays, Arrays]] = field(default_factory=dict)
+    baselines: Mapping[str, Any] = field(default_factory=dict)
 
 
 def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[str] = ()) -> Verdict:
@@ -233,7 +254,8 @@ def with_other_sizes(verdict: Verdict, sizes: OtherSizes, accepted: Collection[s
     few = verdict.agrees and sizes.failed
     counted = f"{ran} of {ran + len(sizes.failed)} sizes compared: " if few else ""
     comparisons = (*(replace(c, at=c.at or "opt") for c in verdict.comparisons), *there)
-    nowhere = _without_proof(comparisons, {c.output for c in comparisons})
+    doubts = _without_proof(comparisons, {c.output for c in comparisons})
+    nowhere = {name: doubt.sentence(name) for name, doubt in doubts.items()}
     wrong = [c for c in there if not c.agrees]
     known = {*left, *(c.output for c in wrong)}
     more = tuple(LeftOut(n, why, n in accepted) for n, why in nowhere.items() if n not in known)
@@ -279,8 +301,8 @@ def _without_errors(verdict: Verdict, amplified: Mapping[str, float]) -> Verdict
     return replace(verdict, status=IN_PART, reason=reason)
 
 
-def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str]) -> dict[str, str]:
-    """Outputs that agree and say nothing: by name, why. One that is finite nowhere for any of the inputs is one of them."""
+def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str]) -> dict[str, Doubt]:
+    """Outputs that agree and say next to nothing. One that is finite nowhere for any of the inputs is one of them."""
     found = {}
     for name in dict.fromkeys(c.output for c in comparisons):
         mine = [c for c in comparisons if c.output == name]
@@ -288,10 +310,8 @@ def _without_proof(comparisons: tuple[Comparison, ...], constant: Collection[str
         silent = nowhere or next((c for c in mine if all(one.nothing for one in mine)), None)
         if silent is not None and silent.nothing and (nowhere or name not in constant):
             at = f" at {silent.at}" if silent.at and nowhere else ""
-            found[name] = (
-                f"output {name!r}{at} is not comparable: {silent.nothing}, in the reference too; give inputs for which it "
-                f"is not (--inputs FILE.npz), or accept that with --not-compared {quote(name)}"
-            )
+            why = f"{silent.nothing}{at}, in the reference too"
+            found[name] = Doubt(why, equal_settles=nowhere is None)
     return found
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.arrays import ArraySource, as_declared, named_source, told_source
-from trtsmith.converter.model.errors import ConversionError, UsageError
+from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.fingerprint import fingerprint
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
@@ -29,10 +28,10 @@ from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
-from trtsmith.converter.verify.constant_outputs import outputs_behind_branches, unchanging_outputs
-from trtsmith.converter.verify.engine import Progress, verify_engine
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
+from trtsmith.converter.verify.candidates import built_engine
 from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs
-from trtsmith.converter.verify.graphs import computing
+from trtsmith.converter.verify.judge import Candidate, Ran, judge
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
     NO_REFERENCES,
@@ -178,41 +177,40 @@ def _compared(
     _check_profile(info, request.profile, fitting or (), given)
     meanings: tuple[str, ...] = ()
     generation = generation_of_engine(model, specs, info, request.profile, options.shapes, frozen)
-    doubtful: dict[str, str] = {}
     if given is not None and fitting is not None:
         sets = tuple(InputSet(at, one | frozen) for at, one in zip(given.names(), fitting, strict=True))
         words = given.words
     else:
         sets, meanings = generation.sets()
         words = "generated"
-        with suppress(ConversionError):
-            compute = computing(model, options.references)
-            first = sets[0].feeds
-            doubtful = unchanging_outputs(generation, sets[0].at or "opt", first, compute(first), compute)
-    doubtful |= outputs_behind_branches(model, generation.fixed, [one.feeds for one in sets])
     told = options.load_outputs if options.expected is None else told_source(options.expected)
     words += f", outputs expected: {told}" if told is not None else ""
     functions = options.references.words()
-    whole = options.references.whole is not None
+    if options.references.whole is not None:
+        expected = [options.references.outputs(model, one.feeds) or {} for one in sets]
     did = origin.reduction
     sums = did is not None and did.float16_sums
-    kept: list[Mapping[str, np.ndarray]] = []
-    verdict = verify_engine(
-        model,
-        request,
+    baseline = Baseline(
+        Original(model, options.references, progress),
         sets,
         words + (f", {functions}" if functions else ""),
-        engine_inputs={tensor.name for tensor in info.inputs},
-        precision=options.precision or engine_precision(origin.precision, float16_sums=sums),
-        exact=frozenset(node.node for node in did.kept) if did is not None else None,
-        tolerances=options.tolerances,
-        doubtful=doubtful,
         expected=expected,
-        wanted_by=(lambda feeds: options.references.outputs(model, feeds) or {}) if whole else None,
+        generation=generation if given is None else None,
+        fixed=generation.fixed,
         meanings=meanings,
-        keep=kept.extend if options.save_outputs is not None else None,
         progress=progress,
     )
+    arithmetic = Arithmetic(
+        options.precision or engine_precision(origin.precision, float16_sums=sums),
+        frozenset(node.node for node in did.kept) if did is not None else None,
+    )
+    kept: list[Mapping[str, np.ndarray]] = []
+    engine = _keeping(
+        built_engine(request, {tensor.name for tensor in info.inputs}, arithmetic, progress), kept
+    )
+    verdict = judge(baseline, engine, options.tolerances)
+    if options.save_outputs is not None and not kept:  # there was nothing to compare them with
+        engine.run([one.feeds for one in sets])
     if options.save_inputs is not None:
         save_inputs_json(options.save_inputs, [one.feeds for one in sets], "--save-inputs")
     if options.save_outputs is not None:
@@ -232,6 +230,17 @@ def _check_profile(
     ]
     if problems:
         raise UsageError(problems)
+
+
+def _keeping(engine: Candidate, kept: list[Mapping[str, np.ndarray]]) -> Candidate:
+    """The engine, whose outputs are kept as well."""
+
+    def run(sets: Sequence[Mapping[str, np.ndarray]]) -> Ran:
+        ran = engine.run(sets)
+        kept.extend(ran.outputs)
+        return ran
+
+    return replace(engine, run=run)
 
 
 def _another_model(options: VerifyOptions) -> Problem:

@@ -14,7 +14,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -37,7 +36,8 @@ from trtsmith.converter.rewrite.custom_ops import PASSES
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.allowance import allowance
-from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs, other_roundings
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
+from trtsmith.converter.verify.judge import judge_outputs
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.noise import OWN, UNITS, Noise
 from trtsmith.converter.verify.rounding import FP16_SUMS, GRIDS
@@ -130,39 +130,30 @@ def write_references(name: str, bundle: Path) -> Path:
     The values by which selections decide are kept whole.
     """
     found = Arrays()
-    plain, known = None, dict[tuple[str, frozenset[str]], Outputs]()
     with tempfile.TemporaryDirectory() as folder:
         runs = _Runs.of(name, bundle, Path(folder))
-        for form, rounding in runs.roundings.items():
-            if rounding not in known:
-                precision, wide = rounding
-                plain, narrow = onnxruntime_outputs(runs.model, runs.sets, precision, _silent, plain, wide)
-                if narrow is None:
-                    raise MemoryError(f"{name} does not run with values rounded to {precision}")
-                known[rounding] = narrow
-            if not found and plain is not None:
-                runs.keep(found, "plain", plain)
-            runs.keep(found, form, known[rounding])
+        baseline = Baseline(runs.model, runs.sets)
+        runs.keep(found, "plain", baseline.plain)
+        for form, arithmetic in runs.roundings.items():
+            narrow = baseline.rounded(arithmetic)
+            if narrow is None:
+                raise MemoryError(f"{name} does not run with values rounded to {arithmetic.precision}")
+            runs.keep(found, form, narrow)
     return _saved(found, name, bundle)
 
 
 def write_draws(name: str, bundle: Path, forms: Iterable[str]) -> Path:
     """Adds to the references of a network what the judge needs where an output of these forms disagrees."""
     found = dict(np.load(bundle / f"{name}{REFERENCES}"))
-    known: dict[tuple[str, frozenset[str]], list[Outputs]] = {}
     with tempfile.TemporaryDirectory() as folder:
         runs = _Runs.of(name, bundle, Path(folder))
+        baseline = Baseline(runs.model, runs.sets)
         for form in forms:
-            rounding = runs.roundings[form]
-            if rounding not in known:
-                known[rounding] = other_roundings(runs.model, runs.sets, rounding[0], _silent, rounding[1])
-            for number, outputs in enumerate(known[rounding]):
-                runs.keep(found, f"{form}{DRAW}{number}", outputs)
+            for number, grid in enumerate(GRIDS):
+                outputs = baseline.rounded(runs.roundings[form], grid)
+                if outputs is not None:
+                    runs.keep(found, f"{form}{DRAW}{number}", outputs)
     return _saved(found, name, bundle)
-
-
-def _silent(text: str) -> None:
-    """Where progress is told."""
 
 
 def _saved(references: Arrays, name: str, bundle: Path) -> Path:
@@ -176,13 +167,13 @@ def _saved(references: Arrays, name: str, bundle: Path) -> Path:
 class _Runs:
     """What onnxruntime runs for the references of a network.
 
-    model: with the values that decide selections among its outputs. decides: their names. roundings: by form, precision and
-    the nodes that stay in float32. batches: with their size and number. images: by digest.
+    model: with the values that decide selections among its outputs. decides: their names. roundings: by form, how it
+    computes. batches: with their size and number. images: by digest.
     """
 
     model: Model
     decides: frozenset[str]
-    roundings: Mapping[str, tuple[str, frozenset[str]]]
+    roundings: Mapping[str, Arithmetic]
     batches: Sequence[tuple[str, int, Arrays]]
     images: Mapping[bytes, Arrays]
 
@@ -197,7 +188,7 @@ class _Runs:
         for form, precision in PRECISIONS.items():
             report = in_form(result, form, one.feeds(0)[0]).precision
             kept = report.kept if report is not None else ()
-            roundings[form] = precision, frozenset(node.node for node in kept)
+            roundings[form] = Arithmetic(precision, frozenset(node.node for node in kept))
         deciding = watched(model)
         batches = [(size, i, s) for number, size in enumerate(SIZES) for i, s in enumerate(one.feeds(number))]
         images = {_digest(image): image for _, _, batch in batches for image in _images(batch)}
@@ -310,8 +301,11 @@ def judged(name: str, model: Model, references: Arrays, outputs: Arrays) -> Iter
             draws = [
                 _without_extremes(_sets(references, f"{form}{DRAW}{n}|{size}"))[0] for n in range(len(GRIDS))
             ]
-            judge = partial(judge_outputs, model, sets, "", plain, plain, narrow or None, actual, precision)
-            verdict = judge(draws=[outputs for outputs in draws if outputs])
+            roundings = {
+                grid: made for grid, made in zip((1.0, *GRIDS), (narrow, *draws), strict=True) if made
+            }
+            baseline = Baseline(model, sets, known=plain, roundings=roundings)
+            verdict = judge_outputs(baseline, Arithmetic(precision), actual)
             why_not = {one.output: one.why for one in verdict.left_out}
             for output, status in verdict.outputs.items():
                 mine = [c for c in verdict.comparisons if c.output == output]

@@ -32,12 +32,12 @@ from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.engine.runtime.runner import Runner
 from trtsmith.converter.engine.runtime.session import Session
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.plugin.cases import type_choices
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
-from trtsmith.converter.verify.engine import Outputs, judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.judge import judge_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.importers.registry import OPS, by_name
 
@@ -60,7 +60,7 @@ MOST_CASES = 4
 """Of an operator. Each size costs every session a compilation."""
 
 BATCHES = (1, 2, 4)
-PRECISION = "tf32"
+ARITHMETIC = Arithmetic("tf32")
 
 TIMEOUT_S = 280.0
 
@@ -208,9 +208,9 @@ def subjects_of(form: str, folder: Path) -> Iterator[StressEngine]:
     cases = []
     for batch in BATCHES:
         feeds = _images(batch)
-        sets = (InputSet("", feeds),)
-        wanted = onnxruntime_outputs(model, sets, PRECISION, lambda text: None)
-        cases.append(StressCase(feeds, partial(_image_fault, model, sets, *wanted)))
+        baseline = Baseline(model, (InputSet("", feeds),))
+        baseline.rounded(ARITHMETIC)  # before the engines run
+        cases.append(StressCase(feeds, partial(_image_fault, baseline)))
     yield StressEngine("convolutions, ranging sizes", _plan(folder, form, "ranging"), cases)
     yield StressEngine("convolutions, static sizes", _plan(folder, form, "static"), cases[1:2])
     for name in OPERATORS:
@@ -233,11 +233,9 @@ def _images(batch: int) -> Arrays:
     return {"x": np.random.default_rng(batch).standard_normal((batch, 16, 24, 24)).astype(np.float32)}
 
 
-def _image_fault(
-    model: Model, sets: Sequence[InputSet], plain: Outputs, narrow: Outputs | None, outputs: Arrays
-) -> str:
+def _image_fault(baseline: Baseline, outputs: Arrays) -> str:
     """What is wrong with the images of one batch."""
-    verdict = judge_outputs(model, sets, "", plain, plain, narrow, [outputs], PRECISION)
+    verdict = judge_outputs(baseline, ARITHMETIC, [outputs])
     return "" if verdict.passed else verdict.reason
 
 

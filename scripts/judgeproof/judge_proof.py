@@ -34,11 +34,11 @@ from trtsmith.converter.model.load import load_model  # noqa: E402
 from trtsmith.converter.model.model import Model  # noqa: E402
 from trtsmith.converter.model.ort import run  # noqa: E402
 from trtsmith.converter.verify.allowance import Allowance  # noqa: E402
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline  # noqa: E402
 from trtsmith.converter.verify.compare import Comparison  # noqa: E402
-from trtsmith.converter.verify.engine import onnxruntime_outputs, other_roundings  # noqa: E402
-from trtsmith.converter.verify.meaning.compared_outputs import compared  # noqa: E402
-from trtsmith.converter.verify.meaning.selections import watched  # noqa: E402
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared  # noqa: E402
 from trtsmith.converter.verify.noise import ScaledOutput, bounds  # noqa: E402
+from trtsmith.converter.verify.rounding import GRIDS  # noqa: E402
 from trtsmith.converter.verify.sets import InputSet  # noqa: E402
 
 RECORD = ROOT / "benchmarks" / "judge.json"
@@ -107,11 +107,10 @@ class Case:
         original = build(name, start)
         self.feeds = original.feeds
         model = self._saved(original, "original")
-        plain, narrow = onnxruntime_outputs(
-            watched(model), (InputSet("", self.feeds),), precision, lambda text: None, exact=()
-        )
-        self.model, self.seen, self.narrow = model, plain[0], narrow[0] if narrow else None
-        self.plain = {one.name: plain[0][one.name] for one in original.outputs}
+        self.baseline = Baseline(model, (InputSet("", self.feeds),))
+        self.arithmetic = Arithmetic(precision, frozenset())
+        self.model, self.seen = model, self.baseline.plain[0]
+        self.plain = {one.name: self.seen[one.name] for one in original.outputs}
         self.measured, _ = self._compared(self.plain)
         exact = build(name, start, wide=True)
         wide = {n: v.astype(np.float64) if v.dtype == np.float32 else v for n, v in self.feeds.items()}
@@ -138,14 +137,16 @@ class Case:
     def _compared(
         self, outputs: Arrays, draws: Sequence[Arrays] = ()
     ) -> tuple[Allowance, tuple[Comparison, ...]]:
-        ways = self.seen, self.narrow, self.precision
-        return compared(self.model, self.plain, outputs, *ways, draws=draws)
+        runs = RoundedRuns(self.precision, self.seen, [*self._rounded(1.0), *draws])
+        return compared(self.model, self.plain, outputs, runs)
+
+    def _rounded(self, *grids: float) -> list[Arrays]:
+        made = (self.baseline.rounded(self.arithmetic, grid) for grid in grids)
+        return [outputs[0] for outputs in made if outputs is not None]
 
     @cached_property
     def _draws(self) -> list[Arrays]:
-        sets = (InputSet("", self.feeds),)
-        found = other_roundings(watched(self.model), sets, self.precision, lambda text: None, ())
-        return [outputs for (outputs,) in found]
+        return self._rounded(*GRIDS)
 
     def _share(self, outputs: Arrays, output: str) -> float:
         """The share of what is allowed that an output takes; above 1 where it disagrees, after rounding other ways, too."""

@@ -16,8 +16,7 @@ import trtsmith
 from tests.converter.models import inverse, written
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.verify import engine as stage
-from trtsmith.converter.verify import verify_bundle
+from trtsmith.converter.verify import candidates, verify_bundle
 
 X = np.eye(4, dtype=np.float32)[None].repeat(2, 0) * np.float32(2)
 SHAPES = {"x": [(1, 4, 4), (2, 4, 4), (5, 4, 4)]}
@@ -53,7 +52,7 @@ def test_check_rewrite_and_verify_take_the_same(
     trtsmith.convert(proto, "e.plan", shapes=SHAPES, verify=None)
     fake = FakeEngine(Path("m.onnx"), {"x": tuple(SHAPES["x"])})
     monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
-    monkeypatch.setattr(stage, "run_engine", fake.run)
+    monkeypatch.setattr(candidates, "run_engine", fake.run)
     expected = {"y": -np.linalg.inv(X)}
     verdict = trtsmith.verify(proto, "e.plan", inputs={"x": X}, expected=expected)
     assert verdict.passed and verdict.inputs == "given arrays, outputs expected: given arrays"

@@ -18,8 +18,7 @@ from trtsmith.arguments import ranges_of, tolerances_of
 from trtsmith.converter.convert.pipeline import ConvertOptions
 from trtsmith.converter.model.shape_tensors import parse_values
 from trtsmith.converter.model.shapes import ShapeRange, parse_shapes
-from trtsmith.converter.verify import engine as stage
-from trtsmith.converter.verify import verify_bundle
+from trtsmith.converter.verify import candidates, verify_bundle
 
 SHAPES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
 AXES = "(float[2, 3] x, int64[1] axes) => (float[A, B] y) { y = ReduceSum (x, axes) }"
@@ -40,7 +39,7 @@ def engine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     trtsmith.convert("m.onnx", "e.plan", shapes={"x": SHAPES}, verify=None)
     fake = FakeEngine(Path("m.onnx"), {"x": SHAPES})
     monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
-    monkeypatch.setattr(stage, "run_engine", fake.run)
+    monkeypatch.setattr(candidates, "run_engine", fake.run)
     return fake
 
 

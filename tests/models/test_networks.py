@@ -21,6 +21,7 @@ from models.export import main  # noqa: E402
 from models.foreign import efficient_nms  # noqa: E402
 from models.ms_deform_attn import MSDeformAttn  # noqa: E402
 from models.rotated_detector import decode  # noqa: E402
+from tests.converter.verify.judging import judged_in  # noqa: E402
 from tests.exports import exported  # noqa: E402
 from trtsmith.converter.convert.precision import in_precision  # noqa: E402
 from trtsmith.converter.convert.precision_request import PrecisionRequest  # noqa: E402
@@ -29,8 +30,7 @@ from trtsmith.converter.model.ort import open_session, run_session  # noqa: E402
 from trtsmith.converter.rewrite.rewrite import reference, rewrite  # noqa: E402
 from trtsmith.converter.rewrite.target import RTX  # noqa: E402
 from trtsmith.converter.verify.allowance import allowance  # noqa: E402
-from trtsmith.converter.verify.engine import onnxruntime_outputs  # noqa: E402
-from trtsmith.converter.verify.reduced import verify_reduced  # noqa: E402
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline  # noqa: E402
 from trtsmith.converter.verify.sets import InputSet  # noqa: E402
 from trtsmith.converter.verify.verdict import AGREE  # noqa: E402
 
@@ -67,12 +67,13 @@ def test_engines_can_be_compared_in_tf32_and_float16(
     """Weights that amplify rounding would make every right engine `not comparable`. Detections change their rows."""
     files = exported(name, tmp_path_factory)
     model, feeds = load_model(files.model), dict(np.load(files.inputs))
-    (plain,), narrow = onnxruntime_outputs(model, [InputSet("", feeds)], "tf32", lambda text: None)
+    baseline = Baseline(model, [InputSet("", feeds)])
+    (plain,), narrow = baseline.plain, baseline.rounded(Arithmetic("tf32"))
     assert narrow is not None
     measured = allowance(plain, narrow[:1], "tf32", model.proto)
     assert not measured.excluded(None) and not measured.unproven(None)
     reduced = in_precision(rewrite(model, RTX), PrecisionRequest("fp16"), feeds)
-    verdict = verify_reduced(model, reduced.model, feeds, "", "fp16", io_types=reduced.io_types)
+    verdict = judged_in("fp16", model, reduced.model, feeds, io_types=reduced.io_types)
     assert verdict.status == AGREE, verdict.reason
 
 

@@ -15,7 +15,9 @@ from gpucheck import stress
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
-from trtsmith.converter.verify.engine import other_roundings
+from trtsmith.converter.verify.baseline import Baseline
+from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.rounding import GRIDS
 
 
 def filters(model: onnx.ModelProto) -> list[tuple[int, ...]]:
@@ -36,7 +38,7 @@ def test_a_wrong_image_is_a_fault(scale: float, tmp_path: Path) -> None:
     ranging = subjects["convolutions, ranging sizes"]
     assert [case.feeds["x"].shape[0] for case in ranging.cases] == [1, 2, 4]
     last = ranging.cases[-1]
-    right = last.fault.args[2][0]["y"].copy()  # type: ignore[attr-defined]
+    right = last.fault.args[0].plain[0]["y"].copy()  # type: ignore[attr-defined]
     right[2] *= scale
     assert bool(last.fault({"y": right})) == (scale != 1.0)
     assert all(subjects[name].cases for name in stress.OPERATORS)
@@ -45,10 +47,10 @@ def test_a_wrong_image_is_a_fault(scale: float, tmp_path: Path) -> None:
 def test_another_rounding_of_the_images_is_right(tmp_path: Path) -> None:
     """The bounds of one rounded run exclude other draws of the rounding, and so may exclude a right engine."""
     last = next(iter(stress.subjects_of(stress.CONVERTED, tmp_path))).cases[-1]
-    model, sets, plain, narrow = last.fault.args  # type: ignore[attr-defined]
-    draws = other_roundings(model, sets, stress.PRECISION, lambda text: None)
-    one = model, sets, "", plain, plain, narrow
-    alone = [stress.judge_outputs(*one, draw, stress.PRECISION, draws=()) for draw in draws]
+    (baseline,) = last.fault.args  # type: ignore[attr-defined]
+    first, *draws = [baseline.rounded(stress.ARITHMETIC, grid) for grid in (1.0, *GRIDS)]
+    once = Baseline(baseline.model, baseline.sets, known=baseline.plain, roundings={1.0: first})
+    alone = [judge_outputs(once, stress.ARITHMETIC, draw) for draw in draws]
     assert not all(verdict.passed for verdict in alone)
     assert not any(last.fault(draw[0]) for draw in draws)
 

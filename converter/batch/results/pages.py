@@ -32,6 +32,7 @@ KINDS: Mapping[TaskStatus, str] = {
     TaskStatus.AGREE: PASSED,
     TaskStatus.CONVERTED: PASSED,
     TaskStatus.DISAGREE: FAILURE,
+    TaskStatus.NOT_COMPARED: FAILURE,
     TaskStatus.REFUSED: FAILURE,
     TaskStatus.INVALID: ERROR,
     TaskStatus.CRASHED: ERROR,

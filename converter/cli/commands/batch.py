@@ -42,7 +42,8 @@ EPILOG = """examples:
   trtsmith batch diff results.old results
 
 exit codes: 0 every task has an engine and none disagrees; 1 a task has no engine; 2 wrong usage, or an unusable folder;
-3 all have engines, and one disagrees; 130 interrupted (128 + the signal): run the same command again to continue
+3 all have engines, and one disagrees; 4 none disagrees, but not every output could be compared; 130 interrupted (128 + the
+signal): run the same command again to continue
 """
 
 _DIFF = "diff"

@@ -19,7 +19,7 @@ from trtsmith.converter.cli.reports.comparison import render_verdict
 from trtsmith.converter.convert.pipeline import Conversion, convert
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.bundle.bundle import manifest_path
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK
+from trtsmith.converter.model.errors import EXIT_OK
 from trtsmith.flags import add_options
 from trtsmith.options import Flag, StrPath
 from trtsmith.report_files import WrittenFiles
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
         WrittenFiles.of_command(options, console.progress, console.say), asked, converted
     )
     console.result(_summary(options.output, done))
-    return EXIT_OK if done.passed else EXIT_DISAGREE
+    return EXIT_OK if done.verdict is None else done.verdict.exit_code
 
 
 def _summary(engine: Path, done: Conversion) -> str:

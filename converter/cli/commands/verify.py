@@ -18,7 +18,7 @@ from trtsmith.converter.engine.bundle.bundle import manifest_path
 from trtsmith.converter.locate.found import AGREE, Located
 from trtsmith.converter.locate.prepare import LocateOptions, PreparedSearch, locate_asked
 from trtsmith.converter.locate.save_repro import check_folder, saved_folder
-from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_OK, TrtsmithError
+from trtsmith.converter.model.errors import TrtsmithError
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import DISAGREE
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     console.result(render_verdict(verdict))
     if found is not None:
         console.result(render(found))
-    return EXIT_OK if verdict.passed else EXIT_DISAGREE
+    return verdict.exit_code
 
 
 def _located(

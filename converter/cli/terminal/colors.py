@@ -19,6 +19,7 @@ _OF_WORDS = {
     "agrees in part": _YELLOW,
     "costs too much": _YELLOW,
     "not comparable": _YELLOW,
+    "not compared": _YELLOW,
     "convertible": _GREEN,
     "not convertible": _RED,
     "every value agrees": _GREEN,

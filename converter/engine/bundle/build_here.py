@@ -3,8 +3,8 @@
     python3 build_here.py [--trtexec PATH] [--no-build]
 
 It needs Python 3.9 and numpy, and not trtsmith. Exit code 0: every output agrees; 1: trtexec failed; 2: something is missing
-here; 3: an output disagrees, or could not be compared. Afterwards model.plan, the plugin library beside it and
-model.manifest.json belong together. Names come from the model: `say` writes out what a terminal would act on.
+here; 3: an output disagrees; 4: none does, but one could not be compared. Afterwards model.plan, the plugin library beside
+it and model.manifest.json belong together. Names come from the model: `say` writes out what a terminal would act on.
 """
 
 from __future__ import annotations
@@ -96,24 +96,25 @@ def compare(folder: Path, entries: list[dict[str, Any]]) -> int:
     """Tells of every output whether it agrees; the exit code."""
     found = read_outputs((folder / "outputs.json").read_bytes().decode(errors="backslashreplace"))
     expected, bounds = arrays_of(folder / "expected.npz"), arrays_of(folder / "bounds.npz")
-    passed = True
+    disagrees = unknown = False
     for entry in entries:
         name = entry["name"]
         if "left_out" in entry:
             say(f"{name}: not compared: {entry['left_out']}")
-            passed = passed and entry["accepted"]
+            unknown = unknown or not entry["accepted"]
             continue
         why = difference(entry, expected[name], found.get(name), bounds.get(name))
         if why and "kind" in entry:
+            unknown = True
             say(
                 f"{name}: not comparable: {why}; a selection makes it ({entry['kind']}), and may order it otherwise:"
             )
             say("  install trtsmith here, and `trtsmith verify MODEL model.plan` compares it by its meaning")
         else:
+            disagrees = disagrees or bool(why)
             say(f"{name}: " + (f"disagrees: {why}" if why else "agrees"))
-        passed = passed and not why
-    say("every output agrees" if passed else "not every output agrees")
-    return 0 if passed else 3
+    say("not every output agrees" if disagrees or unknown else "every output agrees")
+    return 3 if disagrees else 4 if unknown else 0
 
 
 def difference(

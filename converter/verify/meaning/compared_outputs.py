@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify.allowance import Allowance, allowance, type_of
+from trtsmith.converter.verify.allowance import NO_LIMITS, Allowance, Limits, allowance, type_of
 from trtsmith.converter.verify.compare import Arrays, Comparison, compare
 from trtsmith.converter.verify.meaning.matched_rows import (
     Matching,
@@ -33,31 +33,38 @@ _SHOWN = 3
 """Rows that a reason names."""
 
 
+@dataclass(frozen=True)
+class RoundedRuns:
+    """What rounding does to a network: by it outputs are compared.
+
+    precision: one of verify.rounding.PRECISIONS. plain: the original's outputs in onnxruntime, with the values that decide
+    selections (`selections.watched`) where these are known; None where what is compared with stands for them.
+    ways: the same with values rounded, once or several ways; empty where rounding was not measured.
+    """
+
+    precision: str
+    plain: Arrays | None = None
+    ways: Sequence[Arrays] = ()
+    limits: Limits = NO_LIMITS
+
+
 def compared(
     model: Model,
     wanted: Arrays,
     actual: Arrays,
-    plain: Arrays | None,
-    narrow: Arrays | None,
-    precision: str,
+    runs: RoundedRuns,
     tolerances: Tolerances | None = None,
     at: str = "",
-    at_least: Mapping[str, float] | None = None,
-    changes: Arrays | None = None,
-    draws: Sequence[Arrays] = (),
 ) -> tuple[Allowance, tuple[Comparison, ...]]:
     """What outputs may differ by, and their comparisons; of those too that the allowance excludes.
 
-    wanted: the outputs to compare with. plain, narrow: the original's outputs in onnxruntime and what rounding makes of
-    them, as of `allowance`, with the values that decide selections (`selections.watched`) where these are known. draws: the
-    same as `narrow`, rounded other ways.
+    wanted: the outputs to compare with.
     """
     selections = find_selections(model, tolerances)
     outputs = {value.name for value in model.proto.graph.output}
     decide = {name for one in selections.values() for name in one.watched()} - outputs
     wanted = {name: value for name, value in wanted.items() if name not in decide}
-    plain = wanted if plain is None else plain
-    ways = [] if narrow is None else [narrow, *draws]
+    plain, ways, precision = wanted if runs.plain is None else runs.plain, runs.ways, runs.precision
     deciding = {n: v for n, v in plain.items() if n in decide and all(n in one for one in ways)}
     of_deciding = [{n: v for n, v in one.items() if n in deciding} for one in ways]
     known = allowance(deciding, of_deciding, precision, model.proto).noise
@@ -70,7 +77,7 @@ def compared(
     own = {n: v for n, v in plain.items() if n not in decide}
     own = places.of(own).arrays
     small = [{n: v for n, v in places.of(one).arrays.items() if n in own} for one in ways]
-    measured = allowance(own, small, precision, model.proto, at_least, changes)
+    measured = allowance(own, small, precision, model.proto, runs.limits)
     found = places.of(actual, measured.noise)
     roundings = [places.of(one, measured.noise) for one in ways]
     told = sorted(

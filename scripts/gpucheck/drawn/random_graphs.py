@@ -23,7 +23,8 @@ from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_engine
-from trtsmith.converter.verify.engine import judge_outputs, onnxruntime_outputs
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.judge import judge_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import DISAGREE, NOT_COMPARABLE
 
@@ -96,8 +97,7 @@ def judge(drawn: Draw, path: Path, opener: Opener) -> dict[str, Any]:
         path.unlink(missing_ok=True)
         rewritten.unlink(missing_ok=True)
     sets, expected = (InputSet("", feeds),), {name: drawn.values[name] for name in outputs}
-    plain, narrow = onnxruntime_outputs(original, sets, PRECISION, lambda text: None, [expected])
-    verdict = judge_outputs(original, sets, "", plain, plain, narrow, [found], PRECISION)
+    verdict = judge_outputs(Baseline(original, sets, known=[expected]), Arithmetic(PRECISION), [found])
     if verdict.status != DISAGREE:
         return {"verdict": AGREES if verdict.agrees else NOT_COMPARABLE, "reason": ""}
     text = onnx.printer.to_text(model)[:MOST_TEXT]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.converter.models import written
 from trtsmith.converter.bench import against, baseline_worker
-from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, time_baseline
+from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, judge_of, time_baseline
 from trtsmith.converter.bench.baseline_worker import (
     Baseline,
     BaselineRequest,
@@ -118,7 +118,7 @@ def test_a_baseline_in_a_process_of_its_own_and_the_verdict_on_its_numbers(
 ) -> None:
     told: list[str] = []
     asked = request("onnxruntime", model, tmp_path)
-    judge = ExpectedOutputs(load_model(model))
+    judge = judge_of(load_model(model), {"x": X}, print)
     row = time_baseline(asked, 2.0, {"y": RIGHT.astype(np.float32)}, judge, tmp_path, told.append)
     assert row["agrees"] and row["outputs"][0]["relative"] < 1e-4
     assert row["response_ms"]["count"] == 3
@@ -130,7 +130,7 @@ def test_a_baseline_in_a_process_of_its_own_and_the_verdict_on_its_numbers(
 def test_numbers_that_disagree_are_said_to(model: Path, users: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     asked = request("torch", model, tmp_path, torch="users_code_for_bench:wrong", path=(str(users),))
-    judge = ExpectedOutputs(load_model(model))
+    judge = judge_of(load_model(model), {"x": X}, print)
     row = time_baseline(asked, 1.0, {"y": RIGHT.astype(np.float32)}, judge, tmp_path, print)
     assert not row["agrees"] and "relative error" in row["outputs"][0]["reason"]
 

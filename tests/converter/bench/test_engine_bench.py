@@ -31,6 +31,8 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run as run_onnxruntime
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.rewrite.types import to_model
+from trtsmith.converter.verify.baseline import Baseline
+from trtsmith.converter.verify.sets import InputSet
 from trtsmith.importers.problem import Problem
 
 INFO = EngineInfo(
@@ -280,7 +282,8 @@ def test_an_error_that_is_no_number_is_not_told(
     timed = Timed((run_of(Point("opt", {}), 2.0),), {"y": np.array(actual)}, (), "", None, ())
     judge = ExpectedOutputs()
     if expected is not None:
-        judge = ExpectedOutputs(load_model(model), [{"y": np.array(expected)}])
+        known = [{"y": np.array(expected)}]
+        judge = ExpectedOutputs(Baseline(load_model(model), [InputSet("", {})], known=known, roundings={}))
     side = native_bench.side(Subject(RunRequest(tmp_path / "m.plan"), INFO, {}), timed, judge)
     assert side["agrees"] is agrees and side["error"] is None and side["reason"]
 

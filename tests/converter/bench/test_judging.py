@@ -13,7 +13,9 @@ from tests.converter.models import parsed
 from trtsmith.converter.bench.against import PRECISION, ExpectedOutputs, judge_of
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.verify.engine import judge_outputs, other_roundings
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE
 
 RNG = np.random.default_rng(11)
@@ -35,7 +37,8 @@ def shortened(array: np.ndarray) -> np.ndarray:
 
 def test_tf32_agrees_and_a_wrong_number_does_not(model: Model) -> None:
     judge = judge_of(model, {"x": X}, print)
-    assert judge.plain is not None and np.allclose(judge.plain[0]["y"], X @ W, rtol=1e-4, atol=1e-4)
+    assert judge.baseline is not None
+    assert np.allclose(judge.baseline.plain[0]["y"], X @ W, rtol=1e-4, atol=1e-4)
     random = RNG.standard_normal((8, 32)).astype(np.float32)
     close = judge.verdict({"y": shortened(X) @ shortened(W), "r": random})
     assert close.agrees and close.comparisons[0].relative > 1e-5
@@ -50,16 +53,18 @@ def test_another_rounding_than_the_one_that_was_run_agrees(tmp_path: Path) -> No
     onnx.save(depthwise_network(), tmp_path / "m.onnx")
     model = load_model(tmp_path / "m.onnx")
     judge = judge_of(model, {"x": RNG.standard_normal((4, 16, 24, 24)).astype(np.float32)}, print)
-    draws = other_roundings(model, judge.sets, PRECISION, print)
-    told = (judge.sets, "", judge.plain, judge.plain, judge.narrow)
-    assert not all(judge_outputs(model, *told, draw, PRECISION, draws=()).agrees for draw in draws)
+    baseline, arithmetic = judge.baseline, Arithmetic(PRECISION)
+    assert baseline is not None
+    first, *draws = [baseline.rounded(arithmetic, grid) for grid in (1.0, *GRIDS)]
+    once = Baseline(model, baseline.sets, known=baseline.plain, roundings={1.0: first})
+    assert not all(judge_outputs(once, arithmetic, draw).agrees for draw in draws)
     assert all(judge.verdict(draw[0]).agrees for draw in draws)
 
 
 def test_a_model_that_onnxruntime_does_not_run_has_no_expectation(tmp_path: Path) -> None:
     model = parsed(tmp_path / "u.onnx", "(float[3] x) => (float[3] y) { y = nobody.NobodyKnowsThis (x) }")
     judge = judge_of(model, {"x": np.ones(3, np.float32)}, print)
-    assert judge.plain is None and judge.verdict({"y": np.ones(3, np.float32)}).status == NOT_COMPARABLE
+    assert judge.verdict({"y": np.ones(3, np.float32)}).status == NOT_COMPARABLE
 
 
 def test_nothing_compared_is_no_agreement() -> None:

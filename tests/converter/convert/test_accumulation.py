@@ -11,6 +11,7 @@ import pytest
 from tests.converter.cli.commands.running import trtsmith
 from tests.converter.models import written
 from tests.converter.rewrite.precision.networks import T, made_in, network, normal
+from tests.converter.verify.judging import judged_engine_of
 from trtsmith.converter.convert.accumulation import BEARABLE
 from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
@@ -24,7 +25,7 @@ from trtsmith.converter.rewrite.precision.sum_noise import ROUNDING, with_float1
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT
-from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify import candidates
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.sets import InputSet
 
@@ -87,11 +88,9 @@ def test_verify_allows_what_float16_sums_cost(tmp_path: Path, monkeypatch: pytes
 
     def passed(output: np.ndarray, precision: str, nodes: tuple[str, ...] = ()) -> bool:
         made = RunResult(None, ({"y": output},), 0.5)  # type: ignore[arg-type]
-        monkeypatch.setattr(stage, "run_engine", lambda *_: made)
+        monkeypatch.setattr(candidates, "run_engine", lambda *_: made)
         sets, request = (InputSet("", feeds),), RunRequest(tmp_path / "m.plan")
-        return stage.verify_engine(
-            model, request, sets, "mine", engine_inputs={"x"}, precision=precision, exact=nodes
-        ).passed
+        return judged_engine_of(model, request, sets, precision, exact=nodes).passed
 
     assert passed(found, "fp16-sums") and not passed(found, "fp16")
     assert not passed(exact + 3 * (found - exact), "fp16-sums")

@@ -11,6 +11,7 @@ from onnx import helper as oh
 
 from tests.converter.models import save, value, written
 from tests.converter.plugin.fixtures import library
+from tests.converter.verify.judging import judged_graph
 from trtsmith.converter.cli.main import main
 from trtsmith.converter.convert.analysis import Analysis, AnalysisOptions, analyse
 from trtsmith.converter.convert.foreign_nodes import target_of
@@ -20,7 +21,6 @@ from trtsmith.converter.engine.build import flavour
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.target import RTX, Target
-from trtsmith.converter.verify.graphs import verify_graphs
 from trtsmith.importers.fields import FieldValue
 
 FIELDS: dict[str, Any] = {"repeats": 3, "weights": [1.0, 2.0]}
@@ -182,7 +182,7 @@ def test_the_graph_with_a_stock_plugin_is_compared_by_our_definition(tmp_path: P
     }
     left = analysed(tmp_path / "m.onnx", Target("tensorrt", (10, 16), stock=STOCK)).rewritten.model
     assert [node.op_type for node in left.proto.graph.node] == ["EfficientNMS_TRT"]
-    assert verify_graphs(model, left, feeds, "random").passed
+    assert judged_graph(model, left, feeds).passed
 
 
 def test_what_tensorrt_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,7 @@ from tests.converter.cli.commands.running import trtsmith as run
 from tests.converter.models import inverse, written
 from tests.converter.verify.fake_engine import FakeEngine
 from trtsmith.converter.convert.reports import load_report
-from trtsmith.converter.verify import engine as stage
-from trtsmith.converter.verify import verify_bundle
+from trtsmith.converter.verify import candidates, verify_bundle
 from trtsmith.converter.verify.compare import Comparison
 from trtsmith.converter.verify.verdict import LeftOut, Verdict
 
@@ -72,7 +71,7 @@ def test_of_verify(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     trtsmith.convert("m.onnx", "e.plan", verify=None)
     fake = FakeEngine(Path("m.onnx"))
     monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
-    monkeypatch.setattr(stage, "run_engine", fake.run)
+    monkeypatch.setattr(candidates, "run_engine", fake.run)
     assert reported(capsys, "verify", "m.onnx", "e.plan").code == 0
     report = load_report(R)
     assert report.kind == "verify" and report.passed and report.routes == {}

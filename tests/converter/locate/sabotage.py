@@ -16,13 +16,14 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
 from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.searched_graph import Rounding, SearchedGraph, SearchOptions
+from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.save import save_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.verify.allowance import CHANCE, FACTOR
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.importers.problem import Problem
 
 Change = Callable[[onnx.GraphProto], None]
@@ -38,7 +39,7 @@ def allowing(outputs: Arrays, precision: str = "tf32", most: float = 0.0) -> Sea
     """Options by which outputs may differ by so much, or by the least that the precision allows."""
     changed = {n: a * (1 + most / FACTOR / (1 + CHANCE / a.size**0.5)) for n, a in outputs.items()}
     narrow = {n: a.astype(outputs[n].dtype) for n, a in changed.items()}
-    return SearchOptions(rounding=Rounding(outputs, narrow, precision))
+    return SearchOptions(rounding=RoundedRuns(precision, outputs, [narrow]))
 
 
 def nothing(graph: onnx.GraphProto) -> None:

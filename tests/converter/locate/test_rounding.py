@@ -23,13 +23,13 @@ from trtsmith.converter.locate.found import Located
 from trtsmith.converter.locate.node_judge import arithmetic
 from trtsmith.converter.locate.prepare import LocateOptions, prepared
 from trtsmith.converter.locate.reduced_precision import ReducedNodes, reduction_of
-from trtsmith.converter.locate.searched_graph import Rounding, SearchOptions
+from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.compare import Comparison, compare
-from trtsmith.converter.verify.engine import onnxruntime_outputs
-from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances, parse_tolerances
 from trtsmith.importers.problem import Problem
@@ -212,11 +212,12 @@ def test_rows_that_swap_where_their_scores_tie_are_no_disagreement(tmp_path: Pat
                 ones = np.where(np.arange(50) % 2, 1 + 1e-5, 1).astype(np.float32)
                 tensor.CopyFrom(onnx.numpy_helper.from_array(ones, "one"))
 
-    (plain,), narrow = onnxruntime_outputs(watched(model), [InputSet("", feeds)], "tf32", lambda text: None)
+    baseline = Baseline(model, [InputSet("", feeds)])
+    (plain,), narrow = baseline.plain, baseline.rounded(Arithmetic("tf32"))
     assert narrow is not None
     executor = Sabotaged(nearly_one, tf32=True, fuses=True)
     assert not np.array_equal(executor.execute(model, feeds)["places"], plain["places"])
-    for rounding, status in ((Rounding(plain, narrow[0], "tf32"), "agree"), (None, "rounding")):
+    for rounding, status in ((RoundedRuns("tf32", plain, narrow), "agree"), (None, "rounding")):
         found = located(model, executor, feeds, SearchOptions(rounding=rounding))
         assert found.status == status, render(found)
 

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.converter.verify.judging import judged_engine_of
 from trtsmith.converter.engine.build.build_request import Profile
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
@@ -19,7 +20,7 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.rewrite.types import to_engine, to_model
-from trtsmith.converter.verify import engine as stage
+from trtsmith.converter.verify import candidates
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -98,6 +99,5 @@ def judged_engine(
     **options: Any,
 ) -> Verdict:  # fmt: skip
     """The verdict on an engine of the model with these planted errors."""
-    monkeypatch.setattr(stage, "run_engine", FakeEngine(path, planted=planted).run)
-    request, names = RunRequest(Path("e.plan")), {*sets[0].feeds}
-    return stage.verify_engine(load_model(path), request, sets, "mine", engine_inputs=names, **options)
+    monkeypatch.setattr(candidates, "run_engine", FakeEngine(path, planted=planted).run)
+    return judged_engine_of(load_model(path), RunRequest(Path("e.plan")), sets, **options)

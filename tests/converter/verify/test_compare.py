@@ -12,8 +12,9 @@ import pytest
 from trtsmith.converter.cli.reports.comparison import render_comparisons
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.verify.compare import compare
+from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.tolerances import TOLERANCE, parse_tolerances
-from trtsmith.converter.verify.verdict import Verdict, judge
+from trtsmith.converter.verify.verdict import Verdict, verdict_of
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
 
@@ -77,7 +78,7 @@ def test_a_result_against_zeros() -> None:
     assert one(zeros, zeros)[0] is True
     (result,) = compare({"y": zeros}, {"y": zeros + 1})
     assert (result.agrees, result.relative) == (False, float("inf"))
-    document = judge((result,), "generated", engine_run=False).to_json()
+    document = verdict_of((result,), "generated", engine_run=False).to_json()
     assert json.loads(json.dumps(document, allow_nan=False))["comparisons"][0]["relative"] is None
 
 
@@ -186,27 +187,25 @@ def outputs_of(*arrays: np.ndarray) -> dict[str, np.ndarray]:
 def judged(outputs: dict[str, np.ndarray], *not_compared: str, **options: Any) -> Verdict:
     """The verdict on outputs that are what is expected."""
     tolerances = parse_tolerances(not_compared=not_compared)
-    return judge(compare(outputs, outputs), "i", engine_run=True, tolerances=tolerances, **options)
+    return verdict_of(compare(outputs, outputs), "i", engine_run=True, tolerances=tolerances, **options)
 
 
 def test_only_agreement_of_every_output_passes() -> None:
     good = compare({"a": A}, {"a": A})
-    assert judge(good, "i", engine_run=True).passed
+    assert verdict_of(good, "i", engine_run=True).passed
     for comparisons, status in (
         ((), "not comparable"),
-        (compare({"e": A[:0]}, {"e": A[:0]}), "not comparable"),
-        ((*good, *compare({"e": A[:0]}, {"e": A[:0]})), "agrees in part"),
+        (compare({"e": A[:0]}, {"e": A[:0]}), "agree"),
+        ((*good, *compare({"e": A[:0]}, {"e": A[:0]})), "agree"),
         ((*good, *compare({"z": A}, {})), "disagree"),
     ):
-        verdict = judge(comparisons, "i", engine_run=False)
-        assert (verdict.status, verdict.passed) == (status, False)
+        verdict = verdict_of(comparisons, "i", engine_run=False)
+        assert (verdict.status, verdict.passed) == (status, status == "agree")
 
 
 @pytest.mark.parametrize(
     ("array", "words"),
     [
-        (np.full(3, np.nan, np.float32), "it is NaN or infinite everywhere"),
-        (np.full(3, -np.inf, np.float32), "it is NaN or infinite everywhere"),
         (np.where(np.arange(2000) < 1, 1, np.nan), "it is NaN or infinite in all but 1 of 2000 elements"),
         (np.zeros((2, 3), np.float32), "it is zero everywhere"),
         (np.zeros(4, bool), "it is False everywhere"),
@@ -215,25 +214,48 @@ def test_only_agreement_of_every_output_passes() -> None:
         (np.zeros((0, 4), np.float32), "it is empty"),
     ],
 )
-def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, words: str) -> None:
-    """An engine that writes nothing gives zeros, too."""
+def test_an_output_that_proves_little_agrees_where_it_is_equal(array: np.ndarray, words: str) -> None:
+    """The line says so. An output that is wrong beside it is no less wrong."""
     verdict = judged(outputs_of(A, array))
+    assert verdict.passed and verdict.outputs == {"a": "agree", "b": "agree"} and not verdict.left_out
+    assert (
+        verdict.reason == f"largest relative error 0.0e+00; 'b' proves little: {words}, in the reference too"
+    )
+    assert judged({"b": array}, "b").passed
+    wrong = verdict_of(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
+    assert wrong.status == "disagree" and not wrong.left_out
+
+
+@pytest.mark.parametrize(
+    ("array", "other", "words"),
+    [
+        (np.full(3, np.nan, np.float32), 1.0, "it is NaN or infinite everywhere"),
+        (np.full(3, -np.inf, np.float32), 1.0, "it is NaN or infinite everywhere"),
+        (np.full(16, 2.5, np.float32), 1 + 1e-6, "it is 2.5 everywhere"),
+    ],
+)
+def test_an_output_that_proves_nothing_is_not_compared(array: np.ndarray, other: float, words: str) -> None:
+    """Nothing finite, or one value that is nearly met. The user's own outputs make it agree where it is equal."""
+    expected, found = outputs_of(A, array), outputs_of(A, array * np.float32(other))
+    verdict = verdict_of(compare(expected, found), "i", engine_run=True)
     assert verdict.status == "agrees in part" and verdict.outputs == {"a": "agree", "b": "not comparable"}
     assert verdict.reason == "1 of 2 outputs compared: largest relative error 0.0e+00"
     (left,) = verdict.left_out
     assert left.why.startswith(f"output 'b' is not comparable: {words}") and "--inputs FILE.npz" in left.why
-    alone = judged({"b": array}, "b")
+    alone = verdict_of(compare({"b": array}, {"b": found["b"]}), "i", engine_run=True)
     assert alone.status == "not comparable" and alone.reason.startswith("output 'b'")
-    wrong = judge(compare(outputs_of(A, array), outputs_of(-A, array)), "i", engine_run=True)
+    wrong = verdict_of(compare(expected, {**found, "a": -A}), "i", engine_run=True)
     assert wrong.status == "disagree" and len(wrong.left_out) == 1
+    given = verdict_of(compare(expected, found), "i", engine_run=True, proof=Proof(given=True))
+    assert given.passed == (other == 1.0)
 
 
 def test_what_the_user_accepts_is_shown_and_passes() -> None:
-    verdict = judged(outputs_of(A, np.zeros(3)), "b")
+    verdict = judged(outputs_of(A, np.full(3, np.nan)), "b")
     assert verdict.passed and verdict.outputs == {"a": "agree", "b": "not compared"}
     assert verdict.reason == "largest relative error 0.0e+00; 1 not compared, as accepted"
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))) == verdict
-    wrong = judge(
+    wrong = verdict_of(
         compare({"a": A, "b": A}, {"a": A, "b": -A}),
         "i",
         engine_run=True,
@@ -243,24 +265,25 @@ def test_what_the_user_accepts_is_shown_and_passes() -> None:
 
 
 def test_an_output_that_the_graph_proves_constant_agrees() -> None:
-    assert judged(outputs_of(A, np.zeros(3)), constant=("b",)).passed
-    assert not judged({"b": np.full(3, np.nan)}, constant=("b",)).passed
+    proof = Proof(constant=("b",))
+    assert judged(outputs_of(A, np.zeros(3)), proof=proof).passed
+    assert not judged({"b": np.full(3, np.nan)}, proof=proof).passed
 
 
 def test_one_set_of_inputs_is_enough_for_values_and_not_for_numbers() -> None:
     """Zeros at the smallest size say nothing, and something at the next; NaN at one size is unknown there."""
     for first, status in ((np.zeros(3), "agree"), (np.full(3, np.nan), "not comparable")):
         sets = (*compare({"y": first}, {"y": first}, at="min"), *compare({"y": A}, {"y": A}, at="max"))
-        assert judge(sets, "i", engine_run=True).status == status
+        assert verdict_of(sets, "i", engine_run=True).status == status
 
 
 def test_documents_of_before_are_read() -> None:
     """Verdicts in manifests of versions that did not tell of the reference."""
-    document = judge(compare({"y": A}, {"y": A}), "i", engine_run=True).to_json()
+    document = verdict_of(compare({"y": A}, {"y": A}), "i", engine_run=True).to_json()
     assert document.pop("references") == ()
     assert Verdict.from_json(document).references == ()
 
 
 def test_the_place_of_a_disagreement() -> None:
-    verdict = judge(compare({"y": A}, {"y": -A}, at="max"), "i", engine_run=True)
+    verdict = verdict_of(compare({"y": A}, {"y": -A}, at="max"), "i", engine_run=True)
     assert verdict.reason.startswith("y at max: relative error 2.0e+00")

@@ -18,12 +18,13 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import reference
-from trtsmith.converter.verify import conversion_check, engine, graphs
+from trtsmith.converter.verify import baseline, candidates, conversion_check, other_sizes
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
 from trtsmith.converter.verify.inputs import generate_inputs
+from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.sensitivity import with_original
-from trtsmith.converter.verify.verdict import OtherSizes, judge, with_other_sizes
+from trtsmith.converter.verify.verdict import OtherSizes, verdict_of, with_other_sizes
 from trtsmith.importers.problem import Problem
 
 AMPERE, HOPPER = Gpu("NVIDIA A10", (8, 6)), Gpu("NVIDIA H200", (9, 0))
@@ -35,7 +36,7 @@ class Place:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         patch.chdir(folder)
         self.patch, self.capsys, self.fake = patch, capsys, FakeEngine(inverse(folder / "m.onnx"))
-        patch.setattr(engine, "run_engine", self.fake.run)
+        patch.setattr(candidates, "run_engine", self.fake.run)
 
     def has(self, gpu: Gpu | None) -> None:
         self.patch.setattr(conversion_check, "find_gpu", lambda: gpu)
@@ -87,7 +88,7 @@ def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:
 
 def test_an_original_that_is_as_expected_is_not_blamed() -> None:
     expected = {"y": np.arange(1, 9, dtype=np.float32)}
-    verdict = judge(compare(expected, {"y": expected["y"] * 2}), "", engine_run=False)
+    verdict = verdict_of(compare(expected, {"y": expected["y"] * 2}), "", engine_run=False)
     assert with_original(verdict, expected, expected).references == ()
     assert len(with_original(verdict, expected, {"y": expected["y"] * 2}).references) == 1
 
@@ -121,9 +122,9 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> No
         raise UsageError(Problem("the GPU is out of memory", "e.plan", "20 GB", "close other programs"))
 
     place.has(AMPERE)
-    place.patch.setattr(engine, "run_engine", broken)
+    place.patch.setattr(candidates, "run_engine", broken)
     code, out, verdict = place.convert()
-    assert code == 3 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
+    assert code == 4 and verdict["status"] == "not comparable" and Path("e.plan").is_file()
     assert "the engine could not be run: the GPU is out of memory" in out and "close other programs" in out
 
 
@@ -131,7 +132,7 @@ def test_an_engine_that_cannot_be_run_is_kept_and_is_no_pass(place: Place) -> No
     ("outputs", "status", "accepted"),
     [
         ("float[3] y, float[3] z", "agrees in part", (0, "agree")),
-        ("float[3] y", "not comparable", (3, "not comparable")),
+        ("float[3] y", "not comparable", (4, "not comparable")),
     ],
 )
 def test_an_output_that_is_nan_everywhere_is_named(
@@ -141,7 +142,7 @@ def test_an_output_that_is_nan_everywhere_is_named(
     body = "a = Abs (x) b = Add (a, one) c = Neg (b) y = Log (c) z = Neg (x)"
     written(place.fake.model, f"(float[3] x) => ({outputs}) <float one = {{1}}> {{ {body} }}")
     code, out, verdict = place.convert()
-    assert (code, verdict["status"]) == (3, status)
+    assert (code, verdict["status"]) == (4, status)
     assert "output 'y' is not comparable: it is NaN or infinite everywhere" in out
     assert "--inputs FILE.npz" in out and verdict["left_out"][0]["output"] == "y"
     assert verdict["outputs"] == {"y": "not comparable", "z": "agree"} or "z" not in outputs
@@ -171,7 +172,7 @@ def test_a_size_at_which_the_original_fails_is_named(
     """A selection of more elements than there are, and a table of one size: TensorRT builds an engine all the same."""
     place.profiled(body, k=np.array([5]), start=np.array([0]), row=np.arange(5, dtype=np.float32))
     code, out, verdict = place.convert("--shapes", shapes)
-    assert (code, verdict["status"]) == (3, "agrees in part") and verdict["outputs"]["y"] == "agree"
+    assert (code, verdict["status"]) == (4, "agrees in part") and verdict["outputs"]["y"] == "agree"
     line, compared = verdict_line(out), 2 if "8" in works else 1
     assert (
         f"{compared} of {compared + 1} sizes compared" in line
@@ -189,7 +190,7 @@ def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(place: Place) -> Non
     code, out, verdict = place.convert("--shapes", "x=2:8:64")
     assert code == 0 and "; at the smallest and largest sizes 0.0e+00" in out
     assert [c["at"] for c in verdict["comparisons"]] == ENDS
-    place.patch.setattr(graphs, "MOST_BYTES", 512)
+    place.patch.setattr(other_sizes, "MOST_BYTES", 512)
     code, out, _ = place.convert("--shapes", "x=2:8:64")
     said = "; at the smallest sizes 0.0e+00; the largest size, x=64, was not compared: its values take"
     assert code == 0 and said in out
@@ -219,7 +220,7 @@ def test_the_engine_is_run_at_the_ends_too(place: Place) -> None:
     assert (code, verdict["status"]) == (3, "disagree") and "y at max: " in out
     place.fake.planted = fails
     code, out, verdict = place.convert("--shapes", "x=2:8:64")
-    assert (code, verdict["status"]) == (3, "agrees in part") and "2 of 3 sizes compared" in out
+    assert (code, verdict["status"]) == (4, "agrees in part") and "2 of 3 sizes compared" in out
     assert "at the smallest size, x=2, the engine fails: no kernel runs" in out
     assert "(--shapes x=8:8:64)" in out
 
@@ -255,7 +256,7 @@ def test_further_profiles_are_compared_too(place: Place) -> None:
     assert (code, verdict["status"]) == (3, "disagree") and "y at profile 2: " in out
     place.fake.planted = fails
     code, out, verdict = place.convert(*profiles)
-    assert (code, verdict["status"]) == (3, "agrees in part") and "2 of 3 sizes compared" in out
+    assert (code, verdict["status"]) == (4, "agrees in part") and "2 of 3 sizes compared" in out
     assert "at the usual size of profile 1, x=16, the engine fails: no kernel runs" in out
     assert "leave out profile 1" in out
     place.has(None)
@@ -269,7 +270,7 @@ def test_a_fault_at_another_size_is_found() -> None:
         {"y": np.arange(8.0)},
         {"y": np.full(8, np.nan)},
     )
-    usual = judge(compare(near, near), "i", engine_run=False)
+    usual = verdict_of(compare(near, near), "i", engine_run=False)
     for actual, status in ((big["y"], "agree"), (-big["y"], "disagree"), (big["y"] * np.nan, "disagree")):
         found = with_other_sizes(usual, OtherSizes(comparisons=compare(big, {"y": actual}, at="max")))
         assert found.status == status and found.passed == (status == "agree")
@@ -285,12 +286,21 @@ def test_an_output_that_generated_inputs_do_not_change_proves_nothing(place: Pla
     row = np.arange(5, dtype=np.float32)
     place.profiled("n = Mul (x, zero)  y = Add (n, row)  z = Neg (x)", zero=np.float32(0), row=row)
     code, out, verdict = place.convert("--shapes", "x=5")
-    assert (code, verdict["status"]) == (3, "agrees in part") and "1 of 2 outputs compared" in out
+    assert (code, verdict["status"]) == (0, "agree")
+    assert "the engine's graph is the model's own" in out
+    place.has(AMPERE)
+    code, out, verdict = place.convert("--shapes", "x=5")
+    assert (code, verdict["status"]) == (0, "agree")
+    assert "'y' proves little: it is the same for 4 generated inputs" in out
+    place.fake.planted = lambda outputs: {**outputs, "y": outputs["y"] * np.float32(1 + 1e-6)}
+    code, out, verdict = place.convert("--shapes", "x=5")
+    assert verdict["status"] == "agrees in part" and "1 of 2 outputs compared" in out
     assert "output 'y' is not comparable: it is the same for 4 generated inputs" in out
     assert place.convert("--shapes", "x=5", "--not-compared", "y")[0] == 0
+    place.has(None)
     np.savez("x.npz", x=1 / (row + 1))
     ran: list[object] = []
-    place.patch.setattr(conversion_check, "unchanging_outputs", lambda *told: ran.append(told))
+    place.patch.setattr(baseline, "unchanging_outputs", lambda *told: ran.append(told))
     assert place.convert("--shapes", "x=5", "--inputs", "x.npz")[0] == 0 and not ran
 
 
@@ -306,11 +316,11 @@ def test_outputs_behind_a_branch_that_was_not_taken(tmp_path: Path) -> None:
     low = {"x": np.zeros(3, np.float32), "flag": np.array(True)}
     high = low | {"x": np.full(3, 9, np.float32)}
     found = outputs_behind_branches(model, {"flag"}, [low])
-    assert list(found) == ["y"] and "comes from the then_branch of If node 'a'" in found["y"]
+    assert list(found) == ["y"] and "comes from the then_branch of If node 'a'" in found["y"].why
     assert outputs_behind_branches(model, {"flag"}, [low, high]) == {}
     assert list(outputs_behind_branches(model, (), [low, high])) == ["w"]
     outputs = {name: np.arange(3.0) for name in ("y", "z", "w")}
-    verdict = judge(compare(outputs, outputs), "i", engine_run=False, doubtful=found)
+    verdict = verdict_of(compare(outputs, outputs), "i", engine_run=False, proof=Proof(found))
     assert verdict.status == "agrees in part" and verdict.outputs["y"] == "not comparable"
 
 

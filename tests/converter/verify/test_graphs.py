@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from tests.converter.models import inverse, parsed, written
+from tests.converter.verify.judging import baseline_of, judged_graph
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered, rewrite
 from trtsmith.converter.verify.allowance import Allowance
+from trtsmith.converter.verify.baseline import Arithmetic
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import random_outputs
-from trtsmith.converter.verify.graphs import compared_graphs, verify_graphs
+from trtsmith.converter.verify.judge import compare_outputs
 from trtsmith.converter.verify.rounding import rounded
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -25,22 +27,22 @@ def test_the_rewritten_graph_is_held_to_the_original(tmp_path: Path) -> None:
     original = load_model(inverse(tmp_path / "m.onnx"))
     rewritten = rewrite(original).model
     feeds = {"x": (np.eye(4) + np.ones((2, 4, 4)) / 9).astype(np.float32)}
-    verdict = verify_graphs(original, rewritten, feeds, "mine")
+    verdict = judged_graph(original, rewritten, feeds)
     assert (verdict.status, verdict.engine_run, verdict.inputs) == ("agree", False, "mine")
     wrong = load_model(inverse(tmp_path / "wrong.onnx"))
     wrong.proto.graph.node[0].op_type = "Abs"
-    verdict = verify_graphs(original, rewrite(wrong).model, feeds, "mine")
+    verdict = judged_graph(original, rewrite(wrong).model, feeds)
     assert verdict.status == "disagree" and verdict.comparisons[0].relative > 1
     expected = {"y": np.linalg.inv(-feeds["x"])}
-    assert verify_graphs(original, rewritten, feeds, "mine", expected=expected).passed
-    assert verify_graphs(original, rewritten, feeds, "m", expected={"y": -expected["y"]}).status == "disagree"
+    assert judged_graph(original, rewritten, feeds, expected=expected).passed
+    assert judged_graph(original, rewritten, feeds, expected={"y": -expected["y"]}).status == "disagree"
 
 
 def test_graphs_that_do_not_run_are_not_comparable(tmp_path: Path) -> None:
     unknown = parsed(tmp_path / "m.onnx", "(float[1] x) => (float[1] y) { y = bar.Foo (x) }")
-    verdict = verify_graphs(unknown, unknown, {"x": np.ones(1, np.float32)}, "i")
+    verdict = judged_graph(unknown, unknown, {"x": np.ones(1, np.float32)})
     assert verdict.status == "not comparable" and verdict.reason.startswith("the original: ")
-    verdict = verify_graphs(unknown, unknown, {"x": np.ones(1, np.float32)}, "i", expected={"y": A})
+    verdict = judged_graph(unknown, unknown, {"x": np.ones(1, np.float32)}, expected={"y": A})
     assert verdict.status == "not comparable" and verdict.reason.startswith("the rewritten graph: ")
 
 
@@ -51,8 +53,8 @@ def test_outputs_of_another_type_are_cast_back(tmp_path: Path) -> None:
     result = rewrite(original)
     feeds = {"x": np.array([2**63 - 25, 5, 2**64 - 1], np.uint64), "u": np.array([0.1, 2.0, -3.0])}
     model = result.model
-    assert verify_graphs(original, model, feeds, "mine", io_types=result.io_types).status == "agree"
-    assert verify_graphs(original, model, feeds, "mine").status == "not comparable"
+    assert judged_graph(original, model, feeds, io_types=result.io_types).status == "agree"
+    assert judged_graph(original, model, feeds).status == "not comparable"
 
 
 def deep(path: Path, quantised: bool) -> Path:
@@ -82,13 +84,19 @@ def test_steps_that_flip_are_no_disagreement(seed: int, grid: float, tmp_path: P
     """However little a rounding changes, a flipped step changes more, and the next layers' steps with it."""
     path = tmp_path / "m.onnx"
     feeds, expected, other = right_runs(path, True, seed, grid)
-    _, (found,) = compared_graphs(load_model(path), feeds, expected, other, None)
+    (found,) = compare_outputs(
+        baseline_of(load_model(path), feeds, expected), Arithmetic(), [other]
+    ).comparisons
     assert found.agrees and found.relative > 1e-3
     lost = {"y": np.where(np.arange(64) == 7, 0, other["y"]).astype(np.float32)}
-    _, (found,) = compared_graphs(load_model(path), feeds, expected, lost, None)
+    (found,) = compare_outputs(
+        baseline_of(load_model(path), feeds, expected), Arithmetic(), [lost]
+    ).comparisons
     assert not found.agrees
     feeds, expected, other = right_runs(path, False, seed, grid)
-    _, (found,) = compared_graphs(load_model(path), feeds, expected, other, None)
+    (found,) = compare_outputs(
+        baseline_of(load_model(path), feeds, expected), Arithmetic(), [other]
+    ).comparisons
     assert found.agrees and found.relative < 1e-5
 
 
@@ -132,8 +140,8 @@ def test_the_other_outputs_are_compared(tmp_path: Path) -> None:
         "r = RandomNormalLike (x) y = Add (x, r) z = Neg (y)",
     )
     some, all_random = (drawing(tmp_path, f"{drawn} w = Neg ({last})") for last in "xz")
-    verdict = verify_graphs(some, rewrite(some).model, feeds, "mine")
+    verdict = judged_graph(some, rewrite(some).model, feeds)
     assert verdict.status == "agrees in part" and [c.output for c in verdict.comparisons] == ["w"]
     assert verdict.outputs == {"w": "agree", "y": "not comparable", "z": "not comparable"}
-    verdict = verify_graphs(all_random, rewrite(all_random).model, feeds, "mine")
+    verdict = judged_graph(all_random, rewrite(all_random).model, feeds)
     assert verdict.status == "not comparable" and "draws random numbers" in verdict.reason

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from tests.converter.rewrite.precision.networks import network, normal
+from tests.converter.verify.judging import judged_in
 from trtsmith.converter.engine.build.build_request import BuildResult
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.converter.verify import engine
-from trtsmith.converter.verify.allowance import allowance
+from trtsmith.converter.verify import candidates
+from trtsmith.converter.verify.allowance import Limits, allowance
 from trtsmith.converter.verify.conversion_check import ConversionCheck
-from trtsmith.converter.verify.reduced import run_quantized, verify_reduced
+from trtsmith.converter.verify.reduced import run_quantized
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -60,7 +61,7 @@ def cost(scale: float) -> float:
 
 @pytest.mark.parametrize("scale", [0.03, 0.5])
 def test_what_8_bits_change_is_told(tmp_path: Path, scale: float) -> None:
-    verdict = verify_reduced(original(tmp_path), quantized(tmp_path, scale), {"x": X}, "given", "int8")
+    verdict = judged_in("int8", original(tmp_path), quantized(tmp_path, scale), {"x": X})
     y, best = verdict.comparisons
     assert verdict.passed and y.relative == pytest.approx(cost(scale), rel=1e-3)
     assert best.agrees and best.reason != "equal" and ", in int8 against the original" in verdict.reason
@@ -70,11 +71,11 @@ def test_what_8_bits_change_is_told(tmp_path: Path, scale: float) -> None:
 def test_a_scale_that_leaves_little_is_no_pass(tmp_path: Path) -> None:
     assert cost(2.5) > 0.5
     model, wrong = original(tmp_path), quantized(tmp_path, 2.5)
-    verdict = verify_reduced(model, wrong, {"x": X}, "given", "int8")
+    verdict = judged_in("int8", model, wrong, {"x": X})
     assert verdict.status == "not comparable"
     assert f"to int8 alone changes it by {cost(2.5):.0%}" in verdict.reason
     strict = parse_tolerances(["1e-2"], ["1e-2"])
-    assert verify_reduced(model, wrong, {"x": X}, "given", "int8", strict).status == "disagree"
+    assert judged_in("int8", model, wrong, {"x": X}, strict).status == "disagree"
 
 
 def folder_of(path: Path) -> Path:
@@ -90,7 +91,7 @@ def on_an_engine(
     folder: Path, patch: pytest.MonkeyPatch, graph: Model, check: ConversionCheck, **outputs: Any
 ) -> Verdict:
     """The verdict of a conversion to this graph, whose engine gives these outputs."""
-    patch.setattr(engine, "run_engine", lambda *_: RunResult(INFO, (outputs,), 0.0))
+    patch.setattr(candidates, "run_engine", lambda *_: RunResult(INFO, (outputs,), 0.0))
     request, rewritten = RunRequest(folder / "e.plan"), Rewritten(graph, (), ())
     return check.run(rewritten, built(folder), request, "int8", lambda text: None)
 
@@ -174,9 +175,9 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
 def test_what_is_allowed_in_any_case_is_allowed(tmp_path: Path) -> None:
     y, best = X @ W, (X @ W).argmax(1)
     plain, floors = {"y": y, "best": best}, {"y": 0.07, "best": 0.25}
-    assert allowance(plain, (plain,), "tf32", original(tmp_path).proto, floors).allowed == floors
+    assert allowance(plain, (plain,), "tf32", original(tmp_path).proto, Limits(floors)).allowed == floors
     half = {"y": y * np.float32(1.1), "best": np.where(np.arange(64) < 32, best, best + 1)}
-    more = allowance(plain, (half,), "tf32", original(tmp_path / "again").proto, floors)
+    more = allowance(plain, (half,), "tf32", original(tmp_path / "again").proto, Limits(floors))
     assert more.allowed["y"] == pytest.approx(0.2 * (1 + 2 / y.size**0.5), rel=1e-3)
     assert "best" not in more.allowed
 

@@ -20,7 +20,7 @@ from trtsmith.converter.engine.runtime.tensors import EngineInfo, TensorSpec
 from trtsmith.converter.model.errors import ConversionError, UsageError
 from trtsmith.converter.model.node_functions import calling
 from trtsmith.converter.model.ort import run
-from trtsmith.converter.verify import conversion_check, engine, verify_bundle
+from trtsmith.converter.verify import candidates, conversion_check, verify_bundle
 from trtsmith.converter.verify.references import parse_references, references_of
 
 X = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
@@ -211,7 +211,7 @@ def outputs_of_an_engine(
         return RunResult(INFO, tuple({"y": compute(one["x"])} for one in feeds), 0.1)
 
     monkeypatch.setattr(conversion_check, "find_gpu", lambda: Gpu("NVIDIA A10", (8, 6)))
-    monkeypatch.setattr(engine, "run_engine", run_engine)
+    monkeypatch.setattr(candidates, "run_engine", run_engine)
 
 
 def whole(x: np.ndarray) -> np.ndarray:

@@ -9,8 +9,7 @@ import pytest
 from tests.converter.cli.commands.running import Cli
 from tests.converter.models import inverse
 from tests.converter.verify.fake_engine import FakeEngine
-from trtsmith.converter.verify import engine as stage
-from trtsmith.converter.verify import verify_bundle
+from trtsmith.converter.verify import candidates, verify_bundle
 
 SIZES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
 
@@ -18,7 +17,7 @@ SIZES = ((1, 4, 4), (2, 4, 4), (5, 4, 4))
 def run_by(fake: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """In the place of the child process that runs engines for `trtsmith verify`."""
     monkeypatch.setattr(verify_bundle, "describe_engine", fake.describe)
-    monkeypatch.setattr(stage, "run_engine", fake.run)
+    monkeypatch.setattr(candidates, "run_engine", fake.run)
     return fake
 
 

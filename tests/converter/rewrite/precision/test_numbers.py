@@ -18,7 +18,7 @@ from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FORMATS, FP16, Format
 from trtsmith.converter.rewrite.precision.widen import magnitudes
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
-from trtsmith.converter.verify.engine import onnxruntime_outputs
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.sets import InputSet
 
 DTYPES = {"fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
@@ -178,9 +178,8 @@ def test_the_tolerance_is_that_of_pytorch_s_run(
     Or less: positions that are made in float32 stay so, which PyTorch rounds.
     """
     files = networks(name)
-    exact, narrow = onnxruntime_outputs(
-        load_model(files.path), [InputSet("", files.feeds)], flag, lambda text: None, exact=()
-    )
+    baseline = Baseline(load_model(files.path), [InputSet("", files.feeds)])
+    exact, narrow = baseline.plain, baseline.rounded(Arithmetic(flag, frozenset()))
     assert narrow is not None
     for output, error in own_error(name, flag, autocast).items():
         assert 0.1 * error <= relative(narrow[0][output], exact[0][output]) <= 1.5 * error, output

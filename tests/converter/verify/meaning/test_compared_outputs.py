@@ -13,11 +13,11 @@ from tests.converter.verify.fake_engine import at
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import reference
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.compare import Comparison
-from trtsmith.converter.verify.engine import onnxruntime_outputs
-from trtsmith.converter.verify.meaning.compared_outputs import compared
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
 from trtsmith.converter.verify.meaning.matched_rows import Columns, RowTable, match
-from trtsmith.converter.verify.meaning.selections import find_selections, watched
+from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
 
@@ -67,10 +67,13 @@ class Judged:
             parsed(folder / "m.onnx", text),
             {n: v.astype(np.float32) for n, v in feeds.items()},
         )
-        sets = (InputSet("", self.feeds),)
-        plain, narrow = onnxruntime_outputs(watched(self.model), sets, "fp16", lambda text: None)
+        baseline = Baseline(self.model, (InputSet("", self.feeds),))
+        narrow = baseline.rounded(Arithmetic("fp16"))
         assert narrow is not None
-        self.plain, self.narrow = plain[0], narrow[0]
+        self.plain, self.narrow = baseline.plain[0], dict(narrow[0])
+
+    def runs(self) -> RoundedRuns:
+        return RoundedRuns("fp16", self.plain, [self.narrow])
 
     def of(self, **feeds: np.ndarray) -> Arrays:
         """The outputs for other inputs, as an engine has them: those of the model alone."""
@@ -82,7 +85,7 @@ class Judged:
 
     def each(self, outputs: Arrays, *kinds: str) -> tuple[Comparison, ...]:
         told = parse_tolerances(compare=kinds)
-        measured, found = compared(self.model, self.plain, outputs, self.plain, self.narrow, "fp16", told)
+        measured, found = compared(self.model, self.plain, outputs, self.runs(), told)
         assert not measured.moved and not measured.doubtful
         return found
 
@@ -261,7 +264,7 @@ def test_rows_of_which_rounding_leaves_too_few_are_not_compared(tmp_path: Path) 
         tmp_path, TOP, scores=np.linspace(1, 0, 50)[None], features=RNG.standard_normal((1, 50, 20))
     )
     judged.narrow["queries"] = RNG.standard_normal((1, 8, 20)).astype(np.float32)
-    measured, _ = compared(judged.model, judged.plain, judged.of(), judged.plain, judged.narrow, "fp16")
+    measured, _ = compared(judged.model, judged.plain, judged.of(), judged.runs())
     assert "of 8 rows match" in measured.excluded(None)["queries"]
 
 
@@ -281,9 +284,7 @@ def test_a_class_that_rounding_decides_is_no_error_and_no_proof(tmp_path: Path) 
     for shift in (0.0, 25.0):
         dets = {"dets": turned + shift * (np.arange(6) < 4) * (np.arange(turned.shape[1]) > 40)[:, None]}
         dets["dets"] = dets["dets"].astype(np.float32)
-        measured, (found,) = compared(
-            detector.model, detector.plain, dets, detector.plain, detector.narrow, "fp16"
-        )
+        measured, (found,) = compared(detector.model, detector.plain, dets, detector.runs())
         verdicts.append((found.agrees, found.reason.count("row")))
         assert "rounding alone does the same" in measured.doubtful["dets"]
     assert verdicts[0] == (True, 0)

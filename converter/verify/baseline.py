@@ -1,0 +1,219 @@
+"""Holds the outputs that candidates are compared with: the original's, as they are and with values rounded.
+
+Each is computed once, when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.model.progress import steps_of
+from trtsmith.converter.rewrite.rewrite import for_onnxruntime, lowered, reference
+from trtsmith.converter.verify.allowance import NO_LIMITS, QUANTIZED, Limits
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.constant_outputs import (
+    constant_outputs,
+    outputs_behind_branches,
+    random_outputs,
+    unchanging_outputs,
+)
+from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.proof import Doubt
+from trtsmith.converter.verify.references import NO_REFERENCES, References
+from trtsmith.converter.verify.rounding import rounded
+from trtsmith.converter.verify.sets import Generation, InputSet
+
+Outputs = Sequence[Arrays]
+"""Outputs by name, for each set of inputs."""
+
+Progress = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Progress that nobody is told of."""
+    del text
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How a candidate computes.
+
+    precision: one of verify.rounding.PRECISIONS. exact: nodes that stay in float32 (verify.rounding.rounded).
+    """
+
+    precision: str = "fp32"
+    exact: frozenset[str] | None = None
+
+
+class Original:
+    """Runs the original model in onnxruntime, in one session, with the values that decide its selections."""
+
+    def __init__(
+        self, model: Model, references: References = NO_REFERENCES, progress: Progress = silent
+    ) -> None:
+        self.model, self.references, self.progress = model, references, progress
+        self._last: tuple[Arrays, dict[str, Any]] | None = None
+
+    def run(self, feeds: Arrays) -> dict[str, Any]:
+        """Outputs for inputs of the model. ConversionError: onnxruntime does not run it.
+
+        Those of the last inputs are kept: a candidate that is the model itself asks for them again.
+        """
+        if self._last is None or self._last[0] is not feeds:
+            self._last = feeds, run_session(self._session, self._graph, feeds)
+        return self._last[1]
+
+    def expected(self, feeds: Arrays) -> dict[str, Any]:
+        """What the user's function for the whole model returns, or the model's own outputs. ConversionError."""
+        given = self.references.outputs(self.model, feeds)
+        return self.run(feeds) if given is None else given
+
+    def release(self) -> None:
+        """Closes the session: before an engine runs, which has the weights, too."""
+        self.__dict__.pop("_session", None)
+
+    @cached_property
+    def constant(self) -> frozenset[str]:
+        """Outputs that depend on no value of an input."""
+        return constant_outputs(self.model)
+
+    @cached_property
+    def random(self) -> dict[str, str]:
+        """Outputs that depend on random numbers; by name, why they are not compared."""
+        return random_outputs(self.model)
+
+    @cached_property
+    def watched(self) -> Model:
+        """The model whose outputs include the values by which selections are decided."""
+        return watched(self.model)
+
+    @cached_property
+    def _graph(self) -> Model:
+        return reference(self.watched)
+
+    @cached_property
+    def _session(self) -> Any:
+        steps_of(self.progress)("opening the original model in onnxruntime")
+        return open_session(self._graph)
+
+
+class Baseline:
+    """What outputs for some sets of inputs are compared with.
+
+    original: the model, or a runner of it that is shared. inputs: where the inputs come from, in words.
+    expected: outputs to compare with instead of the original's. known: the original's own, where they were computed before.
+    roundings: those with values rounded, by the grid (verify.rounding); given, no others are computed.
+    generation: how the inputs were generated, if they were. fixed: inputs that have one value; None: no output is looked at
+    for whether it proves something. more: further inputs, by which branches are taken. meanings: what generated inputs were
+    taken for.
+    """
+
+    def __init__(
+        self,
+        original: Model | Original,
+        sets: Sequence[InputSet],
+        inputs: str = "",
+        *,
+        expected: Outputs | None = None,
+        known: Outputs | None = None,
+        roundings: Mapping[float, Outputs] | None = None,
+        limits: Limits = NO_LIMITS,
+        generation: Generation | None = None,
+        fixed: Collection[str] | None = None,
+        more: Iterable[Arrays] = (),
+        meanings: tuple[str, ...] = (),
+        progress: Progress = silent,
+    ) -> None:
+        self.original = original if isinstance(original, Original) else Original(original)
+        self.model, self.sets, self.inputs = self.original.model, sets, inputs
+        self.expected, self.limits, self.progress = expected, limits, progress
+        self.meanings = meanings
+        self._known, self._given, self._more = known, roundings, more
+        self._generation, self._fixed = generation, fixed
+        self._rounded: dict[tuple[Arithmetic, float], Outputs | None] = {}
+
+    @cached_property
+    def plain(self) -> Outputs:
+        """The original's own outputs. ConversionError: onnxruntime does not run it."""
+        if self._known is not None:
+            return self._known
+        self.progress("running the original model in onnxruntime")
+        return self._each(self.original.run)
+
+    @property
+    def wanted(self) -> Outputs:
+        """The outputs to compare with. ConversionError as of `plain`."""
+        return self.plain if self.expected is None else self.expected
+
+    def rounded(self, arithmetic: Arithmetic, grid: float = 1.0) -> Outputs | None:
+        """The original's outputs with values rounded as the arithmetic does; None where onnxruntime does not run that."""
+        if self._given is not None:
+            return self._given.get(grid)
+        if arithmetic.precision in QUANTIZED:
+            return None
+        key = arithmetic, grid
+        if key not in self._rounded:
+            try:
+                self._rounded[key] = self._run_rounded(arithmetic, grid)
+            except ConversionError:
+                self._rounded[key] = None
+        return self._rounded[key]
+
+    def expecting(self, outputs: Outputs) -> Baseline:
+        """The same with other outputs to compare with than the original's. What was computed stays."""
+        other = copy(self)
+        other.expected = outputs
+        return other
+
+    def held_to(self, plain: Outputs, rounded: Outputs, limits: Limits = NO_LIMITS) -> Baseline:
+        """The same with other outputs in the place of the original's: those of a graph in 8 bits. rounded: in TF32."""
+        held = copy(self)
+        held.__dict__ |= {"doubts": self.doubts, "plain": plain}
+        held._given, held.limits = {1.0: rounded}, limits
+        return held
+
+    @cached_property
+    def doubts(self) -> Mapping[str, Doubt]:
+        """Outputs of which agreement proves little. Nothing is said where the original does not run."""
+        if self._fixed is None:
+            return {}
+        feeds = [one.feeds for one in self.sets]
+        found = outputs_behind_branches(self.model, self._fixed, (*feeds, *self._more))
+        if self._generation is None:
+            return found
+        first = self.sets[0]
+        try:
+            outputs = self.wanted[0]
+        except ConversionError:
+            return found
+        end = first.at or "opt"
+        return found | unchanging_outputs(self._generation, end, first.feeds, outputs, self.original.expected)
+
+    def _run_rounded(self, arithmetic: Arithmetic, grid: float) -> Outputs:
+        self.progress(f"running the original model with its values rounded to {arithmetic.precision}")
+        graph = for_onnxruntime(
+            rounded(
+                lowered(self.original.watched),
+                arithmetic.precision,
+                exact=arithmetic.exact,
+                feeds=self.sets[0].feeds if self.sets else None,
+                grid=grid,
+            )
+        )
+        session = open_session(graph, optimise=False, in_order=True)
+        return self._each(lambda feeds: run_session(session, graph, feeds))
+
+    def _each(self, run: Callable[[Arrays], Arrays]) -> Outputs:
+        outputs = []
+        for number, one in enumerate(self.sets, 1):
+            if len(self.sets) > 1:
+                steps_of(self.progress)(f"running the model in onnxruntime: set {number} of {len(self.sets)}")
+            outputs.append(run(one.feeds))
+        return outputs

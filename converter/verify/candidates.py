@@ -1,0 +1,104 @@
+"""Makes the candidates that a baseline judges: the rewritten graph, that graph in reduced types, and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache
+from itertools import zip_longest
+from typing import Any
+
+import onnx
+
+from trtsmith.converter.engine.runtime.run_in_child import run_engine
+from trtsmith.converter.engine.runtime.run_request import RunRequest
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
+from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
+from trtsmith.converter.verify.allowance import type_of
+from trtsmith.converter.verify.baseline import Arithmetic, Original, Progress
+from trtsmith.converter.verify.compare import Arrays
+from trtsmith.converter.verify.judge import Candidate, Ran
+from trtsmith.converter.verify.reduced import run_reduced
+from trtsmith.converter.verify.rounding import FP16_SUMS
+
+
+def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
+    """The TensorRT graph in float32, in onnxruntime on the CPU, in one session. No engine runs.
+
+    Plugin nodes are expanded from the fields that TensorRT will get. io_types: inputs and outputs that have another type in
+    this graph than in the original.
+    """
+    read = {value.name for value in model.proto.graph.input}
+
+    @cache
+    def opened() -> tuple[Model, Any]:
+        graph = runnable(model)
+        return graph, open_session(graph)
+
+    def run(sets: Sequence[Arrays]) -> Ran:
+        graph, session = opened()
+        fed = [to_engine({n: v for n, v in one.items() if n in read}, io_types) for one in sets]
+        return Ran([to_model(run_session(session, graph, one), io_types) for one in fed])
+
+    return Candidate("rewritten graph", Arithmetic(), run, release=opened.cache_clear)
+
+
+def own_graph(original: Original) -> Candidate:
+    """The model itself, where the rewrite left it as it was."""
+
+    def run(sets: Sequence[Arrays]) -> Ran:
+        return Ran([original.run(one) for one in sets])
+
+    return Candidate("rewritten graph", Arithmetic(), run, is_own=True)
+
+
+def is_own_graph(model: Model, rewritten: Rewritten) -> bool:
+    """Whether the rewrite left the model's nodes, weights and types as they are."""
+    if rewritten.frozen or rewritten.io_types or rewritten.precision is not None:
+        return False
+    if any(rewritten.model.files.get(name) is not file for name, file in model.files.items()):
+        return False
+    one, other = (_parts(proto) for proto in (model.proto, rewritten.model.proto))
+    return all(a == b for a, b in zip_longest(one, other))
+
+
+def _parts(proto: onnx.ModelProto) -> Iterator[bytes]:
+    graph = proto.graph
+    for part in (
+        *proto.opset_import,
+        *proto.functions,
+        *graph.node,
+        *graph.initializer,
+        *graph.sparse_initializer,
+    ):
+        yield part.SerializeToString(deterministic=True)
+    yield from (value.name.encode() for value in (*graph.input, *graph.output))
+
+
+def reduced_graph(model: Model, io_types: Sequence[IoType], arithmetic: Arithmetic) -> Candidate:
+    """The TensorRT graph with its values rounded to their types. No engine runs.
+
+    Sums of products are emulated where the target sums them in float16.
+    """
+    sums = arithmetic.precision == FP16_SUMS
+
+    def run(sets: Sequence[Arrays]) -> Ran:
+        return Ran([run_reduced(model, one, io_types, float16_sums=sums) for one in sets])
+
+    said = f", in {type_of(arithmetic.precision)} against the original"
+    return Candidate("rewritten graph", arithmetic, run, told=said + (", its sums emulated" if sums else ""))
+
+
+def built_engine(
+    request: RunRequest, inputs: Collection[str], arithmetic: Arithmetic, progress: Progress, told: str = ""
+) -> Candidate:
+    """The engine on this machine's GPU, in a child process. inputs: those of the model's that it has."""
+
+    def run(sets: Sequence[Arrays]) -> Ran:
+        progress("running the engine")
+        fed = [{name: value for name, value in one.items() if name in inputs} for one in sets]
+        result = run_engine(request, fed, progress)
+        return Ran(result.outputs, tuple(result.warnings))
+
+    return Candidate("engine", arithmetic, run, is_engine=True, told=told)

@@ -1,0 +1,226 @@
+"""Judges a candidate by a baseline: runs it, compares its outputs, and measures rounding as far as they call for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.verify.allowance import QUANTIZED, Allowance, allowance, in_words
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
+from trtsmith.converter.verify.compare import Arrays, Comparison, compare
+from trtsmith.converter.verify.meaning.compared_outputs import RoundedRuns, compared
+from trtsmith.converter.verify.noise import UNITS, UNITS_BESIDE
+from trtsmith.converter.verify.proof import Proof
+from trtsmith.converter.verify.rounding import GRIDS
+from trtsmith.converter.verify.sensitivity import with_original, with_own_definitions, with_sensitivity
+from trtsmith.converter.verify.tolerances import Tolerances
+from trtsmith.converter.verify.verdict import DISAGREE, Verdict, not_comparable, verdict_of
+
+NEAR = UNITS_BESIDE / UNITS
+"""The share of what is allowed without a measurement from which on rounding is measured: where it changes little, elements
+may be off by no more."""
+
+
+OWN_GRAPH = "the engine's graph is the model's own, which needed no rewrite"
+"""The reason of a verdict where there are no two graphs to compare."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """outputs: by name in the model's types, for each set of inputs. warnings: what the user should know of the run."""
+
+    outputs: Outputs
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is judged.
+
+    name: for messages, such as "rewritten graph". run: computes outputs for sets of the original's inputs; ConversionError
+    where onnxruntime does not run it, UsageError where an engine cannot be run. is_own: it is the original, which the
+    rewrite left as it was. told: follows the reason of its verdict.
+    release: closes what is held open between runs.
+    """
+
+    name: str
+    arithmetic: Arithmetic
+    run: Callable[[Sequence[Arrays]], Ran]
+    is_engine: bool = False
+    is_own: bool = False
+    told: str = ""
+    release: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Comparisons of all sets, what is left out of them, and whether rounding was measured for them.
+
+    measured: None where nothing called for it; False where onnxruntime does not run it.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    allowances: tuple[Allowance, ...]
+    measured: bool | None = None
+
+    def left(self, tolerances: Tolerances | None) -> dict[str, str]:
+        """Outputs that rounding decides; by name, why they are not compared."""
+        return {name: why for one in self.allowances for name, why in one.excluded(tolerances).items()}
+
+    def unproven(self, tolerances: Tolerances | None) -> dict[str, str]:
+        """Outputs of which rounding changes so much that agreement proves nothing; by name, why."""
+        return {name: why for one in self.allowances for name, why in one.unproven(tolerances).items()}
+
+    def disagrees(self, tolerances: Tolerances | None) -> bool:
+        """Whether an output that is compared disagrees."""
+        left = self.left(tolerances)
+        return any(not one.agrees and one.output not in left for one in self.comparisons)
+
+
+def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | None = None) -> Verdict:
+    """The verdict on a candidate. UsageError: an engine cannot be run."""
+    try:
+        wanted = baseline.wanted
+    except ConversionError as error:
+        return _unknown(baseline, "original", error, "nothing")
+    if candidate.is_engine:
+        baseline.original.release()
+    try:
+        ran = candidate.run([one.feeds for one in baseline.sets])
+    except ConversionError as error:
+        return _unknown(
+            baseline, candidate.name, error, "nothing" if wanted is baseline.expected else "original"
+        )
+    if candidate.arithmetic.precision in QUANTIZED and not candidate.is_engine:
+        # no emulation tells what calibrated scales cost: an output is left out where they change too much of it
+        with suppress(ConversionError):
+            baseline = baseline.held_to(baseline.plain, ran.outputs, baseline.limits)
+    own = candidate.is_own and baseline.expected is None
+    verdict = judge_outputs(
+        baseline, candidate.arithmetic, ran.outputs, tolerances, engine_run=candidate.is_engine, own=own
+    )
+    reason = verdict.reason + candidate.told
+    if own:
+        reason = OWN_GRAPH if verdict.passed else f"{OWN_GRAPH}; {reason}"
+    verdict = replace(verdict, reason=reason, warnings=ran.warnings)
+    return _explained(verdict, baseline)
+
+
+def _unknown(baseline: Baseline, which: str, error: ConversionError, ran: str) -> Verdict:
+    return replace(not_comparable(which, error, baseline.inputs, ran), meanings=baseline.meanings)
+
+
+def _explained(verdict: Verdict, baseline: Baseline) -> Verdict:
+    """The verdict with what its reference rests on, and what else explains a difference."""
+    if baseline.expected is not None:
+        if verdict.status == DISAGREE:
+            with suppress(ConversionError):
+                verdict = with_original(verdict, baseline.expected[0], baseline.plain[0])
+        return verdict
+    if verdict.engine_run and verdict.status == DISAGREE:
+        baseline.progress("measuring how much the original's outputs change with the last bits of its inputs")
+        verdict = with_sensitivity(verdict, baseline.sets, baseline.plain, baseline.original.run)
+    return with_own_definitions(baseline.model, verdict)
+
+
+def judge_outputs(
+    baseline: Baseline,
+    arithmetic: Arithmetic,
+    outputs: Outputs,
+    tolerances: Tolerances | None = None,
+    *,
+    engine_run: bool = True,
+    own: bool = False,
+) -> Verdict:
+    """The verdict on outputs for every set of the baseline's inputs. ConversionError: there is nothing to compare with.
+
+    own: the outputs are the original's, whose graph the rewrite left as it was.
+    """
+    found = compare_outputs(baseline, arithmetic, outputs, tolerances)
+    random = {} if own else baseline.original.random
+    left = {**found.left(tolerances), **baseline.limits.excluded, **random}
+    verdict = verdict_of(
+        tuple(c for c in found.comparisons if c.output not in left),
+        baseline.inputs,
+        engine_run=engine_run,
+        excluded=left,
+        unproven=found.unproven(tolerances),
+        proof=Proof(
+            {} if own else baseline.doubts, baseline.original.constant, given=baseline.expected is not None
+        ),
+        tolerances=tolerances,
+        amplified={name: share for one in found.allowances for name, share in one.amplified.items()},
+    )
+    told = in_words(arithmetic.precision, found.measured) if engine_run else ""
+    return replace(verdict, precision=told, meanings=baseline.meanings)
+
+
+def compare_outputs(
+    baseline: Baseline, arithmetic: Arithmetic, outputs: Outputs, tolerances: Tolerances | None = None
+) -> Judged:
+    """Compares outputs for every set of inputs. Rounding is measured once for outputs that need it, or several ways.
+
+    Rounding is drawn other ways before an output is said to disagree: where one run tells little of what it does, at edges
+    and near thresholds, several tell more. ConversionError: there is nothing to compare with.
+    """
+    found = _compared(baseline, arithmetic, outputs, tolerances)
+    off = {one.output for one in found.comparisons if _calls_for_rounding(one, arithmetic)}
+    if not off:
+        return found
+    first = baseline.rounded(arithmetic)
+    if first is None:
+        if arithmetic.precision == "fp32":
+            found = replace(found, comparisons=_by_norm(found, baseline, outputs, tolerances))
+        return replace(found, measured=False)
+    found = _compared(baseline, arithmetic, outputs, tolerances, (first,), off)
+    if found.disagrees(tolerances):
+        more = [made for grid in GRIDS if (made := baseline.rounded(arithmetic, grid)) is not None]
+        if more:
+            found = _compared(baseline, arithmetic, outputs, tolerances, (first, *more), off)
+    return found
+
+
+def _calls_for_rounding(one: Comparison, arithmetic: Arithmetic) -> bool:
+    if not one.agrees or one.beyond or one.slice:
+        return True
+    # of float32, what is measured only widens the bounds
+    return arithmetic.precision not in ("fp32", *QUANTIZED) and (one.used or 0.0) > NEAR
+
+
+def _compared(
+    baseline: Baseline,
+    arithmetic: Arithmetic,
+    outputs: Outputs,
+    tolerances: Tolerances | None,
+    draws: Sequence[Outputs] = (),
+    off: Collection[str] | None = None,
+) -> Judged:
+    """off: the only outputs that the allowance may leave out: others agree without a measurement."""
+    comparisons: list[Comparison] = []
+    allowances: list[Allowance] = []
+    for index, (one, actual) in enumerate(zip(baseline.sets, outputs, strict=True)):
+        runs = RoundedRuns(
+            arithmetic.precision,
+            baseline.plain[index] if draws else None,
+            [made[index] for made in draws],
+            baseline.limits,
+        )
+        known, found = compared(baseline.model, baseline.wanted[index], actual, runs, tolerances, one.at)
+        comparisons += found
+        allowances.append(known if off is None else known.only(off))
+    return Judged(tuple(comparisons), tuple(allowances), True if draws else None)
+
+
+def _by_norm(
+    found: Judged, baseline: Baseline, outputs: Outputs, tolerances: Tolerances | None
+) -> tuple[Comparison, ...]:
+    """The comparisons by norm alone, of outputs in float32: without a measurement nothing is known of the elements."""
+    comparisons: list[Comparison] = []
+    for index, (one, actual) in enumerate(zip(baseline.sets, outputs, strict=True)):
+        names = {c.output for c in found.comparisons if c.at == one.at}
+        wanted = {n: v for n, v in baseline.wanted[index].items() if n in names}
+        known = allowance(wanted, (), "fp32", baseline.model.proto)
+        comparisons += compare(wanted, actual, tolerances, known.allowed, one.at)
+    return tuple(comparisons)
