@@ -135,8 +135,8 @@ class ConversionCheck:
             if places and verdict.status != DISAGREE and verdict.ran == "graphs":
                 verdict = self._elsewhere(places, verdict, checked, baseline.original)
         if checked.own:
-            graph = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
-            verdict = replace(verdict, basis=(graph, *(one for one in verdict.basis if one != GRAPH_ONLY)))
+            held = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
+            verdict = replace(verdict, basis=(held, *(one for one in verdict.basis if one != GRAPH_ONLY)))
         return self._with_cost(verdict, checked, progress) if precision in QUANTIZED else verdict
 
     def _baseline(self, progress: Progress) -> Baseline:
