@@ -225,6 +225,7 @@ class Batches:
 def batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Batches:
     monkeypatch.delenv("TRTSMITH_OPS", raising=False)
     monkeypatch.setenv("ACME_K", "")
+    monkeypatch.setenv("TRTSMITH_OPS_TIMEOUT", "600")  # a busy machine is no finding
     monkeypatch.setattr(machine, "_installed", dict)  # the same for all of these, and slow
     monkeypatch.setattr(machine, "rules_digest", lambda **_: "rules")
     write_model(tmp_path / "net.onnx", 1, 3)
