@@ -12,7 +12,7 @@ that are drawn; one of a hundred is converted, too. Models that make the toolkit
 model before did are changed further.
 
 A finding is an internal error or a traceback, a rule that cannot read a node of a model that onnxruntime takes, another exit
-code than 0 to 3, a failure without a message, a rule that breaks its promise, a process that dies or works for more than 20
+code than 0 to 4, a failure without a message, a rule that breaks its promise, a process that dies or works for more than 20
 seconds, memory above 1 GiB, and files that are left behind.
 --keep saves a model for each, made as small as possible. The exit code is 1 if there are findings.
 """

@@ -16,7 +16,7 @@ from trtsmith.converter.engine.libraries import FOLDER
 from trtsmith.converter.rewrite.engine.rule_engine import UNREADABLE
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"
-CODES = (0, 1, 2, 3)
+CODES = (0, 1, 2, 3, 4)
 
 OF_OTHERS = frozenset({".ses"})
 """What onnxruntime writes into the temporary folder, once in each process."""
