@@ -21,8 +21,12 @@ MOST_NODES = 1 << 17
 number of taps."""
 
 
-class TooManyNodesError(ValueError):
-    """A builder has written MOST_NODES."""
+MOST_BYTES = 128 << 20
+"""Of the constants of one builder: a size that an attribute names may be any number, too."""
+
+
+class TooLargeError(ValueError):
+    """A builder has written more than MOST_NODES, or constants of more than MOST_BYTES."""
 
 
 class Value:
@@ -93,7 +97,7 @@ class Builder:
         self.nodes: list[Any] = []
         self._made: set[str] = set()  # by nodes of the graph that is being written, and no output of it yet
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
-        self._count = 0
+        self._count = self._bytes = 0
         self._names = names or self._numbered
 
     def __getattr__(self, op_type: str) -> _Operator:
@@ -143,8 +147,11 @@ class Builder:
 
     def constant(self, value: Any) -> Value:
         array = as_array(value)
+        if self._bytes + array.nbytes > MOST_BYTES:
+            raise TooLargeError(f"constants of more than {MOST_BYTES >> 20} MiB")
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._constants:
+            self._bytes += array.nbytes
             self._constants[key] = self.write("Constant", value=onnx.numpy_helper.from_array(array))
         return self._constants[key]
 
@@ -197,7 +204,7 @@ class Builder:
     def _numbered(self, hint: str) -> str:
         self._count += 1
         if self._count > MOST_NODES:
-            raise TooManyNodesError(f"more than {MOST_NODES:,} nodes")
+            raise TooLargeError(f"more than {MOST_NODES:,} nodes")
         return f"{hint}_{self._count}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 from onnx import helper, inliner
 
-from trtsmith.importers.builder import MOST_NODES, TooManyNodesError, Value
+from trtsmith.importers.builder import MOST_BYTES, MOST_NODES, TooLargeError, Value
 from trtsmith.importers.dtypes import NUMBERS
 from trtsmith.importers.fields import fields_of_node
 from trtsmith.importers.lowering import parse_statements
@@ -73,7 +73,7 @@ def _body(op: OpDef, expansion: Expansion) -> tuple[list[onnx.NodeProto], list[s
     """The nodes of the expansion, and the names of the operator's outputs."""
     try:
         body = op.expand(expansion)
-    except TooManyNodesError as error:
+    except TooLargeError as error:
         fields = ", ".join(f"{name} = {value}" for name, value in expansion.fields.items())
         raise _too_many(f"{op.name} with {fields} takes {error}") from error
     if isinstance(body, str):
@@ -85,7 +85,7 @@ def _body(op: OpDef, expansion: Expansion) -> tuple[list[onnx.NodeProto], list[s
 
 
 def _too_many(what: str) -> ExpansionError:
-    expected = f"expansions of {MOST_NODES:,} nodes at most"
+    expected = f"expansions of {MOST_NODES:,} nodes and {MOST_BYTES >> 20} MiB of constants at most"
     return ExpansionError(what, expected, "correct the node's attributes; a plugin needs no expansion")
 
 

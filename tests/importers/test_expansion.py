@@ -21,7 +21,7 @@ from trtsmith.importers.expansion import (
     with_functions,
 )
 from trtsmith.importers.opdef import Expansion, OpDef
-from trtsmith.importers.registry import OPS
+from trtsmith.importers.registry import OPS, by_name
 
 OP = next(op for op in OPS if op.name == "ModulatedDeformableConvolution")
 CASE = next(case for case in OP.cases if case.name == "groups_differ")
@@ -135,6 +135,16 @@ def test_an_expansion_of_millions_of_nodes_is_not_written(monkeypatch: pytest.Mo
         node.output[0] = output
     with pytest.raises(ExpansionError, match="the model's plugin nodes take more than"):
         expand_model(model, {})
+
+
+def test_an_expansion_with_huge_constants_is_not_written() -> None:
+    op = by_name()["RegionAlign"]
+    fields = dict(op.cases[0].fields) | {"output_height": 1, "output_width": 1 << 26}
+    present = frozenset(port.name for port in op.inputs)
+    with pytest.raises(
+        ExpansionError, match=r"output_width = 67108864.* takes constants of more than 128 MiB"
+    ):
+        expansion_function(op, Expansion(fields, present, "float32", 17))
 
 
 def test_a_reshape_of_a_users_expansion_keeps_its_meaning_of_zero() -> None:

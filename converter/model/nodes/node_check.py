@@ -168,6 +168,10 @@ def _check_values(node: onnx.NodeProto, where: str) -> Iterator[Problem]:
                 f"The attribute 'num_outputs' is {attribute.i}, and the node has {len(node.output)} outputs."
             )
             yield Problem(what, where, f"'num_outputs' as {len(node.output)}", _FIX)
+        scanned, given = attribute.name == "num_scan_inputs" and not attribute.ref_attr_name, len(node.input)
+        if scanned and not 0 < attribute.i <= given:
+            what = f"The attribute 'num_scan_inputs' is {attribute.i}, and the node has {given} inputs."
+            yield Problem(what, where, f"'num_scan_inputs' from 1 to {given}", _FIX)
 
 
 _TERM = r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?"

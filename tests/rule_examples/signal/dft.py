@@ -120,5 +120,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "dft": (
         """<ir_version: 9, opset_import: ["" : 20]>
         g (float[1, 2000000, 1] x) => (float[1, 2000000, 2] y) { y = DFT (x) }""",
+        """<ir_version: 9, opset_import: ["" : 20]>
+        g (float[1, 4999, 1] x) => (float[1, n, 2] y) <int64 length = {-5003}> { y = DFT (x, length) }""",
     )
 }

@@ -155,6 +155,8 @@ def dft_rule(node: NodeView) -> Replacement | Refusal | None:
     size = given or points or 0
     if given is None and points is not None and back and half:
         size = 2 * (points - 1)
+    if size < 0:
+        return Refusal(f"a transform of {size} points", "a dft_length above zero", "correct dft_length")
     most = _LARGEST if points is None else LONGEST
     if size > most:
         return Refusal(
