@@ -31,7 +31,7 @@ from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.shape_tensors import suggest_values
 from trtsmith.converter.model.shapes import InputSpec, suggest
 from trtsmith.converter.verify.compare import compare
-from trtsmith.converter.verify.verdict import DISAGREE, Verdict, judge
+from trtsmith.converter.verify.verdict import DISAGREE, Verdict, verdict_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SHELL = "x';touch pwned #"
@@ -125,9 +125,9 @@ def test_a_name_is_no_command_of_trtexec(
 
 
 def left_out(name: str) -> str:
-    """What is advised for an output that is zero everywhere."""
-    zero = np.zeros(2, np.float32)
-    verdict = judge(compare({name: zero}, {name: zero}), "generated", engine_run=False)
+    """What is advised for an output that is NaN everywhere."""
+    nowhere = np.full(2, np.nan, np.float32)
+    verdict = verdict_of(compare({name: nowhere}, {name: nowhere}), "generated", engine_run=False)
     return verdict.left_out[0].why.rpartition("with ")[2]
 
 

@@ -22,8 +22,7 @@ from trtsmith.converter.locate import prepare
 from trtsmith.converter.locate.executors.executor import Arrays, Onnxruntime
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
-from trtsmith.converter.verify import engine as stage
-from trtsmith.converter.verify import verify_bundle
+from trtsmith.converter.verify import baseline, candidates
 
 VERIFY = "verify m.onnx e.plan --report r.json"
 
@@ -106,10 +105,10 @@ def test_where_the_precision_makes_the_difference_it_is_said(
     assert cli("convert m.onnx -o e.plan --precision fp16 --shapes x=4x8 -q --no-verify").code == 0
     fake = Rounding()
     run_by(FakeEngine(Path("m.onnx"), {"x": ((4, 8),) * 3}), monkeypatch)
-    monkeypatch.setattr(stage, "run_engine", fake.run)
+    monkeypatch.setattr(candidates, "run_engine", fake.run)
     search_with(monkeypatch, fake)
     np.savez("in.npz", **x())
-    monkeypatch.setattr(verify_bundle, "outputs_behind_branches", lambda *_: {})  # the network has an If
+    monkeypatch.setattr(baseline, "outputs_behind_branches", lambda *_: {})  # the network has an If
     given = f"{VERIFY} --inputs in.npz"
     assert cli(given).code == 0
     for flags in ("--rtol 1e-5 --atol 1e-6", "--precision fp32"):
