@@ -29,6 +29,13 @@ class TooLargeError(ValueError):
     """A builder has written more than MOST_NODES, or constants of more than MOST_BYTES."""
 
 
+def bounded(count: int) -> int:
+    """The count of what an expansion makes in Python for a size of an attribute, such as taps. TooLargeError."""
+    if count > MOST_NODES:
+        raise TooLargeError(f"more than {MOST_NODES:,} elements")
+    return count
+
+
 class Value:
     """A value of a graph that is being built. Python's operators write nodes; the other operand may be a number.
 

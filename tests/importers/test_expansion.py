@@ -137,13 +137,19 @@ def test_an_expansion_of_millions_of_nodes_is_not_written(monkeypatch: pytest.Mo
         expand_model(model, {})
 
 
-def test_an_expansion_with_huge_constants_is_not_written() -> None:
-    op = by_name()["RegionAlign"]
-    fields = dict(op.cases[0].fields) | {"output_height": 1, "output_width": 1 << 26}
+@pytest.mark.parametrize(
+    ("name", "changed", "takes"),
+    [
+        ("RegionAlign", {"output_height": 1, "output_width": 1 << 26}, "constants of more than 128 MiB"),
+        ("GroupedDeformableSampling", {"kernel_shape": (3, 1 << 26)}, "more than 131,072 elements"),
+        ("CorrelationLookup", {"radius": 1 << 26}, "more than 131,072 elements"),
+    ],
+)
+def test_an_expansion_of_huge_sizes_is_not_written(name: str, changed: dict[str, object], takes: str) -> None:
+    op = by_name()[name]
+    fields = dict(op.cases[0].fields) | changed
     present = frozenset(port.name for port in op.inputs)
-    with pytest.raises(
-        ExpansionError, match=r"output_width = 67108864.* takes constants of more than 128 MiB"
-    ):
+    with pytest.raises(ExpansionError, match=f"67108864.* takes {takes}"):
         expansion_function(op, Expansion(fields, present, "float32", 17))
 
 

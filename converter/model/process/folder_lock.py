@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from trtsmith.converter.model.process.scratch_folder import is_scratch_folder
+
 WAIT_S = 60.0
 """Whoever may read a folder may lock it, and keep the lock."""
 
@@ -19,8 +21,12 @@ _STEP_S = 0.02
 def folder_lock(folder: Path, warn: Callable[[str], None], wait_s: float = WAIT_S) -> Iterator[None]:
     """Hold the lock on the folder itself, for which no file is made.
 
-    A lock that cannot be had is a warning, and the block runs without it: a result that is there must not be lost.
+    A lock that cannot be had is a warning, and the block runs without it: a result that is there must not be lost. A scratch
+    folder has one owner, who holds its lock already.
     """
+    if is_scratch_folder(folder):
+        yield
+        return
     descriptor = -1
     try:
         try:

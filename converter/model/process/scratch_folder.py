@@ -48,6 +48,11 @@ class ScratchFolder:
         self._finalizer()
 
 
+def is_scratch_folder(folder: Path) -> bool:
+    """Whether the folder is one of these: private, and locked for as long as it exists."""
+    return _NAME.fullmatch(folder.resolve().name) is not None
+
+
 def remove_left_folders() -> None:
     """Remove scratch folders whose process is gone, of this user, from where temporary files are."""
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:

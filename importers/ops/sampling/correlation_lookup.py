@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import TO_END, Builder, Value
+from trtsmith.importers.builder import TO_END, Builder, Value, bounded
 from trtsmith.importers.opdef import (
     Alias,
     Arrays,
@@ -106,7 +106,7 @@ def _expand(expansion: Expansion) -> Value:
     """Gathers the pixels around each place once: samples of a window have the same fractions. A line is a map of one row."""
     g = Builder(expansion.opset)
     radius = expansion.fields["radius"]
-    taps = 2 * radius + 2
+    taps = bounded(2 * radius + 2)
     shape = g.Shape("volume")
     outer, rank = shape[:3], g.Shape(shape)
     maps = rank > 4

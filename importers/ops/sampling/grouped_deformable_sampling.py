@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import TO_END, Builder, Value
+from trtsmith.importers.builder import TO_END, Builder, Value, bounded
 from trtsmith.importers.generation import Meaning
 from trtsmith.importers.opdef import (
     Alias,
@@ -45,6 +46,7 @@ def expand(expansion: Expansion) -> Value:
     """
     g = Builder(expansion.opset)
     fields = expansion.fields
+    bounded(prod(fields["kernel_shape"]))
     groups, places, scale = fields["groups"], taps(fields), float(fields["offset_scale"])
     count = len(places)
     x_shape, offset_shape = g.Shape("x"), g.Shape("offset")

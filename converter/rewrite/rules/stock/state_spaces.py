@@ -144,7 +144,7 @@ def _linear_attention(w: Writer, dtype: str) -> Replacement | Refusal:
             "'linear', 'gated' with a decay, 'delta' with a beta, or 'gated_delta' with both",
             "correct the node where the model is exported",
         )
-    width = fixed_sizes(node, 0, 3, 2)[0] // given["q_num_heads"]
+    width = _groups(node, fixed_sizes(node, 0, 3, 2)[0], given["q_num_heads"])
 
     def by_token(index: int, *axes: int) -> Value:
         return w.Transpose(

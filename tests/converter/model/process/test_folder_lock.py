@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from trtsmith.converter.model.process.folder_lock import folder_lock
+from trtsmith.converter.model.process.scratch_folder import ScratchFolder
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -53,3 +54,11 @@ def test_a_child_that_was_forked_meanwhile_keeps_no_lock(tmp_path: Path) -> None
     with folder_lock(tmp_path, said.append, wait_s=0.05):
         os.close(writing)
     assert os.waitpid(child, 0)[1] == 0 and not said
+
+
+def test_a_scratch_folder_is_not_waited_for() -> None:
+    """Its owner, this process or the one that started it, holds its lock for as long as it exists."""
+    said = list[str]()
+    with ScratchFolder("test") as folder, folder_lock(Path(folder), said.append, wait_s=0.0):
+        said.append("done")
+    assert said == ["done"]
