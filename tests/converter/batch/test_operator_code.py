@@ -65,6 +65,8 @@ OPERATORS = (replace(LOG_ODDS, check=lambda fields, shapes: [f"K = {FILE.read_te
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+    # Python takes bytecode for that of the source if its size and the second of its last change are the same
+    shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
 
 
 def compiled(path: Path, text: str) -> None:
