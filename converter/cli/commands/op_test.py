@@ -10,6 +10,7 @@ from trtsmith.converter.cli.console import Console
 from trtsmith.converter.compile.package_folder import find_package
 from trtsmith.converter.model.errors import EXIT_OK, UsageError
 from trtsmith.flags import add_options
+from trtsmith.options import Replacing
 
 DESCRIPTION = (
     "Test the plugins that `trtsmith op build` compiled, as `trtsmith plugin test` does, with the cases of their "
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--v2", action="store_true", help="test the IPluginV2DynamicExt library")
     parser.add_argument("--json", action="store_true", help="as JSON on stdout")
     add_options(parser, plugin.Tests)
+    add_options(parser, Replacing)
     parser.set_defaults(plugins_from_packages=False, model=None, shapes=(), reference=())
 
 
