@@ -139,7 +139,7 @@ class Expected(TypedDict, total=False):
     expected: Annotated[
         Arrays | None,
         Flag(
-            "expected outputs for --inputs; default: those of the original model in onnxruntime",
+            "expected outputs for --inputs; default: onnxruntime's",
             "NPZ",
             common=True,
         ),

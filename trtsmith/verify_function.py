@@ -39,7 +39,7 @@ class Data(TypedDict, total=False):
     expected: Annotated[
         Arrays | None,
         Flag(
-            "expected outputs for --inputs; default: those of the original model in onnxruntime",
+            "expected outputs for --inputs; default: onnxruntime's",
             "NPZ",
             common=True,
         ),
