@@ -67,7 +67,7 @@ def test_inverses_of_pytorch_and_a_model_of_ours(tmp_path: Path) -> None:
     model = MODELS["deformable_detr"]
     module, inputs = model.make(small=True, batch=2)
     done = trtsmith.convert(
-        module, tuple(inputs.values()), dynamic_shapes=model.dynamic_shapes(), output=tmp_path / "net.plan"
+        module, tuple(inputs.values()), dynamic_shapes=model.dynamic_shapes(), output=tmp_path / "detr.plan"
     )
     assert done.passed and done.plan.routes()["plugin"] > 1
 
