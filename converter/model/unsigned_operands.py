@@ -16,6 +16,7 @@ import onnx
 from onnx import TensorProto, helper, inliner
 
 from trtsmith.converter.model.check import iter_graphs
+from trtsmith.importers.registry import normalise_domain
 
 Types = MutableMapping[str, int]
 """ONNX element types by value, as far as they are known."""
@@ -146,7 +147,7 @@ def _type_of(node: onnx.NodeProto, position: int, types: Mapping[str, int]) -> i
 
 
 def _kind(node: onnx.NodeProto) -> tuple[str, str]:
-    return "" if node.domain == "ai.onnx" else node.domain, node.op_type
+    return normalise_domain(node.domain), node.op_type
 
 
 def _node_lists(proto: onnx.ModelProto) -> Iterator[Iterable[onnx.NodeProto]]:

@@ -14,6 +14,7 @@ from onnx import helper as oh
 from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
+from trtsmith.importers.registry import normalise_domain
 
 Dims = Sequence[int | str | None] | None
 
@@ -57,7 +58,9 @@ def written(
     proto.graph.initializer.extend(
         numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items()
     )
-    named = {node.domain: None for inner in all_graphs(proto.graph) for node in inner.node if node.domain}
+    named = {
+        n.domain: None for inner in all_graphs(proto.graph) for n in inner.node if normalise_domain(n.domain)
+    }
     proto.opset_import.extend(oh.make_opsetid(domain, 1) for domain in named)
     onnx.save(proto, path)
     return path

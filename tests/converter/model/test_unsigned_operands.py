@@ -175,6 +175,9 @@ TYPED_ELSEWHERE = {
         y = If (c) <then_branch = t () => (int32[6, 16] z) { z = MatMulInteger (a, turned) },
                     else_branch = e () => (int32[6, 16] z) { z = MatMulInteger (a, turned) }>
     }""",
+    "by the nodes before it, all in the domain's other name": """(uint8[6, 64] a, int8[16, 64] b) => (int32[6, 16] y) {
+        turned = ai.onnx.Transpose <perm = [1, 0]> (b)  y = ai.onnx.MatMulInteger (a, turned)
+    }""",
     "by the call of a function": """(uint8[6, 64] a, int8[16, 64] b) => (int32[6, 16] y) {
         turned = Transpose <perm = [1, 0]> (b)  y = own.Product (a, turned)
     }
