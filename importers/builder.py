@@ -104,7 +104,7 @@ class Builder:
         self.nodes: list[Any] = []
         self._made: set[str] = set()  # by nodes of the graph that is being written, and no output of it yet
         self._constants: dict[tuple[str, tuple[int, ...], bytes], Value] = {}
-        self._count = self._bytes = 0
+        self._count = self._constant_bytes = 0
         self._names = names or self._numbered
 
     def __getattr__(self, op_type: str) -> _Operator:
@@ -154,11 +154,11 @@ class Builder:
 
     def constant(self, value: Any) -> Value:
         array = as_array(value)
-        if self._bytes + array.nbytes > MOST_BYTES:
+        if self._constant_bytes + array.nbytes > MOST_BYTES:
             raise TooLargeError(f"constants of more than {MOST_BYTES >> 20} MiB")
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._constants:
-            self._bytes += array.nbytes
+            self._constant_bytes += array.nbytes
             self._constants[key] = self.write("Constant", value=onnx.numpy_helper.from_array(array))
         return self._constants[key]
 
