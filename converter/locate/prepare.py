@@ -234,10 +234,8 @@ def _feeds(
 
 def _rounding(original: Model, feeds: Arrays, precision: str, reduced: Rewritten) -> RoundedRuns:
     """What rounding changes of the model's outputs, as `trtsmith verify` has it."""
-    report = reduced.precision
-    kept = frozenset(node.node for node in report.kept) if report is not None else None
     baseline = Baseline(original, (InputSet("", feeds),))
-    rounded = baseline.rounded(Arithmetic(precision, kept))
+    rounded = baseline.rounded(Arithmetic.of(precision, reduced.precision))
     return RoundedRuns(precision, baseline.plain[0], [] if rounded is None else [rounded[0]])
 
 

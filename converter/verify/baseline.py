@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from trtsmith.converter.engine.bundle.origin import PrecisionSummary
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.model.progress import steps_of
+from trtsmith.converter.rewrite.precision.report import PrecisionReport
 from trtsmith.converter.rewrite.rewrite import for_onnxruntime, lowered, reference
 from trtsmith.converter.verify.allowance import NO_LIMITS, QUANTIZED, Limits
 from trtsmith.converter.verify.compare import Arrays
@@ -50,6 +52,13 @@ class Arithmetic:
 
     precision: str = "fp32"
     exact: frozenset[str] | None = None
+
+    @staticmethod
+    def of(precision: str, report: PrecisionReport | PrecisionSummary | None) -> Arithmetic:
+        """Of a graph that was brought into the precision. report: what became of its nodes; None where none was asked."""
+        return Arithmetic(
+            precision, frozenset(kept.node for kept in report.kept) if report is not None else None
+        )
 
 
 class Original:

@@ -70,9 +70,7 @@ class _Checked:
 
     @property
     def arithmetic(self) -> Arithmetic:
-        report = self.rewritten.precision
-        exact = frozenset(kept.node for kept in report.kept) if report is not None else None
-        return Arithmetic(self.precision, exact)
+        return Arithmetic.of(self.precision, self.rewritten.precision)
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -300,7 +298,7 @@ class ConversionCheck:
     def _held_to(
         self, rewritten: Rewritten, arithmetic: Arithmetic, baseline: Baseline
     ) -> tuple[Baseline, Arithmetic]:
-        """By what an engine is judged, and its arithmetic: one in 8 bits by its own graph, whose products are in TF32."""
+        """The baseline and the arithmetic that judge an engine: in 8 bits those of its own graph, with products in TF32."""
         precision = arithmetic.precision
         if self.expected is not None or precision not in QUANTIZED or self.tolerances:
             return baseline, arithmetic
@@ -317,12 +315,9 @@ class ConversionCheck:
         read = {value.name for value in rewritten.model.proto.graph.input}
         fed = {name: value for name, value in feeds.items() if name in read}
         left_out = {one.output: one.why for one in verdict.left_out}
-        report = rewritten.precision
-        exact = frozenset(kept.node for kept in report.kept) if report is not None else None
+        arithmetic = Arithmetic.of(precision, rewritten.precision)
         try:
-            held, arithmetic = self._held_to(
-                rewritten, Arithmetic(precision, exact), self._baseline(progress)
-            )
+            held, arithmetic = self._held_to(rewritten, arithmetic, self._baseline(progress))
             wanted, measured = allowance_elsewhere(held, arithmetic, self.tolerances)
         except ConversionError as error:
             why = error.problems[0].what

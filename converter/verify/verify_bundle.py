@@ -200,10 +200,8 @@ def _compared(
         meanings=meanings,
         progress=progress,
     )
-    arithmetic = Arithmetic(
-        options.precision or engine_precision(origin.precision, float16_sums=sums),
-        frozenset(node.node for node in did.kept) if did is not None else None,
-    )
+    precision = options.precision or engine_precision(origin.precision, float16_sums=sums)
+    arithmetic = Arithmetic.of(precision, did)
     kept: list[Mapping[str, np.ndarray]] = []
     engine = _keeping(
         built_engine(request, {tensor.name for tensor in info.inputs}, arithmetic, progress), kept
