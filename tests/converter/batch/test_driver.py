@@ -60,10 +60,21 @@ def test_every_task_has_its_folder_and_the_batch_its_pages(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [([], 0), (["code=3"], 3), (["code=1"], 1), (["code=2"], 1), (["segfault"], 1)]
+    ("ends", "code"),
+    [
+        ([], 0),
+        (["code=3"], 3),
+        (["code=4"], 4),
+        (["code=4", "code=3"], 3),
+        (["code=4", "code=1"], 1),
+        (["code=1"], 1),
+        (["code=2"], 1),
+        (["segfault"], 1),
+    ],
 )
-def test_exit_codes(tmp_path: Path, words: list[str], code: int) -> None:
-    assert drive(tmp_path, [known(tmp_path, "fine"), known(tmp_path, "net", *words)]).exit_code == code
+def test_exit_codes(tmp_path: Path, ends: list[str], code: int) -> None:
+    others = [known(tmp_path, f"net{number}", end) for number, end in enumerate(ends)]
+    assert drive(tmp_path, [known(tmp_path, "fine"), *others]).exit_code == code
 
 
 def test_what_is_settled_is_kept_and_the_rest_done_again(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from tests.converter.verify.fake_engine import Arrays, FakeEngine
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
-from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify import baseline, candidates, conversion_check, other_sizes
@@ -74,6 +76,32 @@ def test_the_engine_is_run_where_its_gpu_is(place: Place) -> None:
     code, out, verdict = place.convert()
     assert code == 3 and verdict["status"] == "disagree" and "; the graphs agree" in out
     assert place.convert("--verify", "graph")[0] == 0
+
+
+def test_onnxruntime_holds_no_graph_while_the_engine_runs(place: Place) -> None:
+    """Else the weights would be in memory twice or three times: the original's, the rewritten graph's and the engine's."""
+    sessions: list[weakref.ref[Any]] = []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        session = open_session(*arguments, **options)
+        sessions.append(weakref.ref(session))
+        return session
+
+    def starts(outputs: Arrays) -> Arrays:
+        alive.append(sum(session() is not None for session in sessions))
+        return outputs
+
+    alive: list[int] = []
+    place.has(AMPERE)
+    place.fake.planted = starts
+    for module in (baseline, candidates):
+        place.patch.setattr(module, "open_session", watched)
+    gc.disable()
+    try:
+        assert place.convert()[0] == 0
+    finally:
+        gc.enable()
+    assert len(sessions) == 2 and alive == [0]
 
 
 def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:

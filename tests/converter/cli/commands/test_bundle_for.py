@@ -96,6 +96,12 @@ def test_without_plugins_no_library_is_needed(here: Path, cli: Cli) -> None:
     assert device["build"] == ["--stronglyTyped"] and device["run"] == []
     assert build_there(here / "there").code == 0
     assert build_there(here / "there", "--no-build", error=0.01).code == 3
+    manifest = Path("there/model.manifest.json")
+    for accepted, error, code in ((False, 0.0, 4), (True, 0.0, 0), (False, 0.01, 3)):
+        document = json.loads(manifest.read_text())
+        document["device"]["outputs"][0] = {"name": "best", "left_out": "why", "accepted": accepted}
+        manifest.write_text(json.dumps(document))
+        assert build_there(here / "there", "--no-build", error=error).code == code
 
 
 @pytest.mark.parametrize(
