@@ -16,7 +16,7 @@ from trtsmith.converter.engine.runtime.exchange import read_arrays
 from trtsmith.converter.model.errors import ConversionError, TrtsmithError, UsageError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
-from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE, Verdict
 from trtsmith.importers.problem import Problem

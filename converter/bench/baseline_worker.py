@@ -34,7 +34,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Baseline:
+class TimedBaseline:
     """Something that computes the model.
 
     what:  version and device, for people.
@@ -58,7 +58,7 @@ def repeat(call: Callable[[], object], clock: Clock, seconds: float, least: int)
     return taken
 
 
-def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) -> Baseline:
+def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) -> TimedBaseline:
     """The model in onnxruntime; custom operators that it has not are expanded into standard ones.
 
     transfers: False keeps inputs and outputs on the GPU, where there is a CUDA provider. Raises ConversionError.
@@ -88,7 +88,9 @@ def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) ->
         def call() -> None:
             last[0] = dict(zip(names, session.run(names, given), strict=True))
 
-        return Baseline("onnxruntime", what, call, lambda: {n: np.asarray(v) for n, v in last[0].items()})
+        return TimedBaseline(
+            "onnxruntime", what, call, lambda: {n: np.asarray(v) for n, v in last[0].items()}
+        )
     binding = session.io_binding()
     for name, array in given.items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, "cuda", 0))
@@ -99,12 +101,12 @@ def onnxruntime_baseline(model_path: Path, feeds: Arrays, *, transfers: bool) ->
         session.run_with_iobinding(binding)
         binding.synchronize_outputs()
 
-    return Baseline(
+    return TimedBaseline(
         "onnxruntime", what, bound, lambda: dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
     )
 
 
-def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: bool) -> Baseline:
+def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfers: bool) -> TimedBaseline:
     """What FUNCTION of MODULE makes of the inputs.
 
     FUNCTION gets the inputs by name as tensors, on the GPU where PyTorch has one, and returns a callable without
@@ -138,7 +140,7 @@ def torch_baseline(spec: str, feeds: Arrays, outputs: Sequence[str], *, transfer
     def fetch() -> dict[str, np.ndarray]:
         return dict(zip(outputs, map(from_torch, last[0]), strict=True))
 
-    return Baseline("torch", f"PyTorch {torch.__version__}, {device}, {spec}", call, fetch)
+    return TimedBaseline("torch", f"PyTorch {torch.__version__}, {device}, {spec}", call, fetch)
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def work(request_json: str, events: Events, log_path: Path) -> Mapping[str, Any]
     }
 
 
-def _open(request: BaselineRequest) -> Baseline:
+def _open(request: BaselineRequest) -> TimedBaseline:
     feeds, transfers = read_arrays(request.inputs), request.timing.transfers
     if request.name == "torch":
         return torch_baseline(request.torch, feeds, request.outputs_are, transfers=transfers)

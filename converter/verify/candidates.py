@@ -17,8 +17,8 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import type_of
 from trtsmith.converter.verify.baseline import Arithmetic, Original, Progress
+from trtsmith.converter.verify.candidate_judge import Candidate, Ran
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.judge import Candidate, Ran
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.rounding import FP16_SUMS
 

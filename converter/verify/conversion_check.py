@@ -21,6 +21,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.allowance import QUANTIZED, Limits
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
+from trtsmith.converter.verify.candidate_judge import Candidate, judge
 from trtsmith.converter.verify.candidates import (
     built_engine,
     is_own_graph,
@@ -32,7 +33,6 @@ from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.cost.measured import SAMPLES, measured_cost
 from trtsmith.converter.verify.elsewhere import ComparisonElsewhere, allowance_elsewhere
 from trtsmith.converter.verify.given import load_expected, load_inputs, profile_of, told
-from trtsmith.converter.verify.judge import Candidate, judge
 from trtsmith.converter.verify.meaning.selections import find_selections
 from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, runs_at, size_in_words
 from trtsmith.converter.verify.reduced import STEPS, run_quantized

@@ -13,8 +13,8 @@ from trtsmith.converter.model.shapes import ShapeRange
 from trtsmith.converter.rewrite.profile.profile_ranges import ranges_of, with_fixed_sizes
 from trtsmith.converter.rewrite.rewrite import lowered
 from trtsmith.converter.verify.baseline import Baseline, Original
+from trtsmith.converter.verify.candidate_judge import Candidate, compare_outputs
 from trtsmith.converter.verify.compare import Comparison
-from trtsmith.converter.verify.judge import Candidate, compare_outputs
 from trtsmith.converter.verify.sets import Generation, InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import ENDS, OtherSizes

@@ -29,9 +29,9 @@ from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
+from trtsmith.converter.verify.candidate_judge import Candidate, Ran, judge
 from trtsmith.converter.verify.candidates import built_engine
 from trtsmith.converter.verify.given import GivenInputs, given_inputs, given_outputs, without_inputs
-from trtsmith.converter.verify.judge import Candidate, Ran, judge
 from trtsmith.converter.verify.polygraphy_files import check_target, save_inputs_json, save_outputs_json
 from trtsmith.converter.verify.references import (
     NO_REFERENCES,

@@ -37,7 +37,7 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.allowance import allowance
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Outputs
-from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.meaning.selections import watched
 from trtsmith.converter.verify.noise import OWN, UNITS, Noise
 from trtsmith.converter.verify.rounding import FP16_SUMS, GRIDS

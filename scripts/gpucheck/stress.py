@@ -37,7 +37,7 @@ from trtsmith.converter.plugin.cases import type_choices
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
-from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.importers.registry import OPS, by_name
 

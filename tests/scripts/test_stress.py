@@ -16,7 +16,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.verify.baseline import Baseline
-from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.rounding import GRIDS
 
 

@@ -24,7 +24,7 @@ from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX
 from trtsmith.converter.rewrite.types import to_engine
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
-from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.verdict import DISAGREE, NOT_COMPARABLE
 

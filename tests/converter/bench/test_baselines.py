@@ -13,8 +13,8 @@ from tests.converter.models import written
 from trtsmith.converter.bench import against, baseline_worker
 from trtsmith.converter.bench.against import ExpectedOutputs, check_baselines, judge_of, time_baseline
 from trtsmith.converter.bench.baseline_worker import (
-    Baseline,
     BaselineRequest,
+    TimedBaseline,
     onnxruntime_baseline,
     repeat,
     torch_baseline,
@@ -158,7 +158,7 @@ def test_a_mistake_of_the_users_ends_the_command_and_a_death_is_a_finding(
 
 def test_the_warm_up_is_not_counted(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    baseline = Baseline("onnxruntime", "made up", lambda: calls.append(1), lambda: {"y": X})
+    baseline = TimedBaseline("onnxruntime", "made up", lambda: calls.append(1), lambda: {"y": X})
     monkeypatch.setattr(baseline_worker, "onnxruntime_baseline", lambda *_, **more: baseline)
     read_end, write_end = os.pipe()
     found = baseline_worker.work(

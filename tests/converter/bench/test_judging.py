@@ -14,7 +14,7 @@ from trtsmith.converter.bench.against import PRECISION, ExpectedOutputs, judge_o
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
-from trtsmith.converter.verify.judge import judge_outputs
+from trtsmith.converter.verify.candidate_judge import judge_outputs
 from trtsmith.converter.verify.rounding import GRIDS
 from trtsmith.converter.verify.verdict import NOT_COMPARABLE
 

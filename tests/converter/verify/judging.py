@@ -11,8 +11,8 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
+from trtsmith.converter.verify.candidate_judge import judge
 from trtsmith.converter.verify.candidates import built_engine, reduced_graph, rewritten_graph
-from trtsmith.converter.verify.judge import judge
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict

@@ -18,7 +18,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered
-from trtsmith.converter.verify import baseline, judge
+from trtsmith.converter.verify import baseline, candidate_judge
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
@@ -57,7 +57,7 @@ def test_an_engine_that_rounds_elsewhere_is_no_error(
     assert verify(lambda outputs: found, **asked).status == "agree"
     lost = found | {"y": np.where(np.arange(5) == 2, 0, found["y"]).astype(np.float32)}
     assert verify(lambda outputs: lost, **asked).status == "disagree"
-    monkeypatch.setattr(judge, "GRIDS", ())
+    monkeypatch.setattr(candidate_judge, "GRIDS", ())
     assert verify(lambda outputs: found, **asked).status == "disagree"
 
 

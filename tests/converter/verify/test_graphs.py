@@ -15,9 +15,9 @@ from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered, rewrite
 from trtsmith.converter.verify.allowance import Allowance
 from trtsmith.converter.verify.baseline import Arithmetic
+from trtsmith.converter.verify.candidate_judge import compare_outputs
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import random_outputs
-from trtsmith.converter.verify.judge import compare_outputs
 from trtsmith.converter.verify.rounding import rounded
 
 A = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
