@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from trtsmith.converter.engine.bundle.origin import PrecisionSummary
@@ -193,8 +194,9 @@ class Baseline:
         """Outputs of which agreement proves little. Nothing is said where the original does not run."""
         if self._fixed is None:
             return {}
-        feeds = [one.feeds for one in self.sets]
-        found = outputs_behind_branches(self.model, self._fixed, (*feeds, *self._more))
+        # of further inputs none is made where the model has no branch
+        feeds = chain((one.feeds for one in self.sets), self._more)
+        found = outputs_behind_branches(self.model, self._fixed, feeds)
         if self._generation is None:
             return found
         first = self.sets[0]

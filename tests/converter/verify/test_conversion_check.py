@@ -26,6 +26,7 @@ from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
 from trtsmith.converter.verify.inputs import generate_inputs
 from trtsmith.converter.verify.proof import Proof
 from trtsmith.converter.verify.sensitivity import with_original
+from trtsmith.converter.verify.sets import Generation
 from trtsmith.converter.verify.verdict import OtherSizes, verdict_of, with_other_sizes
 from trtsmith.importers.problem import Problem
 
@@ -224,6 +225,24 @@ def test_ends_are_compared_and_a_huge_one_is_said_not_to_be(place: Place) -> Non
     assert code == 0 and said in out
     code, out, verdict = place.convert("--shapes", "x=8")
     assert code == 0 and "sizes" not in out and [c["at"] for c in verdict["comparisons"]] == ["", ""]
+
+
+def test_a_size_that_cannot_be_generated_ends_no_conversion(place: Place) -> None:
+    """Inputs of the ends are made only where a branch may depend on them, and where they are compared."""
+    made, ends = Generation.at, list[str]()
+
+    def at(generation: Generation, end: str, *seed: int) -> Any:
+        ends.append(end)
+        if end == "max":
+            raise UsageError(Problem("input 'x' is too large to be generated", "x", "less", "--shapes"))
+        return made(generation, end, *seed)
+
+    place.has(AMPERE)
+    place.profiled("y = Exp (x)  z = Neg (x)")
+    place.patch.setattr(Generation, "at", at)
+    code, out, _ = place.convert("--shapes", "x=2:8:64")
+    assert code == 0 and "the largest size, x=64, was not compared: input 'x' is too large" in out
+    assert ends.count("max") == ends.count("min") == 1
 
 
 def test_the_engine_is_run_at_the_ends_too(place: Place) -> None:
