@@ -220,14 +220,15 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         wrong = contradictions(original.proto.graph.output, built.outputs, planned)
         if wrong:
             raise ConversionError(wrong)
-        verdict, precision = None, _precision_to_judge_by(options, rewritten)
+        verdict, baseline, precision = None, None, _precision_to_judge_by(options, rewritten)
         if check is not None:
+            baseline = check.baseline(progress)
             verdict = check.run(
                 rewritten,
                 built,
                 _run_request(options, rewritten, built, loaded),
                 precision,
-                progress,
+                baseline,
                 analysis.plain,
                 analysis.rewritten.typed,
             )
@@ -257,8 +258,8 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         )
         progress.step("writing the bundle")
         bundle, engine = None, b""
-        if check is not None and verdict is not None and options.output is not None and options.bundle_for:
-            there = check.elsewhere(rewritten, precision, verdict, progress)
+        if options.bundle_for and options.output and check and baseline and verdict:
+            there = check.elsewhere(rewritten, precision, verdict, baseline)
             arrays = {"inputs": there.inputs, "expected": there.expected, "bounds": there.bounds}
             accepted = () if options.tolerances is None else options.tolerances.not_compared
             outputs = there.entries([tensor.name for tensor in built.outputs], accepted)

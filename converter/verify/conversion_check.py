@@ -111,7 +111,7 @@ class ConversionCheck:
         built: BuildResult,
         request: RunRequest,
         precision: str,
-        progress: Progress,
+        baseline: Baseline,
         plain: Rewritten | None = None,
         calibrated: Model | None = None,
     ) -> Verdict:
@@ -124,7 +124,6 @@ class ConversionCheck:
         request = replace(request, profile=self.profile)
         reduced = own or rewritten.precision is not None
         wide = plain if plain is not None and reduced else rewritten
-        baseline = self._baseline(progress)
         same = is_own_graph(self.original, wide)
         graph = own_graph(baseline.original) if same else rewritten_graph(wide.model, wide.io_types)
         checked = _Checked(told, request, precision, graph, plain, own and plain is not None)
@@ -135,9 +134,9 @@ class ConversionCheck:
         if checked.own:
             held = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
             verdict = replace(verdict, basis=(held, *(one for one in verdict.basis if one != GRAPH_ONLY)))
-        return self._with_cost(verdict, checked, progress) if precision in QUANTIZED else verdict
+        return self._with_cost(verdict, checked, baseline) if precision in QUANTIZED else verdict
 
-    def _baseline(self, progress: Progress) -> Baseline:
+    def baseline(self, progress: Progress) -> Baseline:
         """The original's outputs for the given inputs, or for those of usual sizes."""
         return Baseline(
             Original(self.original, self.references, progress),
@@ -156,9 +155,9 @@ class ConversionCheck:
         if self.generation is not None:
             yield from (self.generation.at(end).arrays for end in ("min", "max"))
 
-    def _with_cost(self, verdict: Verdict, checked: _Checked, progress: Progress) -> Verdict:
+    def _with_cost(self, verdict: Verdict, checked: _Checked, baseline: Baseline) -> Verdict:
         precision = checked.precision
-        steps_of(progress)(f"measuring what {precision} costs")
+        baseline.progress(f"measuring what {precision} costs")
         most = self.tolerances.max_cost if self.tolerances is not None else None
         sets = [self.feeds, *self.samples[: SAMPLES - 1]]
         words = self.inputs + (
@@ -308,16 +307,19 @@ class ConversionCheck:
         return baseline.held_to([own.plain], [own.narrow], limits), replace(arithmetic, precision="tf32")
 
     def elsewhere(
-        self, rewritten: Rewritten, precision: str, verdict: Verdict, progress: Progress
+        self, rewritten: Rewritten, precision: str, verdict: Verdict, baseline: Baseline
     ) -> ComparisonElsewhere:
-        """What an engine that another machine builds of the graph is compared with there. verdict: on the graphs."""
+        """What an engine that another machine builds of the graph is compared with there.
+
+        verdict: on the graphs. baseline: by which they were judged.
+        """
         feeds = to_engine(self.feeds, rewritten.io_types)
         read = {value.name for value in rewritten.model.proto.graph.input}
         fed = {name: value for name, value in feeds.items() if name in read}
         left_out = {one.output: one.why for one in verdict.left_out}
         arithmetic = Arithmetic.of(precision, rewritten.precision)
         try:
-            held, arithmetic = self._held_to(rewritten, arithmetic, self._baseline(progress))
+            held, arithmetic = self._held_to(rewritten, arithmetic, baseline)
             wanted, measured = allowance_elsewhere(held, arithmetic, self.tolerances)
         except ConversionError as error:
             why = error.problems[0].what
