@@ -179,7 +179,8 @@ def note_libraries() -> None:
         lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
     except OSError:
         return
-    for name in {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) == 6 and "x" in parts[1]}:
+    mapped = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) == 6 and "x" in parts[1]}
+    for name in sorted(mapped):
         if name.startswith(os.sep) and name != os.path.realpath(sys.executable):
             recorder.note(LIBRARY, name.removesuffix(" (deleted)"))
 

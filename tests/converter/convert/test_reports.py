@@ -62,7 +62,7 @@ def test_of_convert_and_of_the_manifest(capsys: pytest.CaptureFixture[str]) -> N
     assert reported(capsys, "convert", "m.onnx", "-o", "e.plan", "--no-verify").code == 0
     report = load_report(R)
     assert report.passed and report.verdict is None
-    assert reported(capsys, "convert", "bad.onnx", "-o", "e.plan").code == 1
+    assert reported(capsys, "convert", "bad.onnx", "-o", "bad.plan").code == 1
     report = load_report(R)
     assert not report.passed and report.problems == trtsmith.check("bad.onnx").problems
 

@@ -109,7 +109,7 @@ def test_without_mending_it_is_offered(tmp_path: Path) -> None:
     assert f"trtsmith check {file}" in problem.fix and "(Gather) reads" in problem.what
     onnx.checker.check_model(onnx.load(file))
     held = {prop.key for prop in onnx.load(file).metadata_props}
-    assert held == {"trtsmith.refusal", "trtsmith.profiles"}
+    assert held == {"trtsmith.file", "trtsmith.refusal", "trtsmith.profiles"}
     assert os.listdir(tmp_path / "work") == ["model.onnx"]
 
 
