@@ -13,10 +13,12 @@ from typing import Any
 from fuzzing.fuzz_process import FuzzProcess
 from trtsmith.converter.convert.workarounds.refusals import SUFFIX
 from trtsmith.converter.engine.libraries import FOLDER
+from trtsmith.converter.model.errors import EXIT_DISAGREE, EXIT_NOT_COMPARED, EXIT_OK
 from trtsmith.converter.rewrite.engine.rule_engine import UNREADABLE
 
 MODEL, OUTPUT = "model.onnx", "out.onnx"
 CODES = (0, 1, 2, 3, 4)
+BUILT = (EXIT_OK, EXIT_DISAGREE, EXIT_NOT_COMPARED)
 
 OF_OTHERS = frozenset({".ses"})
 """What onnxruntime writes into the temporary folder, once in each process."""
@@ -152,7 +154,7 @@ def _judged(
     if outcome["mib"] > most_mib:
         found.append(("memory", f"{words[0]} uses {outcome['mib'] >> 8 << 8} MiB"))
     made = {name for name in left["work"] if name.startswith("out.") or name in LIBRARIES}
-    expected = {MODEL} | {name for name in made if code in (0, 3) or _is_told(name, code, said)}
+    expected = {MODEL} | {name for name in made if code in BUILT or _is_told(name, code, said)}
     more = [name for name in left["work"] if name not in expected]
     more += [name for name in left["temporary"] if name not in OF_OTHERS]
     if more:
