@@ -86,6 +86,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/judge.md": {
         "right runs": judge_figures.right_runs,
         "planted errors in outputs": judge_figures.planted_errors,
+        "models in 16 bits": judge_figures.narrow_types,
     },
     "docs/platforms.md": {"aarch64": evidence.aarch64},
     "docs/evidence/plugin-registries.md": {"plugin registries": evidence.registries},

@@ -26,7 +26,7 @@ from trtsmith.converter.convert.facts import (
 )
 from trtsmith.converter.convert.opening import OpenedModel, has_example, name_of, open_model
 from trtsmith.converter.convert.plan import Plan, needed_libraries
-from trtsmith.converter.convert.precision import brought_to, examples, precision_facts
+from trtsmith.converter.convert.precision import brought_to, examples, floats_decided, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
@@ -222,7 +222,7 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
             raise ConversionError(wrong)
         verdict, baseline, precision = None, None, _precision_to_judge_by(options, rewritten)
         if check is not None:
-            baseline = check.baseline(progress)
+            baseline = check.baseline(progress, wide=floats_decided(options.precision, rewritten.precision))
             verdict = check.run(
                 rewritten,
                 built,

@@ -44,6 +44,11 @@ def brought_to(request: PrecisionRequest, report: PrecisionReport | None) -> str
     return request.precision if request.precision and report is not None and not report.unchanged else "fp32"
 
 
+def floats_decided(request: PrecisionRequest, report: PrecisionReport | None) -> bool:
+    """Whether 16-bit types of the model's own were decided anew: its values are those of float32."""
+    return report is not None and not report.unchanged and request.precision not in QUANTIZED
+
+
 def precision_facts(request: PrecisionRequest, report: PrecisionReport | None) -> dict[str, Any]:
     """The manifest: the precision that the network was brought to, "fp32" where it is as it was; what the pass did; and
     whether --float-lstm was given.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -82,13 +82,17 @@ def quantised(proto: onnx.ModelProto) -> frozenset[Kind]:
 
 def holds_bfloat16(proto: onnx.ModelProto) -> bool:
     """Whether anything makes a value of bfloat16, of which onnxruntime's CPU has kernels for Cast and little else."""
-    kind = onnx.TensorProto.BFLOAT16
+    return holds_any(proto, {onnx.TensorProto.BFLOAT16})
+
+
+def holds_any(proto: onnx.ModelProto, kinds: Collection[int]) -> bool:
+    """Whether an input, an output, a tensor or a node's attribute is of one of these element types."""
     values = (*proto.graph.input, *proto.graph.output)
     return (
-        any(value.type.tensor_type.elem_type == kind for value in values)
-        or any(tensor.data_type == kind for tensor, _ in iter_tensors(proto))
+        any(value.type.tensor_type.elem_type in kinds for value in values)
+        or any(tensor.data_type in kinds for tensor, _ in iter_tensors(proto))
         or any(
-            attribute.name in ("to", "dtype", "output_dtype") and attribute.i == kind
+            attribute.name in ("to", "dtype", "output_dtype") and attribute.i in kinds
             for graph in (*iter_graphs(proto.graph), *proto.functions)
             for node in graph.node
             for attribute in node.attribute

@@ -6,6 +6,7 @@ Each is computed once, when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +17,11 @@ from trtsmith.converter.engine.bundle.origin import PrecisionSummary
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.model.ort_kernels import holds_any
 from trtsmith.converter.model.progress import steps_of
+from trtsmith.converter.rewrite.precision.emulate import REDUCED, without_bfloat16
 from trtsmith.converter.rewrite.precision.report import PrecisionReport
-from trtsmith.converter.rewrite.rewrite import for_onnxruntime, lowered, reference
+from trtsmith.converter.rewrite.rewrite import expand, has_plugin_nodes, lowered
 from trtsmith.converter.verify.allowance import NO_LIMITS, QUANTIZED, Limits
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.constant_outputs import (
@@ -28,7 +31,9 @@ from trtsmith.converter.verify.constant_outputs import (
     unchanging_outputs,
 )
 from trtsmith.converter.verify.meaning.selections import watched
+from trtsmith.converter.verify.own_types import OwnTypes, widened
 from trtsmith.converter.verify.proof import Doubt
+from trtsmith.converter.verify.reduced import Run, opened_in_types
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import Generation, InputSet
@@ -63,12 +68,22 @@ class Arithmetic:
 
 
 class Original:
-    """Runs the original model in onnxruntime, in one session, with the values that decide its selections."""
+    """Runs the original model in onnxruntime, in one session, with the values that decide its selections.
+
+    It computes in its own types: a value of float16 is rounded where the model says so, as an engine stores it.
+    wide: in float32 but for its inputs and outputs, as a network for which a precision is asked is treated.
+    """
 
     def __init__(
-        self, model: Model, references: References = NO_REFERENCES, progress: Progress = silent
+        self,
+        model: Model,
+        references: References = NO_REFERENCES,
+        progress: Progress = silent,
+        *,
+        wide: bool = False,
     ) -> None:
         self.model, self.references, self.progress = model, references, progress
+        self._wide = wide and holds_any(model.proto, REDUCED)
         self._last: tuple[Arrays, dict[str, Any]] | None = None
 
     def run(self, feeds: Arrays) -> dict[str, Any]:
@@ -77,7 +92,7 @@ class Original:
         Those of the last inputs are kept: a candidate that is the model itself asks for them again.
         """
         if self._last is None or self._last[0] is not feeds:
-            self._last = feeds, run_session(self._session, self._graph, feeds)
+            self._last = feeds, self._session(feeds)
         return self._last[1]
 
     def expected(self, feeds: Arrays) -> dict[str, Any]:
@@ -87,7 +102,8 @@ class Original:
 
     def release(self) -> None:
         """Closes the session: before an engine runs, which has the weights, too."""
-        self.__dict__.pop("_session", None)
+        for name in ("_session", "_own_types"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def constant(self) -> frozenset[str]:
@@ -104,14 +120,29 @@ class Original:
         """The model whose outputs include the values by which selections are decided."""
         return watched(self.model)
 
-    @cached_property
-    def _graph(self) -> Model:
-        return reference(self.watched)
+    def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, str]:
+        """Outputs that its own 16-bit types change beyond use; by name, why they are not compared. outputs: what it gave."""
+        names = {value.name for value in self.model.proto.graph.output}
+        return self._own_types.unheld(feeds, {name: outputs[name] for name in outputs.keys() & names})
 
     @cached_property
-    def _session(self) -> Any:
+    def _own_types(self) -> OwnTypes:
+        return OwnTypes(self._expanded)
+
+    @cached_property
+    def lowered(self) -> Model:
+        """The model that is run, with plugin nodes for what onnxruntime lacks."""
+        graph = lowered(self.watched)
+        return widened(graph) if self._wide else graph
+
+    @property
+    def _expanded(self) -> Model:
+        return expand(self.lowered) if has_plugin_nodes(self.lowered) else self.lowered
+
+    @cached_property
+    def _session(self) -> Run:
         steps_of(self.progress)("opening the original model in onnxruntime")
-        return open_session(self._graph)
+        return opened_in_types(self._expanded)
 
 
 class Baseline:
@@ -190,6 +221,15 @@ class Baseline:
         return held
 
     @cached_property
+    def unheld(self) -> Mapping[str, str]:
+        """Outputs that the model's own 16-bit types change beyond use; by name, why they are not compared."""
+        found: dict[str, str] = {}
+        with suppress(ConversionError):
+            for one, plain in zip(self.sets, self.plain, strict=True):
+                found |= self.original.unheld(one.feeds, plain)
+        return found
+
+    @cached_property
     def doubts(self) -> Mapping[str, Doubt]:
         """Outputs of which agreement proves little. Nothing is said where the original does not run."""
         if self._fixed is None:
@@ -209,15 +249,18 @@ class Baseline:
 
     def _run_rounded(self, arithmetic: Arithmetic, grid: float) -> Outputs:
         self.progress(f"running the original model with its values rounded to {arithmetic.precision}")
-        graph = for_onnxruntime(
+        graph = expand(
             rounded(
-                lowered(self.original.watched),
+                self.original.lowered,
                 arithmetic.precision,
                 exact=arithmetic.exact,
                 feeds=self.sets[0].feeds if self.sets else None,
                 grid=grid,
             )
         )
+        if holds_any(self.original.lowered.proto, REDUCED):  # else only Casts that round are of such a type
+            return self._each(opened_in_types(graph, optimise=False, in_order=True))
+        graph = without_bfloat16(graph)
         session = open_session(graph, optimise=False, in_order=True)
         return self._each(lambda feeds: run_session(session, graph, feeds))
 

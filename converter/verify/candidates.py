@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import Any
 
 import onnx
 
 from trtsmith.converter.engine.runtime.run_in_child import run_engine
 from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import open_session, run_session
 from trtsmith.converter.rewrite.rewrite import Rewritten, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import type_of
 from trtsmith.converter.verify.baseline import Arithmetic, Original, Progress
 from trtsmith.converter.verify.candidate_judge import Candidate, Ran
 from trtsmith.converter.verify.compare import Arrays
-from trtsmith.converter.verify.reduced import run_reduced
+from trtsmith.converter.verify.reduced import Run, opened_in_types, run_reduced
 from trtsmith.converter.verify.rounding import FP16_SUMS
 
 
 def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
-    """The TensorRT graph in float32, in onnxruntime on the CPU, in one session. No engine runs.
+    """The TensorRT graph in its own types, in onnxruntime on the CPU, in one session. No engine runs.
 
     Plugin nodes are expanded from the fields that TensorRT will get. io_types: inputs and outputs that have another type in
     this graph than in the original.
@@ -32,14 +30,12 @@ def rewritten_graph(model: Model, io_types: Sequence[IoType] = ()) -> Candidate:
     read = {value.name for value in model.proto.graph.input}
 
     @cache
-    def opened() -> tuple[Model, Any]:
-        graph = runnable(model)
-        return graph, open_session(graph)
+    def opened() -> Run:
+        return opened_in_types(runnable(model))
 
     def run(sets: Sequence[Arrays]) -> Ran:
-        graph, session = opened()
         fed = [to_engine({n: v for n, v in one.items() if n in read}, io_types) for one in sets]
-        return Ran([to_model(run_session(session, graph, one), io_types) for one in fed])
+        return Ran([to_model(opened()(one), io_types) for one in fed])
 
     return Candidate("rewritten graph", Arithmetic(), run, release=opened.cache_clear)
 

@@ -136,10 +136,10 @@ class ConversionCheck:
             verdict = replace(verdict, basis=(held, *(one for one in verdict.basis if one != GRAPH_ONLY)))
         return self._with_cost(verdict, checked, baseline) if precision in QUANTIZED else verdict
 
-    def baseline(self, progress: Progress) -> Baseline:
-        """The original's outputs for the given inputs, or for those of usual sizes."""
+    def baseline(self, progress: Progress, *, wide: bool = False) -> Baseline:
+        """The original's outputs for the given inputs, or for those of usual sizes. wide: as of Original."""
         return Baseline(
-            Original(self.original, self.references, progress),
+            Original(self.original, self.references, progress, wide=wide),
             (InputSet("", self.feeds),),
             self.inputs,
             expected=None if self.expected is None else [self.expected],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
-from trtsmith.converter.model.ort import run
+from trtsmith.converter.model.node_functions import calls_functions
+from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.model.ort_kernels import holds_any
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
-from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated
+from trtsmith.converter.rewrite.precision.emulate import REDUCED, emulated, without_bfloat16
 from trtsmith.converter.rewrite.precision.sum_noise import with_float16_sums
 from trtsmith.converter.rewrite.rewrite import expand, runnable
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
@@ -20,6 +23,8 @@ from trtsmith.converter.verify.allowance import PROVES, changed_by, moved_by
 from trtsmith.converter.verify.compare import Arrays
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.importers.dtypes import dtype_name
+
+Run = Callable[[Arrays], dict[str, np.ndarray]]
 
 
 def run_reduced(
@@ -47,10 +52,36 @@ def run_in_types(model: Model, feeds: Arrays, unrounded: Collection[str] = ()) -
 
     Nodes of float16 and bfloat16 compute in float32 and round their results once, but for those that are `unrounded`.
     """
-    wide, reduced = in_float32(model, unrounded)
-    given = {n: v.astype(np.float32) if n in reduced else v for n, v in feeds.items()}
-    results = run(wide, given, optimise=False, in_order=True)
-    return {n: v.astype(np.dtype(reduced[n])) if n in reduced else v for n, v in results.items()}
+    return _InTypes(model, unrounded).run(feeds)
+
+
+class _InTypes:
+    """A session of a model in standard operators that rounds values of float16 and bfloat16 as they are declared."""
+
+    def __init__(self, model: Model, unrounded: Collection[str] = ()) -> None:
+        self._wide, self._reduced = in_float32(model, unrounded)
+        self._session = open_session(self._wide, optimise=False, in_order=True)
+
+    def run(self, feeds: Arrays) -> dict[str, np.ndarray]:
+        given = {n: v.astype(np.float32) if n in self._reduced else v for n, v in feeds.items()}
+        found = run_session(self._session, self._wide, given)
+        return {
+            n: v.astype(np.dtype(self._reduced[n])) if n in self._reduced else v for n, v in found.items()
+        }
+
+
+def opened_in_types(model: Model, *, optimise: bool | None = None, in_order: bool = False) -> Run:
+    """Opens a model in standard operators; what it returns runs it, in its own types. ConversionError, of both.
+
+    A model without 16-bit types runs as onnxruntime has it, and so does one of which a function of the user's computes a
+    node, or that cannot be run in its types.
+    """
+    if holds_any(model.proto, REDUCED) and not calls_functions(model.proto.graph):
+        with suppress(ConversionError):
+            return _InTypes(model).run
+    model = without_bfloat16(model)
+    session = open_session(model, optimise=optimise, in_order=in_order)
+    return lambda feeds: run_session(session, model, feeds)
 
 
 def in_float32(model: Model, unrounded: Collection[str] = ()) -> tuple[Model, dict[str, str]]:

@@ -28,6 +28,7 @@ from trtsmith.converter.model.option_values import check_values, is_seconds
 from trtsmith.converter.model.progress import progress_reports
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs
 from trtsmith.converter.rewrite.types import IoType
+from trtsmith.converter.verify.allowance import QUANTIZED
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original, Progress
 from trtsmith.converter.verify.candidate_judge import Candidate, Ran, judge
 from trtsmith.converter.verify.candidates import built_engine
@@ -190,8 +191,10 @@ def _compared(
         expected = [options.references.outputs(model, one.feeds) or {} for one in sets]
     did = origin.reduction
     sums = did is not None and did.float16_sums
+    built_in = engine_precision(origin.precision, float16_sums=sums)
+    decided = did is not None and not did.own and built_in not in QUANTIZED
     baseline = Baseline(
-        Original(model, options.references, progress),
+        Original(model, options.references, progress, wide=decided),
         sets,
         words + (f", {functions}" if functions else ""),
         expected=expected,
@@ -200,8 +203,7 @@ def _compared(
         meanings=meanings,
         progress=progress,
     )
-    precision = options.precision or engine_precision(origin.precision, float16_sums=sums)
-    arithmetic = Arithmetic.of(precision, did)
+    arithmetic = Arithmetic.of(options.precision or built_in, did)
     kept: list[Mapping[str, np.ndarray]] = []
     engine = _keeping(
         built_engine(request, {tensor.name for tensor in info.inputs}, arithmetic, progress), kept

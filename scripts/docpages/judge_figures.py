@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from docpages.marks import markdown_table, table_of
 
-RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "judge.json"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+RECORD = BENCHMARKS / "judge.json"
+NARROW = BENCHMARKS / "narrow_types.json"
 
 
 RIGHT: Mapping[str, Callable[[tuple[str, str, Any]], str]] = {
@@ -49,3 +52,23 @@ def planted_errors() -> str:
         for kind, row in kinds.items()
     ]
     return markdown_table(("planted: found / missed / below", *precisions), rows)
+
+
+def narrow_types() -> str:
+    """By type and whether it holds the values: verdicts, and engines whose outputs are the reference's to the last bit."""
+    record = json.loads(NARROW.read_text(encoding="utf-8"))
+    kinds: dict[tuple[str, bool], list[Any]] = {}
+    for row in record["rows"]:
+        kinds.setdefault((row["network"].rpartition(", ")[2], row["held"]), []).append(row)
+    rows = [
+        (
+            dtype,
+            "holds its values" if held else "does not",
+            str(len(found)),
+            ", ".join(f"{count} {word}" for word, count in Counter(r["verdict"] for r in found).items()),
+            str(sum(r["engine_equal"] == 1 for r in found)),
+        )
+        for (dtype, held), found in kinds.items()
+    ]
+    equal = f"engines equal to the last bit ({record['gpu']}, TensorRT-RTX {record['tensorrt']})"
+    return markdown_table(("type", "the type", "networks", "verdicts", equal), rows)

@@ -20,7 +20,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import reference
-from trtsmith.converter.verify import baseline, candidates, conversion_check, other_sizes
+from trtsmith.converter.verify import baseline, candidates, conversion_check, other_sizes, reduced
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
 from trtsmith.converter.verify.inputs import generate_inputs
@@ -95,7 +95,7 @@ def test_onnxruntime_holds_no_graph_while_the_engine_runs(place: Place) -> None:
     alive: list[int] = []
     place.has(AMPERE)
     place.fake.planted = starts
-    for module in (baseline, candidates):
+    for module in (baseline, reduced):
         place.patch.setattr(module, "open_session", watched)
     gc.disable()
     try:

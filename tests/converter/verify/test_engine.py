@@ -18,7 +18,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.rewrite import expand, lowered
-from trtsmith.converter.verify import baseline, candidate_judge
+from trtsmith.converter.verify import candidate_judge, reduced
 from trtsmith.converter.verify.rounding import rounded
 from trtsmith.converter.verify.sets import InputSet
 from trtsmith.converter.verify.tolerances import parse_tolerances
@@ -66,7 +66,7 @@ def test_onnxruntime_has_let_go_of_the_model_when_the_engine_starts(
 ) -> None:
     """Else the weights would be in memory twice, in this process and in the engine's."""
     sessions: list[weakref.ref[Any]] = []
-    opened = baseline.open_session
+    opened = reduced.open_session
 
     def watched(*arguments: Any, **options: Any) -> Any:
         session = opened(*arguments, **options)
@@ -77,7 +77,7 @@ def test_onnxruntime_has_let_go_of_the_model_when_the_engine_starts(
         assert [session() for session in sessions] == [None]
         return outputs
 
-    monkeypatch.setattr(baseline, "open_session", watched)
+    monkeypatch.setattr(reduced, "open_session", watched)
     gc.disable()  # by reference counts alone: nothing waits for the collector
     try:
         assert verify(starts).passed

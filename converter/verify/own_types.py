@@ -1,0 +1,130 @@
+"""Finds outputs that a model's own float16 or bfloat16 changes beyond use: values overflow, vanish or cancel in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx
+
+from trtsmith.converter.graph.graph import Graph
+from trtsmith.converter.graph.infer import infer_shapes, value_dtypes
+from trtsmith.converter.graph.walk import values_read
+from trtsmith.converter.model.errors import ConversionError
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.model.node_functions import calls_functions
+from trtsmith.converter.model.ort import open_session, run_session
+from trtsmith.converter.model.ort_kernels import holds_any
+from trtsmith.converter.rewrite.local_functions import all_functions, inline
+from trtsmith.converter.rewrite.precision.emulate import REDUCED
+from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
+from trtsmith.converter.rewrite.precision.widen import magnitudes, widen_precision
+from trtsmith.converter.verify.allowance import PROVES, changed_by
+from trtsmith.converter.verify.compare import Arrays
+
+_FORMATS = {fmt.name: fmt for fmt in (FP16, BF16)}
+
+
+def widened(model: Model, *, wide_io: bool = False) -> Model:
+    """The model, in standard operators, with every 16-bit value in float32. wide_io: its inputs and outputs, too."""
+    graph = Graph(infer_shapes(inline(model, frozenset(all_functions(model)))))
+    widen_precision(graph, wide_io=wide_io)
+    return graph.model()
+
+
+class OwnTypes:
+    """What a model's 16-bit types change of its outputs: it runs in float32 beside them.
+
+    TensorRT rounds every value as it is declared, in what it fuses, too: of 30 networks that overflow, vanish or cancel so,
+    28 engines gave the outputs of the reference to the last bit, infinities and zeros among them
+    (benchmarks/narrow_types.json). model: in standard operators.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def unheld(self, feeds: Arrays, outputs: Arrays) -> dict[str, str]:
+        """Outputs that are changed beyond use; by name, one sentence that names the first node that does it.
+
+        outputs: what the model computes of the feeds in its own types. Floats are compared; other outputs may follow small
+        changes by right, and count where a value overflows or vanishes on the way to them. Nothing is said of a model that
+        onnxruntime does not run in float32.
+        """
+        if not holds_any(self._model.proto, REDUCED) or calls_functions(self._model.proto.graph):
+            return {}
+        given = {n: v if v.dtype.name not in _FORMATS else v.astype(np.float32) for n, v in feeds.items()}
+        found: dict[str, str] = {}
+        with suppress(ConversionError):
+            there = run_session(self._session, self._wide, given)
+            changed = {n: how for n, v in outputs.items() if (how := _changed(v, there[n]))}
+            sizes = magnitudes(self._wide, given) if changed else None
+            for name, how in changed.items():
+                lost = next(_lost(self._wide.proto.graph, name, sizes or {}, self._dtypes), None)
+                if lost is not None:
+                    found[name] = _sentence(name, *lost)
+                elif how != _ELSE:
+                    fmt = next(name for name in _FORMATS if name in self._dtypes.values())
+                    found[name] = _told(name, f"the model's own {fmt} {how}")
+        return found
+
+    @cached_property
+    def _wide(self) -> Model:
+        return widened(self._model, wide_io=True)
+
+    @cached_property
+    def _session(self) -> Any:
+        return open_session(self._wide)
+
+    @cached_property
+    def _dtypes(self) -> Mapping[str, str]:
+        return value_dtypes(infer_shapes(inline(self._model, frozenset(all_functions(self._model)))).proto)
+
+
+_ELSE = "changes it"
+
+
+def _changed(value: np.ndarray, wide: np.ndarray) -> str:
+    """How an output differs from that of float32, in words; "" where it does no more than rounding may."""
+    if value.shape != wide.shape or value.dtype.kind in "iub":
+        return "" if np.array_equal(value, wide) else _ELSE
+    here, there = value.astype(np.float64), wide.astype(np.float64)
+    bad = ~np.isfinite(here) & np.isfinite(there)
+    if bad.any():
+        return (
+            f"makes {np.count_nonzero(bad)} of {here.size} elements infinite or NaN, which float32 does not"
+        )
+    share = changed_by(there, here)
+    return f"changes it by {share:.0%} against float32" if share > PROVES else ""
+
+
+def _lost(
+    graph: onnx.GraphProto, output: str, sizes: Mapping[str, float], dtypes: Mapping[str, str]
+) -> Iterator[tuple[onnx.NodeProto, str, Format, float]]:
+    """Values on the way to an output that their type does not hold, in the order of the graph."""
+    behind = {output}
+    for node in reversed(graph.node):
+        if not behind.isdisjoint(node.output):
+            behind.update(values_read(node))
+    for node in graph.node:
+        for name in node.output:
+            fmt, size = _FORMATS.get(dtypes.get(name, "")), sizes.get(name, 0.0)
+            if name in behind and fmt is not None and (size > fmt.largest or 0 < size < fmt.smallest / 2):
+                yield node, name, fmt, size
+
+
+def _sentence(output: str, node: onnx.NodeProto, value: str, fmt: Format, size: float) -> str:
+    where = f"{node.name or value} ({node.op_type})"
+    if size > fmt.largest:
+        what = f"overflow at {where}: {size:.1e}, {fmt.name} holds {fmt.largest:.6g}"
+    else:
+        what = f"all of {where} vanishes: at most {size:.1e}, {fmt.name} holds {fmt.smallest:.0e}"
+    if value == output:
+        return f"output {output!r} is not comparable: {what}; export it as float32"
+    return _told(output, what)
+
+
+def _told(output: str, what: str) -> str:
+    return f"output {output!r} is not comparable: {what}; --precision fp32 computes it in float32"

@@ -1,0 +1,89 @@
+"""Models in float16 and bfloat16: they run in their own types, and what those do not hold is told by node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.converter.cli.commands.running import Ran, trtsmith
+from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
+from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
+from trtsmith.converter.verify.candidate_judge import judge, judge_outputs
+from trtsmith.converter.verify.candidates import own_graph
+from trtsmith.converter.verify.sets import InputSet
+
+X = np.linspace(100, 800, 64, dtype=np.float16).reshape(1, 64)
+
+
+def saved(folder: Path, body: str, edges: str = "float16[1,64] x) => (float16[1,64] y") -> Path:
+    text = f'<ir_version: 10, opset_import: ["" : 20]> g ({edges}) {{ {body} }}'
+    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+def square_and_root(folder: Path) -> Model:
+    return load_model(saved(folder, "s = Mul (x, x) y = Sqrt (s)"))
+
+
+def test_values_are_rounded_as_they_are_declared(tmp_path: Path) -> None:
+    """onnxruntime keeps the square in float32, and gives 300 where float16 has no such square."""
+    found = Original(square_and_root(tmp_path)).run({"x": X})["y"]
+    squares = X.astype(np.float64) ** 2
+    assert found.dtype == np.float16 and np.array_equal(np.isinf(found), squares > 65519)
+    assert np.isinf(found).any() and np.isfinite(found).any()
+
+
+def test_in_float32_where_a_precision_is_asked_for(tmp_path: Path) -> None:
+    found = Original(square_and_root(tmp_path), wide=True).run({"x": X})["y"]
+    assert found.dtype == np.float16 and np.array_equal(found, X)
+
+
+def test_an_engine_is_held_to_what_the_user_expects(tmp_path: Path) -> None:
+    original, sets = Original(square_and_root(tmp_path)), [InputSet("", {"x": X})]
+    expected = Baseline(original, sets, expected=[{"y": X}])
+    assert judge_outputs(expected, Arithmetic("tf32"), [{"y": X}]).passed
+    off = judge_outputs(expected, Arithmetic("tf32"), [{"y": X * np.float16(1.1)}])
+    assert off.status == "disagree"
+    assert judge(expected, own_graph(original)).status == "not comparable"  # nothing is known of the engine
+
+
+def test_an_overflow_that_no_output_follows_is_not_told(tmp_path: Path) -> None:
+    body = "s = Mul (x, x) l = Shape (s) y = Neg (x)"
+    model = load_model(saved(tmp_path, body, "float16[1,64] x) => (float16[1,64] y, int64[2] l"))
+    baseline = Baseline(Original(model), [InputSet("", {"x": X})])
+    assert baseline.unheld == {} and judge(baseline, own_graph(baseline.original)).passed
+
+
+def test_a_class_follows_small_changes_by_right(tmp_path: Path) -> None:
+    """The index of the largest of equal numbers is another one in float32; without an overflow nothing is wrong."""
+    body = "s = Sqrt (x) y = ArgMax <axis = 1> (s)"
+    model = load_model(saved(tmp_path, body, "float16[1,64] x) => (int64[1,1] y"))
+    near = (np.full((1, 64), 100) + np.arange(64) / 16).astype(np.float16)
+    baseline = Baseline(Original(model), [InputSet("", {"x": near})])
+    wide = Baseline(Original(model, wide=True), baseline.sets)
+    assert not np.array_equal(baseline.plain[0]["y"], wide.plain[0]["y"]) and baseline.unheld == {}
+
+
+@pytest.mark.parametrize("flags", [("--precision", "fp32"), ("--precision", "fp16")])
+def test_the_flag_that_is_told_helps(
+    flags: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path, "s = Mul (x, x) y = Sqrt (s)")
+    np.savez("x.npz", x=X)
+
+    def converted(*more: str) -> Ran:
+        return trtsmith(capsys, "convert", "m.onnx", "-o", "e.plan", "--inputs", "x.npz", "--force", *more)
+
+    as_it_is = converted()
+    assert as_it_is.code == 4
+    assert "overflow at s (Mul): 6.4e+05, float16 holds 65504; --precision fp32" in as_it_is.out
+    wide = converted(*flags)
+    assert wide.code == 0 and "verdict: agree" in wide.out

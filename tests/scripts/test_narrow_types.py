@@ -1,0 +1,24 @@
+"""Networks in 16 bits: those that their type does not hold are never said to agree, and the others are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from judgeproof.narrow_networks import Narrow, cases
+from judgeproof.narrow_types import RECORD, row
+
+
+@pytest.mark.parametrize(("name", "dtype", "network"), list(cases()), ids=[name for name, *_ in cases()])
+def test_what_a_type_does_not_hold_never_agrees(name: str, dtype: str, network: Narrow) -> None:
+    found = row(name, dtype, network, {name: None})
+    assert (found["verdict"] == "agree") == network.held, found["reason"]
+    assert (
+        network.held or "--precision fp32 computes it" in found["reason"] or "export it as" in found["reason"]
+    )
+
+
+def test_the_record_has_every_network() -> None:
+    rows = json.loads(RECORD.read_text(encoding="utf-8"))["rows"]
+    assert [one["network"] for one in rows] == [name for name, *_ in cases()]
