@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import Builder, Value, bounded
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -139,7 +139,7 @@ def _expand(expansion: Expansion) -> Value:
         most = last - (kernel - 1)
         first = g.Where(first < most, first, most)
         first = g.Where(first < 0, 0, first)
-        found = g.Unsqueeze(first, axes=[1]) + np.arange(kernel)
+        found = g.Unsqueeze(first, axes=[1]) + np.arange(bounded(kernel))
         others = [i for i in range(6) if i % 3 != axis]  # [L, 1, 1, K, 1, 1] of the first of three axes
         column = g.Unsqueeze(g.Unsqueeze(group, axes=[1]) + found * dilation, axes=others)
         number = number * length + column

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Operand, Value
+from trtsmith.importers.builder import Builder, Operand, Value, bounded
 from trtsmith.importers.ops.regions._region_geometry import AVERAGE, MAXIMUM_CORNER, MOST_GRID, Geometry
 
 _LARGEST = 3.0e38
@@ -101,7 +101,7 @@ class _Expansion:
             numbers = g.Range(0.0, most, 1.0)
             count = g.Shape(numbers)
             row, grid = g.Reshape(numbers, [1, 1, count]), g.Reshape(grid, cube_shape)
-            bin_numbers = np.arange(bins, dtype=np.float32).reshape(1, bins, 1)
+            bin_numbers = np.arange(bounded(bins), dtype=np.float32).reshape(1, bins, 1)
             part = bin_numbers + (row + 0.5) / g.Max(grid, 1.0)
             return part * g.Reshape(size, cube_shape), g.Cast(row < grid, to="float32"), count
 
@@ -185,7 +185,7 @@ class _Expansion:
         plane = g.Reshape(self.image * self.bins, self.cube)
         if geometry.by_position:
             shape = 1, geometry.output_height, geometry.output_width, 1, 1
-            plane = plane + np.arange(geometry.bins).reshape(shape)
+            plane = plane + np.arange(bounded(geometry.bins)).reshape(shape)
         area = width * height
         start = g.Reshape(self.map_base, self.cube) + plane * area
         inside = in_columns & in_rows & (area > [0]) & g.Reshape(self.usable, self.cube) & exists

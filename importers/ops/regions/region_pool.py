@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import Builder, Value, bounded
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -161,7 +161,7 @@ def _expand(expansion: Expansion) -> Value:
         start = g.Gather(box, low, axis=0)
         length = g.Gather(box, low + 2, axis=0) - start + (1 - average)
         length = g.Where(g.Less(length, 1), 1, length)
-        edges = np.arange(bins + 1, dtype=np.float32)
+        edges = np.arange(bounded(bins) + 1, dtype=np.float32)
         size = g.Cast(length, to="float32") / np.float32(bins)
         begin = g.Cast(g.Floor(edges[:-1] * size), to="int64") + start
         end = g.Cast(g.Ceil(edges[1:] * size), to="int64") + start

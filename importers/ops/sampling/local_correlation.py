@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import Builder, Value, bounded
 from trtsmith.importers.opdef import (
     Alias,
     AliasedNode,
@@ -51,7 +52,7 @@ def expand_local_correlation(expansion: Expansion) -> Value:
     steps = [g.Add(size, [room[i]]) / [stride[i]] for i, size in enumerate((h, w))]
     out_h, out_w = (g.Add(step, [1]) for step in steps)
     h_length, w_length = (g.Add(step * [stride[i]], [1]) for i, step in enumerate(steps))
-    columns = g.arange(out_w) * [stride[1]] + np.array([[p * step_w] for p in range(patch)])
+    columns = g.arange(out_w) * [stride[1]] + np.array([[p * step_w] for p in range(bounded(patch))])
     shapes = g.vector(n, c, out_h, 1, out_w), g.vector(1, 1, out_h, 1, out_w)
     lengths = g.vector(h_length, w_length)
 
@@ -67,6 +68,7 @@ def expand_local_correlation(expansion: Expansion) -> Value:
         rows = (g.Slice(each, [row], end, [2], [stride[0]]) for each in far_maps)
         return [g.Gather(each, columns, axis=3) for each in rows]
 
+    bounded(prod(f["kernel_size"]))
     places = [(i * f["dilation"][0], j * f["dilation"][1]) for i, j in product(*map(range, f["kernel_size"]))]
     taps = [(row, g.Add(columns, [column]), *first_at(row, column)) for row, column in places]
     sum_shape = g.vector(n, out_h, patch, out_w)

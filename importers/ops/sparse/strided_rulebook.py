@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import Builder, Value, bounded
 from trtsmith.importers.dims import smaller
 from trtsmith.importers.opdef import Arrays, Expansion, Field, Fields, Kind, OpDef, Port, Shapes
 from trtsmith.importers.ops.sparse import _grids as grids
@@ -30,6 +30,7 @@ def expand(expansion: Expansion) -> tuple[Value, ...]:
     """The cells that taps reach in order, without repetition, and the first row of each tap and cell."""
     g = Builder(expansion.opset)
     fields = dict(expansion.fields)
+    bounded(grids.taps(fields))
     numbers, out = grids.numbers(fields["kernel_size"]), grids.output_shape(fields)
     every = fields["batch_size"] * math.prod(out)
     limit = fields["limit"] or 2**40

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import Builder, Value, bounded
 from trtsmith.importers.opdef import Arrays, Expansion, Fields, OpDef, Port, Shapes, Work
 from trtsmith.importers.ops.sparse import _grids as grids
 from trtsmith.importers.ops.sparse import _rulebook_onnx as parts
@@ -28,6 +28,7 @@ def expand(expansion: Expansion) -> Value:
     g = Builder(expansion.opset)
     fields = expansion.fields
     sizes = fields["spatial_shape"]
+    bounded(grids.taps(fields))
     numbers = grids.numbers(fields["kernel_size"])
     taps = [len(numbers)]
     image, cell = parts.columns(g)
