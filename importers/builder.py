@@ -29,6 +29,16 @@ class TooLargeError(ValueError):
     """A builder has written more than MOST_NODES, or constants of more than MOST_BYTES."""
 
 
+class OldOpsetError(ValueError):
+    """A node cannot be written in the opset of the model. needed: the first in which it can; 0 where none is known."""
+
+    def __init__(self, op_type: str, opset: int, key: str) -> None:
+        super().__init__(f"{op_type} of opset {opset} has no attribute or input {key!r}")
+        schemas = (s for s in onnx.defs.get_all_schemas_with_history() if s.name == op_type and not s.domain)
+        later = (s.since_version for s in schemas if key in s.attributes and s.since_version > opset)
+        self.needed = min(later, default=0)
+
+
 def bounded(count: int) -> int:
     """The count of what an expansion makes in Python for a size of an attribute, such as taps. TooLargeError."""
     if count > MOST_NODES:
@@ -133,7 +143,7 @@ class Builder:
             raise ValueError(_unknown(op_type))
         for key, place in moved_attributes(op_type, domain, self.opset, tuple(attributes)).items():
             if place < 0:
-                raise ValueError(f"{op_type} of opset {self.opset} has no attribute or input {key!r}")
+                raise OldOpsetError(op_type, self.opset, key)
             names += [""] * (place + 1 - len(names))
             names[place] = self._name(attributes.pop(key))
         wanted = [True] * (outputs or 1) if isinstance(outputs, int) else outputs

@@ -14,6 +14,7 @@ import numpy as np
 
 from trtsmith.converter.convert.analysis import Analysis, analyse
 from trtsmith.converter.convert.branch_inputs import freeze_text, offer_freezing
+from trtsmith.converter.convert.comparison import GraphComparison, precision_to_judge_by
 from trtsmith.converter.convert.conversion_options import ConvertOptions, analysis_options
 from trtsmith.converter.convert.facts import (
     contradictions,
@@ -26,7 +27,7 @@ from trtsmith.converter.convert.facts import (
 )
 from trtsmith.converter.convert.opening import OpenedModel, has_example, name_of, open_model
 from trtsmith.converter.convert.plan import Plan, needed_libraries
-from trtsmith.converter.convert.precision import brought_to, examples, floats_decided, precision_facts
+from trtsmith.converter.convert.precision import examples, precision_facts
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.convert.pytorch.torch_source import TorchSource
 from trtsmith.converter.convert.quantize.samples import load_samples
@@ -76,7 +77,6 @@ from trtsmith.converter.verify.references import (
     NO_REFERENCES,
     check_known,
 )
-from trtsmith.converter.verify.rounding import engine_precision
 from trtsmith.converter.verify.verdict import Verdict
 
 _AS_IT_IS = PrecisionRequest()
@@ -206,32 +206,29 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         progress.step("saving the rewritten graph")
         with problems_named(graph, options.model):
             request = _build_request(options, planned, loaded, profiles, graph)
+            comparison = GraphComparison(check, options, analysis, progress)
             try:
                 if options.bundle_for:
                     done = MendedBuild(not_built(rewritten.model, request), rewritten.model, ())
                 else:
-                    done = build_mended(rewritten.model, request, options.refusals, progress)
+                    comparison.begin()
+                    done = build_mended(rewritten.model, request, options.refusals, progress, comparison.stop)
             except BuildRefused as error:
                 raise _with_offer(error, options, analysis, progress) from error
+            except BaseException:
+                comparison.stop()
+                raise
         built = done.built
         if done.mended:
             rewritten = rewritten.with_model(done.model)
         clock.ended(then="verify" if check is not None else "bundle")
         wrong = contradictions(original.proto.graph.output, built.outputs, planned)
         if wrong:
+            comparison.stop()
             raise ConversionError(wrong)
-        verdict, baseline, precision = None, None, _precision_to_judge_by(options, rewritten)
-        if check is not None:
-            baseline = check.baseline(progress, wide=floats_decided(options.precision, rewritten.precision))
-            verdict = check.run(
-                rewritten,
-                built,
-                _run_request(options, rewritten, built, loaded),
-                precision,
-                baseline,
-                analysis.plain,
-                analysis.rewritten.typed,
-            )
+        judged, verdict = comparison.judged(rewritten), None
+        if check is not None and judged is not None:
+            verdict = check.run(judged, built, _run_request(options, rewritten, built, loaded))
             clock.ended(then="bundle")
         warnings = (
             *opened.warnings,
@@ -258,8 +255,9 @@ def _convert(options: ConvertOptions, progress: Steps) -> Conversion:
         )
         progress.step("writing the bundle")
         bundle, engine = None, b""
-        if options.bundle_for and options.output and check and baseline and verdict:
-            there = check.elsewhere(rewritten, precision, verdict, baseline)
+        if options.bundle_for and options.output and check and judged and verdict:
+            precision = precision_to_judge_by(options, rewritten)
+            there = check.elsewhere(rewritten, precision, verdict, judged.baseline)
             arrays = {"inputs": there.inputs, "expected": there.expected, "bounds": there.bounds}
             accepted = () if options.tolerances is None else options.tolerances.not_compared
             outputs = there.entries([tensor.name for tensor in built.outputs], accepted)
@@ -346,13 +344,6 @@ def _build_request(
         timeout_s=options.timeout_s,
         keep=options.keep,
     )
-
-
-def _precision_to_judge_by(options: ConvertOptions, rewritten: Rewritten) -> str:
-    """The precision of the engine's arithmetic, by which its errors are judged."""
-    report = rewritten.precision
-    sums = report is not None and report.sums is not None
-    return engine_precision(brought_to(options.precision, report), float16_sums=sums)
 
 
 def _graph_facts(

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -39,6 +40,9 @@ _FIRST_WITH_CONSTANTS = 4
 
 _RELEASED_ONLY = "ALLOW_RELEASED_ONNX_OPSET_ONLY"
 _UNRELEASED = "official released onnx opset"
+RUN_OPTIONS: ContextVar[ort.RunOptions | None] = ContextVar("options of runs", default=None)
+"""By which the runs of a thread can be ended (converter/model/process/beside.py)."""
+
 _ENVIRONMENT = Lock()
 """Held by who has changed the process's environment: one call of onnxruntime's opens a model with it, and puts it back."""
 
@@ -244,7 +248,7 @@ def run_session(
         feeds = dict(_widened(name, array) for name, array in feeds.items())
     try:
         with foreign_code():
-            values = session.run(names, dict(feeds))
+            values = session.run(names, dict(feeds), RUN_OPTIONS.get())
     except _ORT_ERRORS as error:
         raise _refused(str(error), model, running=True) from None
     return {

@@ -43,8 +43,11 @@ class SplitSession:
         """The model's outputs."""
         return [SplitOutput(value.name) for value in self._model.proto.graph.output]
 
-    def run(self, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs of those names. ConversionError where onnxruntime or a function fails."""
+    def run(
+        self, names: Sequence[str], feeds: Mapping[str, np.ndarray], options: object = None
+    ) -> list[np.ndarray]:
+        """The outputs of those names. ConversionError where onnxruntime or a function fails. options: of its parts, too."""
+        del options  # each part's run asks for them itself
         values: Values = dict(feeds)
         nodes = self._model.proto.graph.node
         wanted = set(names)

@@ -62,7 +62,6 @@ class _Checked:
     """
 
     rewritten: Rewritten
-    request: RunRequest
     precision: str
     graph: Candidate
     plain: Rewritten | None
@@ -76,6 +75,16 @@ class _Checked:
     def inputs(self) -> frozenset[str]:
         """Inputs that the engine has."""
         return frozenset(value.name for value in self.rewritten.model.proto.graph.input)
+
+
+@dataclass(frozen=True)
+class GraphsJudged:
+    """What is known without the engine: the verdict on the graphs, and by other sizes what they give there."""
+
+    checked: _Checked
+    baseline: Baseline
+    verdict: Verdict
+    sizes: tuple[tuple[Mapping[str, Place], OtherSizes], ...]
 
 
 @dataclass(frozen=True)
@@ -105,32 +114,40 @@ class ConversionCheck:
     more: tuple[Generation, ...] = ()
     profile: int = 0
 
-    def run(
+    def graphs(
         self,
         rewritten: Rewritten,
-        built: BuildResult,
-        request: RunRequest,
         precision: str,
         baseline: Baseline,
         plain: Rewritten | None = None,
         calibrated: Model | None = None,
-    ) -> Verdict:
-        """What the numbers prove; in 8 bits, which are held to their own graph, what they cost beside it.
+    ) -> GraphsJudged:
+        """What the graphs prove, from which an engine is built: nothing of it needs the engine.
 
         plain: the graph before a precision was chosen. calibrated: the graph as calibration left it.
         """
         own = precision in QUANTIZED and not self.tolerances and self.expected is None
         told = replace(rewritten, typed=calibrated) if own else rewritten
-        request = replace(request, profile=self.profile)
         reduced = own or rewritten.precision is not None
         wide = plain if plain is not None and reduced else rewritten
         same = is_own_graph(self.original, wide)
         graph = own_graph(baseline.original) if same else rewritten_graph(wide.model, wide.io_types)
-        checked = _Checked(told, request, precision, graph, plain, own and plain is not None)
-        verdict = self._usual(checked, baseline, _why_not(self.mode, self.gpu, built))
-        for places in (self._ends(), self._profiles()):
-            if places and verdict.status != DISAGREE and verdict.ran == "graphs":
-                verdict = self._elsewhere(places, verdict, checked, baseline.original)
+        checked = _Checked(told, precision, graph, plain, own and plain is not None)
+        verdict = self._usual(checked, baseline)
+        places = ({}, {}) if verdict.status == DISAGREE or verdict.ran != "graphs" else self._places()
+        sizes = [(one, compared_at(one, baseline.original, graph, self.tolerances)) for one in places if one]
+        return GraphsJudged(checked, baseline, verdict, tuple(sizes))
+
+    def run(self, judged: GraphsJudged, built: BuildResult, request: RunRequest) -> Verdict:
+        """What the numbers prove; in 8 bits, which are held to their own graph, what they cost beside it."""
+        checked, baseline = judged.checked, judged.baseline
+        request = replace(request, profile=self.profile)
+        not_run = _why_not(self.mode, self.gpu, built)
+        verdict = self._with_engine(judged, request, not_run)
+        for places, sizes in judged.sizes:
+            if verdict.status != DISAGREE and verdict.ran == "graphs":
+                verdict = self._elsewhere(places, sizes, verdict, checked, baseline.original, request)
+        precision = checked.precision
         if checked.own:
             held = f"against the {precision} graph" if verdict.engine_run else f"{precision} graph"
             verdict = replace(verdict, basis=(held, *(one for one in verdict.basis if one != GRAPH_ONLY)))
@@ -177,16 +194,22 @@ class ConversionCheck:
         reason = f"{precision} changes {worst.output!r} by {worst.error:.1e}, --max-cost allows {most:g}"
         return replace(verdict, status=TOO_COSTLY, reason=f"{reason}; else {verdict.reason}")
 
-    def _ends(self) -> dict[str, Place]:
-        """The ends of the first profile, where inputs are made up."""
-        return {} if self.generation is None else ends_of(self.generation)
+    def _places(self) -> tuple[Mapping[str, Place], Mapping[str, Place]]:
+        """Where the graphs are compared beside the given inputs, or those of usual sizes.
 
-    def _profiles(self) -> dict[str, Place]:
-        """The usual sizes of further profiles."""
-        return {f"profile {number}": (one, "opt") for number, one in enumerate(self.more, 1)}
+        The ends of the first profile, where inputs are made up, and the usual sizes of further profiles.
+        """
+        ends = {} if self.generation is None else ends_of(self.generation)
+        return ends, {f"profile {number}": (one, "opt") for number, one in enumerate(self.more, 1)}
 
     def _elsewhere(
-        self, places: Mapping[str, Place], verdict: Verdict, checked: _Checked, original: Original
+        self,
+        places: Mapping[str, Place],
+        sizes: OtherSizes,
+        verdict: Verdict,
+        checked: _Checked,
+        original: Original,
+        request: RunRequest,
     ) -> Verdict:
         """The verdict with other sizes, where the graph in the model's own precision stands for a chosen one.
 
@@ -194,28 +217,26 @@ class ConversionCheck:
         """
         reduced = checked.plain is not None and checked.rewritten.precision is not None
         words = " in the model's own precision" if reduced else ""
-        sizes = compared_at(places, original, checked.graph, self.tolerances)
         if verdict.engine_run:
-            sizes = self._engine_elsewhere(places, sizes, checked)
+            sizes = self._engine_elsewhere(places, sizes, checked, request)
             words = ""
         sizes = replace(sizes, fix=runs_at(places, sizes.failed, sizes.unknown))
         accepted = () if self.tolerances is None else self.tolerances.not_compared
         return with_other_sizes(verdict, replace(sizes, graphs=words), accepted)
 
     def _engine_elsewhere(
-        self, places: Mapping[str, Place], sizes: OtherSizes, checked: _Checked
+        self, places: Mapping[str, Place], sizes: OtherSizes, checked: _Checked, request: RunRequest
     ) -> OtherSizes:
         """The same of the engine: its comparisons take the place of the graph's where these agree."""
         comparisons = [one for one in sizes.comparisons if one.at not in sizes.baselines]
         failed, unknown = dict(sizes.failed), dict(sizes.unknown)
-        profiles = list(self._profiles())
+        profiles = list(self._places()[1])
         for at, baseline in sizes.baselines.items():
             where = size_in_words(*places[at], at)
             steps_of(baseline.original.progress)(f"running the engine at {where}")
             profile = profiles.index(at) + 1 if at in profiles else 0
-            there = replace(checked, request=replace(checked.request, profile=profile))
             try:
-                one = self._engine(there, baseline)
+                one = self._engine(checked, baseline, replace(request, profile=profile))
             except UsageError as error:
                 failed[at] = f"at {where}, the engine fails: {error.problems[0].what}"
                 continue
@@ -225,11 +246,8 @@ class ConversionCheck:
                 unknown[at] = f"at {where}, {'; '.join(left)}"
         return replace(sizes, comparisons=tuple(comparisons), failed=failed, unknown=unknown)
 
-    def _usual(self, checked: _Checked, baseline: Baseline, not_run: str) -> Verdict:
-        """The verdict on the given inputs, or on those of usual sizes: the graphs first; if they agree, the engine.
-
-        not_run: why the engine is not run; "" where it is.
-        """
+    def _usual(self, checked: _Checked, baseline: Baseline) -> Verdict:
+        """The verdict on the graphs with the given inputs, or with those of usual sizes."""
         step = steps_of(baseline.original.progress)
         step("running the original model in onnxruntime")
         try:
@@ -237,18 +255,24 @@ class ConversionCheck:
         except ConversionError as error:
             words = self.generation.words("opt") if self.generation is not None else ""
             which = f"original at the usual size, {words}" if words else "original"
-            verdict = not_comparable(which, error, self.inputs, "nothing")
-            return replace(verdict, meanings=self.meanings, not_run=not_run)
+            return replace(not_comparable(which, error, self.inputs, "nothing"), meanings=self.meanings)
         step("running the rewritten graph in onnxruntime")
-        compared = self._eight_bits if checked.own else self._graphs
-        graphs = replace(compared(checked, baseline), not_run=not_run)
+        graphs = (self._eight_bits if checked.own else self._graphs)(checked, baseline)
         if graphs.ran == "nothing" and self.expected is None:
-            graphs = replace(graphs, ran="original")
+            return replace(graphs, ran="original")
+        return graphs
+
+    def _with_engine(self, judged: GraphsJudged, request: RunRequest, not_run: str) -> Verdict:
+        """The verdict on the engine where the graphs agree, or where only the user's outputs are known.
+
+        not_run: why the engine is not run; "" where it is.
+        """
+        graphs = replace(judged.verdict, not_run=not_run)
         unknown = graphs.status == NOT_COMPARABLE and self.expected is not None
-        if (not graphs.agrees and not unknown) or graphs.not_run:
+        if (not graphs.agrees and not unknown) or not_run:
             return self._told(graphs)
         try:
-            verdict = self._engine(checked, baseline)
+            verdict = self._engine(judged.checked, judged.baseline, request)
         except UsageError as error:
             reason = "the engine could not be run: " + "; ".join(p.what for p in error.problems)
             return replace(graphs, status=NOT_COMPARABLE, reason=reason, not_run=str(error))
@@ -280,16 +304,16 @@ class ConversionCheck:
             return graphs
         return replace(graphs, reason=f"{graphs.reason}; the plugin of {names} itself was not run")
 
-    def _engine(self, checked: _Checked, baseline: Baseline) -> Verdict:
+    def _engine(self, checked: _Checked, baseline: Baseline, request: RunRequest) -> Verdict:
         """The engine against the original; one in 8 bits against its own graph, unless the user says what is wanted."""
         held, arithmetic = self._held_to(checked.rewritten, checked.arithmetic, baseline)
         progress = baseline.original.progress
         checked.graph.release()
         if held is baseline:
-            engine = built_engine(checked.request, checked.inputs, arithmetic, progress)
+            engine = built_engine(request, checked.inputs, arithmetic, progress)
             return judge(baseline, engine, self.tolerances)
         told = f", against the graph in {checked.precision}"
-        engine = built_engine(checked.request, checked.inputs, arithmetic, progress, told)
+        engine = built_engine(request, checked.inputs, arithmetic, progress, told)
         verdict = judge(held, engine, self.tolerances)
         changes = f"{verdict.precision}, or {STEPS:g} of what {checked.precision} changes there"
         return replace(verdict, precision=changes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from judgeproof.narrow_networks import cases
 
 def engine_outputs() -> dict[str, Any]:
     """y of each network's engine, and the machine; None where TensorRT builds none."""
-    import tensorrt_rtx_bindings as trt
+    trt = import_module("tensorrt_rtx_bindings")
     import torch
 
     types = {"float16": torch.float16, "bfloat16": torch.bfloat16}

@@ -56,8 +56,16 @@ class MendedBuild:
     mended: tuple[Mended, ...]
 
 
-def build_mended(model: Model, request: BuildRequest, options: Refusals, progress: Progress) -> MendedBuild:
+def build_mended(
+    model: Model,
+    request: BuildRequest,
+    options: Refusals,
+    progress: Progress,
+    refused: Callable[[], None] = lambda: None,
+) -> MendedBuild:
     """Write the graph to request.onnx_path, and build it, mended where that is needed and allowed.
+
+    refused: called where TensorRT refuses, before anything else is tried.
 
     Raises BuildRefused with the nodes that TensorRT does not build, and what would help; else as `build` does.
     """
@@ -68,6 +76,7 @@ def build_mended(model: Model, request: BuildRequest, options: Refusals, progres
         try:
             return MendedBuild(build(work.request_for(model), progress), model, tuple(work.mended))
         except BuildRefused as error:
+            refused()
             model = work.mended_model(model, error, time.monotonic() - since)
 
 

@@ -26,6 +26,7 @@ from trtsmith.converter.rewrite.engine.records import Declined, Rewrite
 from trtsmith.converter.rewrite.fold import fold_and_infer
 from trtsmith.converter.rewrite.freeze import ready_made_flags
 from trtsmith.converter.rewrite.target import TENSORRT, Target
+from trtsmith.importers.builder import OldOpsetError
 from trtsmith.importers.opdef import Refusal
 from trtsmith.importers.registry import normalise_domain
 
@@ -174,6 +175,13 @@ def _internal(what: str, model: Model) -> ConversionError:
 
 def _unreadable(rule: NodeRule, error: Exception) -> Refusal:
     """ONNX's checks see types and shapes, and not what values mean: a pool's window may have a negative size."""
+    if isinstance(error, OldOpsetError) and error.needed:
+        needed = f"opset {error.needed}"
+        return Refusal(
+            f"the rule {rule.name!r} needs {needed}: {error}",
+            needed,
+            f"convert the model to {needed} or later",
+        )
     return Refusal(
         f"the rule {rule.name!r} {UNREADABLE} ({type(error).__name__}: {error})"[:400],
         "attributes, inputs and shapes as its operator's specification has them",

@@ -229,10 +229,16 @@ def test_strings_are_no_numbers_of_a_constant(tmp_path: Path) -> None:
             "int32[2, 3] x) => (int32[2, 3] y) <int64[0] a = {}> { y = CumProd (x, a) }",
             "has not one number",
         ),
+        (
+            6,
+            "uint8[1, 1, 4, 4] x) => (uint8[1, 1, 3, 3] y) <float s = {0.5}, uint8 z = {0}> "
+            "{ y = com.microsoft.QLinearAveragePool <kernel_shape = [2, 2], count_include_pad = 1> (x, s, z, s, z) }",
+            "needs opset 7: AveragePool of opset 6",
+        ),
     ],
 )
 def test_a_node_that_no_rule_can_read_is_refused_by_name(
     opset: int, body: str, said: str, tmp_path: Path
 ) -> None:
-    model = loaded(f'<ir_version: 11, opset_import: ["" : {opset}]> g ({body}', tmp_path)
+    model = loaded(f'<ir_version: 11, opset_import: ["" : {opset}, "com.microsoft" : 1]> g ({body}', tmp_path)
     assert any(said in declined.refusal.reason for declined in rewrite(model).declined)

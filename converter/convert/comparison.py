@@ -1,0 +1,69 @@
+"""Compares the graphs of a conversion, while TensorRT builds the engine where that can be."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from trtsmith.converter.convert.analysis import Analysis
+from trtsmith.converter.convert.conversion_options import ConvertOptions
+from trtsmith.converter.convert.precision import brought_to, floats_decided
+from trtsmith.converter.model.process.beside import Beside
+from trtsmith.converter.model.progress import Steps
+from trtsmith.converter.rewrite.rewrite import Rewritten
+from trtsmith.converter.verify.conversion_check import ConversionCheck, GraphsJudged
+from trtsmith.converter.verify.rounding import engine_precision
+
+MOST_BESIDE = 1 << 30
+"""Bytes of weights from which on graphs are compared after the build: it holds them, too."""
+
+
+def precision_to_judge_by(options: ConvertOptions, rewritten: Rewritten) -> str:
+    """The precision of the engine's arithmetic, by which its errors are judged."""
+    report = rewritten.precision
+    sums = report is not None and report.sums is not None
+    return engine_precision(brought_to(options.precision, report), float16_sums=sums)
+
+
+class GraphComparison:
+    """The comparison of the graphs, which runs while TensorRT builds in a process of its own.
+
+    Not beside the build of a model of many weights, which memory would have to hold twice at a time, or with functions of
+    the user's, which nothing stops.
+    """
+
+    def __init__(
+        self, check: ConversionCheck | None, options: ConvertOptions, analysis: Analysis, progress: Steps
+    ) -> None:
+        self._check, self._options, self._analysis, self._progress = check, options, analysis, progress
+        self._beside: Beside[GraphsJudged] | None = None
+
+    def begin(self) -> None:
+        files = self._analysis.original.files.values()
+        references = self._options.references
+        own = bool(references.nodes) or references.whole is not None
+        if self._check is not None and not own and sum(file.size for file in files) < MOST_BESIDE:
+            self._beside = Beside(partial(self._judged, self._check, self._analysis.rewritten))
+
+    def stop(self) -> None:
+        """Of a graph that TensorRT refuses, or where something else ends the conversion."""
+        if self._beside is not None:
+            self._beside.stop()
+            self._beside = None
+
+    def judged(self, rewritten: Rewritten) -> GraphsJudged | None:
+        """What is known without the engine; None where nothing is compared. rewritten: the graph that was built."""
+        if self._check is None:
+            return None
+        if self._beside is not None:
+            return self._beside.result()
+        return self._judged(self._check, rewritten)
+
+    def _judged(self, check: ConversionCheck, rewritten: Rewritten) -> GraphsJudged:
+        decided = floats_decided(self._options.precision, rewritten.precision)
+        return check.graphs(
+            rewritten,
+            precision_to_judge_by(self._options, rewritten),
+            check.baseline(self._progress, wide=decided),
+            self._analysis.plain,
+            self._analysis.rewritten.typed,
+        )
