@@ -40,14 +40,13 @@ class Ledger:
     def __init__(self, whole: Graph) -> None:
         self._whole = whole
         self.rewrites: list[Rewrite] = []
-        self.io_types: list[IoType] = []
+        self.io_types: dict[str, IoType] = {}
         self.changed = False
         self._told_float64 = False
 
     def io(self, name: str, elem: int) -> None:
         """An input or output of the ONNX type `elem` has its legal type now."""
-        if all(io.name != name for io in self.io_types):
-            self.io_types.append(IoType(name, dtype_name(elem), dtype_name(legal_type(elem))))
+        self.io_types.setdefault(name, IoType(name, dtype_name(elem), dtype_name(legal_type(elem))))
 
     def record(self, node: Node, label: str, what: str, made: list[Node | onnx.NodeProto], elem: int) -> None:
         """label: what the node is called if it has no name of its own. made: what stands for it, and gets names."""

@@ -59,7 +59,7 @@ def legalise_types(graph: Graph) -> Legalisation:
     flat.infer()
     if flat is not graph:
         graph.become(flat.model())
-    return Legalisation(tuple(work.ledger.rewrites), tuple(work.ledger.io_types), True)
+    return Legalisation(tuple(work.ledger.rewrites), tuple(work.ledger.io_types.values()), True)
 
 
 class _Retyper:
