@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from tests.converter.cli.commands.running import Ran, refused, trtsmith
 from tests.converter.models import attention, inverse, parsed, written
 from tests.converter.verify.fake_engine import Arrays, FakeEngine
+from trtsmith.converter.convert import pipeline
 from trtsmith.converter.engine.build.gpu import Gpu
 from trtsmith.converter.model.errors import UsageError
 from trtsmith.converter.model.load import load_model
@@ -21,6 +23,7 @@ from trtsmith.converter.model.ort import open_session, run
 from trtsmith.converter.model.shapes import graph_inputs
 from trtsmith.converter.rewrite.rewrite import reference
 from trtsmith.converter.verify import baseline, candidates, conversion_check, other_sizes, reduced
+from trtsmith.converter.verify.candidate_judge import judge
 from trtsmith.converter.verify.compare import compare
 from trtsmith.converter.verify.constant_outputs import outputs_behind_branches
 from trtsmith.converter.verify.inputs import generate_inputs
@@ -103,6 +106,38 @@ def test_onnxruntime_holds_no_graph_while_the_engine_runs(place: Place) -> None:
     finally:
         gc.enable()
     assert len(sessions) == 2 and alive == [0]
+
+
+@pytest.mark.parametrize("references", [False, True])
+def test_the_graphs_are_compared_while_the_engine_is_built(place: Place, references: bool) -> None:
+    """And not beside a function of the user's, which nothing could stop."""
+    place.has(None)
+    compared, build = threading.Event(), pipeline.build_mended
+
+    def judged(*arguments: Any, **options: Any) -> Any:
+        compared.set()
+        return judge(*arguments, **options)
+
+    def waits(*arguments: Any) -> Any:
+        seen.append(compared.wait(0 if references else 60))
+        return build(*arguments)
+
+    seen: list[bool] = []
+    place.patch.setattr(conversion_check, "judge", judged)
+    place.patch.setattr(pipeline, "build_mended", waits)
+    Path("mine.py").write_text("import numpy as np\n\ndef inverse(x):\n    return np.linalg.inv(x)\n")
+    flags = ("--reference", "Inverse=mine:inverse") if references else ()
+    assert place.convert(*flags)[0] == 0 and seen == [not references] and compared.is_set()
+
+
+def test_nothing_goes_on_where_the_build_is_interrupted(place: Place) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    place.patch.setattr(pipeline, "build_mended", interrupted)
+    place.run("--target", "sm86")
+    assert not Path("e.plan").exists()
+    assert not any(thread.name == "beside" for thread in threading.enumerate())
 
 
 def test_graphs_that_disagree_are_the_verdict(place: Place) -> None:

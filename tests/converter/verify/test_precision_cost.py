@@ -61,7 +61,8 @@ def judged(
     result = BuildResult(folder / "e.plan", 1, 0.0, "tensorrt_rtx", "1.7.1", ("sm86",), (), (), 1, ())
     calibrated, before = (Rewritten(one, (), ()) for one in (built or model, plain or original))
     request = RunRequest(folder / "e.plan")
-    return check.run(calibrated, result, request, "int8", check.baseline(lambda text: None), before, model)
+    judged = check.graphs(calibrated, "int8", check.baseline(lambda text: None), before, model)
+    return check.run(judged, result, request)
 
 
 def test_a_costly_network_agrees_with_its_own_graph(tmp_path: Path) -> None:

@@ -93,7 +93,8 @@ def on_an_engine(
     """The verdict of a conversion to this graph, whose engine gives these outputs."""
     patch.setattr(candidates, "run_engine", lambda *_: RunResult(INFO, (outputs,), 0.0))
     request, rewritten = RunRequest(folder / "e.plan"), Rewritten(graph, (), ())
-    return check.run(rewritten, built(folder), request, "int8", check.baseline(lambda text: None))
+    judged = check.graphs(rewritten, "int8", check.baseline(lambda text: None))
+    return check.run(judged, built(folder), request)
 
 
 def converted(folder: Path, monkeypatch: pytest.MonkeyPatch, made: np.ndarray, **told: Any) -> Verdict:

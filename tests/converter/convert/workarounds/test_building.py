@@ -87,8 +87,16 @@ def refused(
 def test_what_helps_and_means_the_same_is_done(tmp_path: Path, fault: str) -> None:
     before, said = children(), list[str]()
     file = tmp_path / "kept.onnx"
-    done = build_mended(model_with(tmp_path, fault), request_in(tmp_path), Refusals(file=file), said.append)
+    stopped: list[int] = []
+    done = build_mended(
+        model_with(tmp_path, fault),
+        request_in(tmp_path),
+        Refusals(file=file),
+        said.append,
+        lambda: stopped.append(len(said)),
+    )
     (mended,) = done.mended
+    assert len(stopped) == 1 and stopped[0] <= said.index(mended.warning())  # before anything is mended
     assert mended.mitigation == HELPS[fault]
     assert mended.warning() in said and "TensorRT says: " in mended.said
     assert done.built.engine_path.is_file()
