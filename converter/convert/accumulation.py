@@ -48,40 +48,50 @@ def needed_sums(
     feeds: Arrays | None,
     io_types: Sequence[IoType],
     io_before: Sequence[IoType],
+    exact: Arrays | None = None,
 ) -> Needed:
     """The nodes that must sum in float32 for every output to stay within what float16 alone is allowed.
 
     plain:   the graph in float32. reduced: the same in float16, no node kept for its sums.
     feeds:   of the model; None: nothing is tried. io_before, io_types: of the two graphs.
-    Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output. The sums are emulated
-    (converter/rewrite/precision/sum_noise.py). As few of the longest as will do are taken back, as noise grows with the
-    number of products. How many is found by halving: a network runs a few times, and not once for each node.
+    exact:   outputs in float32, in the model's types; None: they are computed.
+    Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output, which is measured where an
+    output is off by more than BEARABLE. The sums are emulated (converter/rewrite/precision/sum_noise.py). As few of the
+    longest as will do are taken back, as noise grows with the number of products. How many is found by halving: a network
+    runs a few times, and not once for each node.
     """
     if feeds is None:
         return Needed({}, why="no --inputs to try them on")
     order = summing_nodes(reduced)
     if not order:
         return Needed({}, why="none is a sum in float16")
+
+    def summed(count: int) -> Arrays:
+        """Outputs with the sums of so many first nodes in float32."""
+        return run_reduced(reduced, feeds, io_types, float16_sums=True, exact=frozenset(order[:count]))
+
+    wanted = {value.name for value in plain.proto.graph.input}
+    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_before)
     try:
-        exact, allowed = _allowed(plain, feeds, io_before)
+        right = exact or to_model(run(expand(plain), given), io_before)
     except ConversionError:
         return Needed({}, why="onnxruntime does not run the graph")
-
-    def error(count: int) -> OutputError | None:
-        found = run_reduced(reduced, feeds, io_types, float16_sums=True, exact=frozenset(order[:count]))
-        return _worst(exact, found, allowed)
-
     try:
-        return _fewest(order, error)
+        none_kept = summed(0)
+        first = _worst(right, none_kept, dict.fromkeys(right, BEARABLE))
+        if first is not None and first.within:
+            return Needed({}, first, first)
+        allowed = _allowed(plain, given, right, io_before)
+        first = _worst(right, none_kept, allowed)
+        if first is None:
+            return Needed({}, why="no output is comparable")
+        return _fewest(order, first, lambda count: _worst(right, summed(count), allowed))
     except ConversionError:
         return Needed({}, why="onnxruntime does not run the graph in float16")
 
 
-def _fewest(order: Sequence[str], error: Callable[[int], OutputError | None]) -> Needed:
-    """The fewest first nodes that make the error small enough; all of them if none do."""
-    first = error(0)
-    if first is None:
-        return Needed({}, why="no output is comparable")
+def _fewest(order: Sequence[str], first: OutputError, error: Callable[[int], OutputError | None]) -> Needed:
+    """The fewest first nodes that make the error small enough; all of them if none do. first: the error with none."""
     if first.within:
         return Needed({}, first, first)
     low, high, left = 0, len(order), None
@@ -96,21 +106,16 @@ def _fewest(order: Sequence[str], error: Callable[[int], OutputError | None]) ->
     return Needed(dict.fromkeys(order[:high], OFF_SUM), first, left)
 
 
-def _allowed(
-    plain: Model, feeds: Arrays, io_types: Sequence[IoType]
-) -> tuple[dict[str, np.ndarray], Mapping[str, float]]:
-    """The outputs in float32 and their tolerances, without ill-conditioned outputs."""
-    wanted = {value.name for value in plain.proto.graph.input}
-    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_types)
-    exact = to_model(run(expand(plain), given), io_types)
+def _allowed(plain: Model, given: Arrays, exact: Arrays, io_types: Sequence[IoType]) -> Mapping[str, float]:
+    """The tolerances of the outputs in float32, but of ill-conditioned ones."""
     narrow = to_model(run(expand(rounded(plain, "fp16")), given, optimise=False, in_order=True), io_types)
-    measured = allowance(exact, (narrow,), "fp16", plain.proto, Limits(dict.fromkeys(exact, BEARABLE)))
-    return {name: exact[name] for name in measured.allowed}, measured.allowed
+    return allowance(exact, (narrow,), "fp16", plain.proto, Limits(dict.fromkeys(exact, BEARABLE))).allowed
 
 
 def _worst(exact: Arrays, found: Arrays, allowed: Mapping[str, float]) -> OutputError | None:
-    """The output nearest to its limit, or furthest beyond it."""
-    errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in exact.items() if n in found]
+    """The output nearest to its limit, or furthest beyond it, of those that have one."""
+    both = ((name, exact[name]) for name in allowed if name in found)
+    errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in both]
     return max(errors, key=lambda e: e.error / e.allowed if e.allowed else e.error, default=None)
 
 

@@ -23,9 +23,9 @@ from trtsmith.converter.rewrite.precision.formats import FP16
 from trtsmith.converter.rewrite.precision.reduce import Reduction, reduce_precision
 from trtsmith.converter.rewrite.precision.report import PrecisionReport, SumsReport
 from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM, long_sums, longest_sum
-from trtsmith.converter.rewrite.precision.widen import magnitudes, widen_precision
+from trtsmith.converter.rewrite.precision.widen import MeasuredRun, measured_run, widen_precision
 from trtsmith.converter.rewrite.rewrite import Rewritten, expand
-from trtsmith.converter.rewrite.types import to_engine
+from trtsmith.converter.rewrite.types import to_engine, to_model
 from trtsmith.converter.verify.given import load_inputs
 
 
@@ -95,7 +95,9 @@ def _brought(
         return _with(work, widen_precision(work.graph, wide_io=request.io))
     if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
         work = _with(work, widen_precision(work.graph))
-    seen = _magnitudes(work, feeds) if fmt is FP16 and feeds is not None and request.decided is None else {}
+    tried = fmt is FP16 and feeds is not None and request.decided is None
+    measured = _measured(work, feeds) if tried and feeds is not None else None
+    seen = measured.magnitudes if measured is not None else {}
     longest = longest_sum(work.options.target, fmt)
     judged = longest is not None and request.decided is None
     accumulate = request.accumulate or "auto"
@@ -123,8 +125,9 @@ def _brought(
     long = len(long_sums(work.model)) + _kept(first)
     if accumulate != "auto":
         return _with(work, _told(first, SumsReport(accumulate, long, _kept(first))))
-    tried = _with(work, first)
-    needed = needed_sums(plain, tried.model, feeds, tried.io_types, work.io_types)
+    reduced = _with(work, first)
+    exact = None if measured is None else to_model(measured.outputs, work.io_types)
+    needed = needed_sums(plain, reduced.model, feeds, reduced.io_types, work.io_types, exact)
     if needed.wide:
         work.graph.become(plain)
         first = reduce(None, needed.wide)
@@ -165,11 +168,11 @@ def _samples(
     return [to_engine(sample, work.io_types) for sample in samples]
 
 
-def _magnitudes(work: Rewriting, feeds: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Magnitudes in the float32 run; none if onnxruntime cannot run the graph, which the verdict then says."""
+def _measured(work: Rewriting, feeds: Mapping[str, np.ndarray]) -> MeasuredRun | None:
+    """The float32 run; None if onnxruntime cannot run the graph, which the verdict then says."""
     wanted = {value.name for value in work.model.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, work.io_types)
     try:
-        return magnitudes(expand(work.model), given) or {}
+        return measured_run(expand(work.model), given)
     except ConversionError:
-        return {}
+        return None

@@ -21,7 +21,7 @@ from trtsmith.converter.model.ort_kernels import holds_any
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
 from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
-from trtsmith.converter.rewrite.precision.widen import magnitudes, widen_precision
+from trtsmith.converter.rewrite.precision.widen import measured_run, widen_precision
 from trtsmith.converter.verify.allowance import PROVES, changed_by
 from trtsmith.converter.verify.compare import Arrays
 
@@ -60,9 +60,10 @@ class OwnTypes:
         with suppress(ConversionError):
             there = run_session(self._session, self._wide, given)
             changed = {n: how for n, v in outputs.items() if (how := _changed(v, there[n]))}
-            sizes = magnitudes(self._wide, given) if changed else None
+            measured = measured_run(self._wide, given) if changed else None
+            sizes = measured.magnitudes if measured is not None else {}
             for name, how in changed.items():
-                lost = next(_lost(self._wide.proto.graph, name, sizes or {}, self._dtypes), None)
+                lost = next(_lost(self._wide.proto.graph, name, sizes, self._dtypes), None)
                 if lost is not None:
                     found[name] = _sentence(name, *lost)
                 elif how != _ELSE:

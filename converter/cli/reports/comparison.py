@@ -14,10 +14,15 @@ def render_verdict(verdict: Verdict) -> str:
     return "\n".join(_lines(verdict))
 
 
-def render_comparisons(comparisons: Sequence[Comparison], statuses: Mapping[str, str] | None = None) -> str:
-    """A table, a row for each output. statuses: by output, where it is more than what its comparison says."""
+def render_comparisons(
+    comparisons: Sequence[Comparison], statuses: Mapping[str, str] | None = None, told: str = ""
+) -> str:
+    """A table, a row for each output.
+
+    statuses: by output, where it is more than what its comparison says. told: what the reader knows: no reason of it again.
+    """
     header = ("output", "shape", "relative", "max", "mean", "p99", "cosine", "worst at", "")
-    rows = [header, *(_row(c, (statuses or {}).get(c.output, AGREE)) for c in comparisons)]
+    rows = [header, *(_row(c, (statuses or {}).get(c.output, AGREE), told) for c in comparisons)]
     if any(c.at for c in comparisons):
         rows = [(at, *row) for at, row in zip(["", *(c.at for c in comparisons)], rows, strict=True)]
     return table(rows)
@@ -26,9 +31,10 @@ def render_comparisons(comparisons: Sequence[Comparison], statuses: Mapping[str,
 def _lines(verdict: Verdict) -> Iterator[str]:
     yield f"verdict: {verdict.words}: {one_line(verdict.reason)} (inputs: {one_line(verdict.inputs)})"
     if verdict.comparisons:
-        yield render_comparisons(verdict.comparisons, verdict.outputs)
+        yield render_comparisons(verdict.comparisons, verdict.outputs, verdict.reason)
     yield from (f"input {one_line(sentence)}" for sentence in verdict.meanings)
-    yield from (f"{one_line(one.why)}{'; accepted' if one.accepted else ''}" for one in verdict.left_out)
+    left = (one for one in verdict.left_out if one.accepted or one.why not in verdict.reason)
+    yield from (f"{one_line(one.why)}{'; accepted' if one.accepted else ''}" for one in left)
     yield from map(one_line, verdict.references)
     yield from map(one_line, verdict.cost.lines() if verdict.cost is not None else ())
     if verdict.precision:
@@ -37,10 +43,12 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield one_line(verdict.told_run)
 
 
-def _row(c: Comparison, status: str) -> tuple[str, ...]:
+def _row(c: Comparison, status: str, told: str) -> tuple[str, ...]:
     numbers = [f"{value:.2e}" for value in (c.relative, c.max, c.mean, c.p99)]
     pair = "" if c.expected is None else f": {c.actual:.6g}, expected {c.expected:.6g}"
     worst = ",".join(map(str, c.worst))
     shape = "x".join(map(str, c.shape))
-    said = c.reason if not c.agrees else "agrees" if status in (AGREE, DISAGREE) else status
+    said = "agrees" if status in (AGREE, DISAGREE) else status
+    if not c.agrees:
+        said = "disagrees" if c.reason in told else c.reason
     return (c.output, shape, *numbers, f"{c.cosine:.6f}", worst + pair, said)

@@ -9,6 +9,7 @@ no intermediate result is an output.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -35,11 +36,19 @@ _MAGNITUDE_OPSET = 11
 """From here on the operators that magnitudes are written in are the same."""
 
 
-def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float] | None:
-    """The largest finite magnitude of every float32 value of the outermost graph, by name; infinities count as none.
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run in float32: its outputs, and the largest finite magnitude of every float32 value of the outermost graph.
 
-    model: without plugin nodes (trtsmith.converter.rewrite.rewrite.expand). None if onnxruntime does not run it.
+    Both by name; infinities count as no magnitude.
     """
+
+    outputs: Mapping[str, np.ndarray]
+    magnitudes: Mapping[str, float]
+
+
+def measured_run(model: Model, feeds: Mapping[str, np.ndarray]) -> MeasuredRun | None:
+    """Runs a model without plugin nodes (trtsmith.converter.rewrite.rewrite.expand); None if onnxruntime does not."""
     model = infer_shapes(model)
     proto = model.copied()
     opset = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
@@ -50,8 +59,7 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
     types = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
     seen = [v.name for v in graph.input if types[v.name] == T.FLOAT]
     seen += [name for node in graph.node for name in node.output if types.get(name) == T.FLOAT]
-    if not seen:
-        return {}
+    wanted = [value.name for value in graph.output]
     constants: dict[str, np.ndarray] = {
         "zero": np.zeros(1, np.float32),
         "infinity": np.array(np.inf, np.float32),
@@ -68,14 +76,15 @@ def magnitudes(model: Model, feeds: Mapping[str, np.ndarray]) -> dict[str, float
         for name in node.output:
             if name in results:
                 nodes.extend(_magnitude(name, results, known, names))
-    del graph.node[:], graph.output[:]
+    del graph.node[:]
     graph.node.extend(nodes)
     graph.output.extend(helper.make_tensor_value_info(result, T.FLOAT, []) for result in results.values())
     try:
         found = run(model.with_proto(proto), feeds, in_order=True)
     except ConversionError:
         return None
-    return {name: float(found[result]) for name, result in results.items()}
+    sizes = {name: float(found[result]) for name, result in results.items()}
+    return MeasuredRun({name: found[name] for name in wanted}, sizes)
 
 
 def _magnitude(

@@ -15,7 +15,7 @@ PROGRAM = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from trtsmith.converter.rewrite.precision.widen import magnitudes
+from trtsmith.converter.rewrite.precision.widen import measured_run
 from tests.converter.rewrite.precision.networks import network
 count, size = 40, 5_000_000
 lines = [f"v{i} = {'Sin' if i % 2 else 'Cos'} ({f'v{i - 1}' if i else 'x'})" for i in range(count)]
@@ -23,7 +23,9 @@ body = "(float[N] x) => (float[N] y) { " + chr(10).join(lines) + f" y = Neg (v{c
 model = network(Path(sys.argv[1]), body)
 x = np.linspace(1, 2, size, dtype=np.float32)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-seen = magnitudes(model, {"x": x})
+measured = measured_run(model, {"x": x})
+assert measured is not None
+seen = measured.magnitudes
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"kib": after - before, "value": size * 4 // 1024, "seen": len(seen), "x": seen["x"]}))
 """

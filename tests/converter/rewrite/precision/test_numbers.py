@@ -13,15 +13,22 @@ import pytest
 from tests.converter.rewrite.precision.networks import network, normal, reduce_model
 from trtsmith.converter.graph.infer import infer_shapes
 from trtsmith.converter.model.load import load_model
+from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.emulate import emulated
 from trtsmith.converter.rewrite.precision.formats import BF16, FORMATS, FP16, Format
-from trtsmith.converter.rewrite.precision.widen import magnitudes
+from trtsmith.converter.rewrite.precision.widen import measured_run
 from trtsmith.converter.rewrite.rewrite import expand, rewrite
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.sets import InputSet
 
 DTYPES = {"fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+
+
+def magnitudes(model: Model, feeds: dict[str, np.ndarray]) -> dict[str, float]:
+    measured = measured_run(model, feeds)
+    assert measured is not None
+    return dict(measured.magnitudes)
 
 
 def relative(actual: np.ndarray, expected: np.ndarray) -> float:
@@ -74,10 +81,18 @@ def test_values_below_everything_are_found(tmp_path: Path) -> None:
     body = "(float[1,8] x) => (float[1,8] y) { [m] a = MatMul (x, w)\n [n] y = Sigmoid (a) }"
     model = network(tmp_path, body, {"w": np.eye(8, dtype=np.float32)})
     seen = magnitudes(model, {"x": np.full((1, 8), 1e-9, np.float32)})
-    assert seen is not None
     kept = {k.node: k.reason for k in reduce_model(model, FP16, seen=seen).report.kept}
     assert "zero" in kept["m"] and "1e-09" in kept["m"]
     assert reduce_model(model, BF16, seen=seen).report.kept == ()
+
+
+def test_the_outputs_are_those_of_an_ordinary_run(tmp_path: Path) -> None:
+    body = "(float[1,8] x) => (float[1,8] y, float[1,8] a) { a = MatMul (x, w) y = Sigmoid (a) }"
+    model = network(tmp_path, body, {"w": np.eye(8, dtype=np.float32)})
+    measured, x = measured_run(model, {"x": np.ones((1, 8), np.float32)}), {"x": np.ones((1, 8), np.float32)}
+    assert measured is not None and list(measured.outputs) == ["y", "a"]
+    for name, value in run(model, x).items():
+        np.testing.assert_array_equal(measured.outputs[name], value)
 
 
 def test_magnitudes_leave_out_what_is_not_finite_and_take_empty_tensors(tmp_path: Path) -> None:
@@ -88,7 +103,7 @@ def test_magnitudes_leave_out_what_is_not_finite_and_take_empty_tensors(tmp_path
     seen = magnitudes(model, {"x": np.array([-3, 0, 2], np.float32), "n": np.array([1])})
     assert seen == {"x": 3.0, "y": 0.0, "z": 0.0}
     unloaded = network(tmp_path, "(float[N] x) => (float[N] y) { y = Relu (x) }", opset=10)
-    assert magnitudes(unloaded, {"x": np.ones(3, np.float32)}) is None
+    assert measured_run(unloaded, {"x": np.ones(3, np.float32)}) is None
 
 
 class Network:
@@ -100,7 +115,7 @@ class Network:
         self.model = rewrite(load_model(path)).model
         self.plain = expand(self.model)
         self.exact = run(self.plain, self.feeds)
-        self.seen = magnitudes(self.plain, self.feeds) or {}
+        self.seen = magnitudes(self.plain, self.feeds)
 
 
 @pytest.fixture(scope="module")
