@@ -76,7 +76,8 @@ class EventSteps(Steps):
     def share(self, part: str, done: float, text: str) -> None:
         self._send(text, share=round(done, 4))
 
-    def stage(self, name: str) -> None:
+    def stage(self, name: str, skip: str = "") -> None:
+        del skip  # nobody waits at a terminal
         self._stage, self._step = name, ""
 
     def _send(self, text: str, **more: float) -> None:

@@ -467,6 +467,10 @@ def _profiles(
     return tuple(profiles) if any(profiles) else ()
 
 
+_SKIPS = {"verify": "--no-verify skips the comparison"}
+"""By stage, what leaves it out."""
+
+
 class _StageTimes:
     """Seconds by stage, each told when it ends."""
 
@@ -477,7 +481,7 @@ class _StageTimes:
 
     def begin(self, stage: str) -> None:
         self._stage, self._since = stage, time.perf_counter()
-        self._progress.stage(stage)
+        self._progress.stage(stage, _SKIPS.get(stage, ""))
 
     def ended(self, then: str = "") -> None:
         """The stage has ended; the next one begins at once."""

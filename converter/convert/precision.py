@@ -126,6 +126,9 @@ def _brought(
     if accumulate != "auto":
         return _with(work, _told(first, SumsReport(accumulate, long, _kept(first))))
     reduced = _with(work, first)
+    work.options.step(
+        "running the network with sums in float16 (--accumulate fp32 or fp16 decides without it)"
+    )
     exact = None if measured is None else to_model(measured.outputs, work.io_types)
     needed = needed_sums(plain, reduced.model, feeds, reduced.io_types, work.io_types, exact)
     if needed.wide:
@@ -170,6 +173,7 @@ def _samples(
 
 def _measured(work: Rewriting, feeds: Mapping[str, np.ndarray]) -> MeasuredRun | None:
     """The float32 run; None if onnxruntime cannot run the graph, which the verdict then says."""
+    work.options.step("running the network in float32: which values pass the range of float16")
     wanted = {value.name for value in work.model.proto.graph.input}
     given = to_engine({n: v for n, v in feeds.items() if n in wanted}, work.io_types)
     try:

@@ -13,6 +13,9 @@ Progress = Callable[[str], None]
 FIRST_S = 2.0
 """After so long a step is named that was begun without a word."""
 
+LONG_S = 10.0
+"""After so long a step is told with the flag that leaves its stage out."""
+
 PERIOD_S = 5.0
 """After so long without a line the step is named again."""
 
@@ -43,8 +46,8 @@ class Steps(ABC):
         text: the same as a line, for those who show nothing but lines; "" where they have had one a moment ago.
         """
 
-    def stage(self, name: str) -> None:  # noqa: B027  only a live line shows it
-        """The steps from here on are of this stage."""
+    def stage(self, name: str, skip: str = "") -> None:  # noqa: B027  most show it by its end alone
+        """The steps from here on are of this stage. skip: what leaves it out, such as "--no-verify skips it"."""
 
 
 class ProgressReporter(Steps):
@@ -56,7 +59,7 @@ class ProgressReporter(Steps):
     def __init__(self, progress: Progress, first_s: float = FIRST_S, period_s: float = PERIOD_S) -> None:
         self._progress, self._first_s, self._period_s = progress, first_s, period_s
         self._changed = threading.Condition()
-        self._step = ""
+        self._step = self._skip = ""
         self._begun = self._due = 0.0
         self._ended = False
         self._thread = threading.Thread(target=self._watch, name="signs of life", daemon=True)
@@ -85,6 +88,10 @@ class ProgressReporter(Steps):
         if text:
             self(text)
 
+    def stage(self, name: str, skip: str = "") -> None:
+        """Its name is told with its seconds, where it ends."""
+        self._skip = skip
+
     def end(self) -> None:
         """Nothing more is said."""
         with self._changed:
@@ -108,8 +115,10 @@ class ProgressReporter(Steps):
                     self._changed.wait(self._due - now)
                 else:
                     self._due = now + self._period_s
+                    took = now - self._begun
+                    skip = f"; {self._skip}" if self._skip and took >= LONG_S else ""
                     try:
-                        self._progress(f"{self._step}: {now - self._begun:.0f} s so far")
+                        self._progress(f"{self._step}: {took:.0f} s so far{skip}")
                     except Exception:
                         # Of whoever listens: it comes again where a step begins, and is raised there.
                         return

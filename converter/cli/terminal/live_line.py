@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from trtsmith.converter.model.printable import one_line
-from trtsmith.converter.model.progress import Steps
+from trtsmith.converter.model.progress import LONG_S, Steps
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -39,7 +39,7 @@ class LiveLine(Steps):
         self._lock = threading.RLock()
         self._live: Live | None = None
         self._ended = False
-        self._stage = self._step = self._part = ""
+        self._stage = self._step = self._part = self._skip = ""
         self._share: float | None = None
         self._since = clock()
 
@@ -71,8 +71,8 @@ class LiveLine(Steps):
         del text
         self._part, self._share = part, done
 
-    def stage(self, name: str) -> None:
-        self._stage, self._since = name, self._clock()
+    def stage(self, name: str, skip: str = "") -> None:
+        self._stage, self._skip, self._since = name, skip, self._clock()
 
     def clear(self) -> None:
         """No line until the next step."""
@@ -116,9 +116,11 @@ class LiveLine(Steps):
         from rich.text import Text
 
         head = ": ".join(part for part in (self._stage, self._step) if part)
-        head = one_line(f"{head}, {self._part}" if self._part else head)
+        took = max(self._clock() - self._since, 0)
+        parts = (head, self._part, self._skip if took >= LONG_S else "")
+        head = one_line(", ".join(part for part in parts if part))
         share = "" if self._share is None else f"{self._share:.0%}  "
-        seconds = f"{max(self._clock() - self._since, 0):.0f} s"
+        seconds = f"{took:.0f} s"
         room = max(width - 1 - len(f"    {share}{seconds}"), 0)
         if cell_len(head) > room:
             head = set_cell_size(head, max(room - 3, 0)) + "..."[:room]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
+from trtsmith.converter.model import progress
 from trtsmith.converter.model.progress import ProgressReporter, progress_reports, steps_of
 
 WAIT_S = 20.0
@@ -43,6 +46,23 @@ def test_a_step_without_a_word_is_named_when_it_takes_long() -> None:
     heard.wait_for(1)
     telling.end()
     assert heard.lines[-1] == "step 49: 0 s so far"
+
+
+def test_a_step_that_takes_very_long_is_told_with_what_leaves_its_stage_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "LONG_S", 0.0)
+    heard = Heard()
+    telling = ProgressReporter(heard, first_s=0.01, period_s=0.01)
+    telling.stage("verify", "--no-verify skips the comparison")
+    telling.step("running the engine")
+    heard.wait_for(1)
+    telling.stage("bundle")
+    telling.step("writing")
+    heard.wait_for(len(heard.lines) + 2)
+    telling.end()
+    assert heard.lines[0] == "running the engine: 0 s so far; --no-verify skips the comparison"
+    assert heard.lines[-1] == "writing: 0 s so far"
 
 
 def test_nothing_is_said_after_an_end() -> None:
