@@ -33,30 +33,45 @@ from trtsmith.converter.rewrite.rewrite import Rewritten, expand, reference
 from trtsmith.converter.verify.compare import Comparison
 
 
-def locate(
-    original: Model,
-    rewritten: Rewritten,
-    feeds: Arrays,
-    executor: Executor,
-    options: SearchOptions,
-    inputs: str,
-    progress: Progress,
-    replay: ReplayKernel | None = None,
-    reduced: Rewritten | None = None,
-    reduction: ReducedNodes | None = None,
-) -> Located:
-    """Compare every value that can be compared, and name the node that is wrong.
+@dataclass(frozen=True, eq=False)
+class SearchGround:
+    """What is searched.
 
     feeds:  of all inputs of the original, those frozen since among them. inputs: what they are, for the report.
     replay: None: there is nothing to run a plugin's kernel alone with.
     reduced: the rewritten graph in the precision of the engine, which the executor runs; None: it is `rewritten` itself.
     reduction: how it came to that precision; None where its types are its own.
+    """
+
+    original: Model
+    rewritten: Rewritten
+    feeds: Arrays
+    executor: Executor
+    inputs: str
+    replay: ReplayKernel | None = None
+    reduced: Rewritten | None = None
+    reduction: ReducedNodes | None = None
+
+
+def locate(ground: SearchGround, options: SearchOptions, progress: Progress) -> Located:
+    """Compare every value that can be compared, and name the node that is wrong.
+
     ConversionError if onnxruntime or the executor cannot run the model at all; UsageError for the environment.
     """
     if options.folder is not None:
         check_folder(options.folder, force=True)  # whose files they are is asked by who takes the command
-    work = _FaultSearch(original, rewritten, feeds, executor, options, inputs, progress, replay, reduction)
-    return work.rewrite() or replace(work, rewritten=reduced or rewritten).engine()
+    work = _FaultSearch(
+        ground.original,
+        ground.rewritten,
+        ground.feeds,
+        ground.executor,
+        options,
+        ground.inputs,
+        progress,
+        ground.replay,
+        ground.reduction,
+    )
+    return work.rewrite() or replace(work, rewritten=ground.reduced or ground.rewritten).engine()
 
 
 @dataclass(frozen=True, eq=False)

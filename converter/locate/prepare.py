@@ -24,8 +24,8 @@ from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.executors.kernels import OnKernels
 from trtsmith.converter.locate.executors.tensorrt import OnTensorRT, RunEngine
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
-from trtsmith.converter.locate.reduced_precision import ReducedNodes, precision_asked, reduction_of, searched
+from trtsmith.converter.locate.locate_fault import SearchGround, locate
+from trtsmith.converter.locate.reduced_precision import precision_asked, reduction_of, searched
 from trtsmith.converter.locate.save_repro import check_folder
 from trtsmith.converter.locate.searched_graph import MEMORY, Progress, ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import ArraySource, told_source
@@ -88,25 +88,16 @@ class LocateOptions:
     force: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedSearch:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PreparedSearch(SearchGround):
     """What `locate` takes.
 
-    reduced: the rewritten graph in the precision that is asked for, which the executor runs. reduction: how it got it.
     plan:    how the nodes of the rewritten graph reach TensorRT.
     outputs: the engine's for these inputs, in its own types; None without an engine.
     rounding: what the executor's precision changes of the model's outputs; None where it computes as onnxruntime does.
     """
 
-    original: Model
-    rewritten: Rewritten
-    reduced: Rewritten
-    reduction: ReducedNodes | None
     plan: Plan
-    feeds: dict[str, np.ndarray]
-    inputs: str
-    executor: Executor
-    replay: ReplayKernel
     outputs: Arrays | None
     rounding: RoundedRuns | None
 
@@ -163,19 +154,18 @@ def prepared(asked: LocateOptions, run: RunEngine = run_engine) -> Iterator[Prep
         arithmetic = asked.arithmetic or engine_precision(precision.precision, float16_sums=sums)
         rounds = executor.fuses or arithmetic in (*FORMATS, FP16_SUMS)
         rounding = _rounding(original, feeds, arithmetic, reduced) if rounds else None
-        told, replays = _told(asked), replay_with(known)
         yield PreparedSearch(
             original,
             rewritten,
+            feeds,
+            executor,
+            _told(asked),
+            replay_with(known),
             reduced,
             reduction,
-            planned,
-            feeds,
-            told,
-            executor,
-            replays,
-            outputs,
-            rounding,
+            plan=planned,
+            outputs=outputs,
+            rounding=rounding,
         )
 
 
@@ -193,18 +183,7 @@ def locate_asked(
         options = SearchOptions(
             asked.memory, asked.everything, asked.folder, asked.tolerances, ready.outputs, ready.rounding
         )
-        return locate(
-            ready.original,
-            ready.rewritten,
-            ready.feeds,
-            ready.executor,
-            options,
-            ready.inputs,
-            progress,
-            ready.replay,
-            ready.reduced,
-            ready.reduction,
-        )
+        return locate(ready, options, progress)
 
 
 def _native(rewritten: Rewritten) -> Rewritten:

@@ -13,7 +13,7 @@ from planted.changes import Change, is_called
 from planted.plants import Plant
 from trtsmith.converter.locate.executors.executor import Arrays, Executor
 from trtsmith.converter.locate.found import AGREE, NODE, REWRITE, ROUNDING, Located
-from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import ReplayKernel, SearchOptions
 from trtsmith.converter.model.arrays import load_arrays
 from trtsmith.converter.model.errors import TrtsmithError
@@ -53,16 +53,11 @@ def search(plant: Plant | None, model: Path, inputs: Path, ground: Ground, folde
     """What `locate` says of a model with the error planted in it; plant None: with nothing planted."""
     original = load_model(model)
     executor = ground.executor if ground.change is None else Planted(ground.executor, ground.change)
-    return locate(
-        original,
-        _rewritten(original, plant),
-        load_arrays(inputs, "planted"),
-        executor,
-        SearchOptions(folder=folder),
-        inputs.name,
-        lambda text: None,
-        ground.replay,
+    arrays = load_arrays(inputs, "planted")
+    searched = SearchGround(
+        original, _rewritten(original, plant), arrays, executor, inputs.name, ground.replay
     )
+    return locate(searched, SearchOptions(folder=folder), lambda text: None)
 
 
 def _rewritten(original: Model, plant: Plant | None) -> Rewritten:

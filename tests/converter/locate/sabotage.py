@@ -15,7 +15,7 @@ from trtsmith.converter.engine.runtime.run_request import RunRequest, RunResult
 from trtsmith.converter.engine.runtime.tensors import EngineInfo
 from trtsmith.converter.locate.executors.executor import COMPARABLE, Arrays, Executor, Onnxruntime, Value
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import SearchedGraph, SearchOptions
 from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.load import load_model
@@ -71,7 +71,8 @@ def in_company(graph: onnx.GraphProto) -> bool:
 
 
 def located(model: Model, executor: Executor, feeds: Arrays, options: SearchOptions, *more: Any) -> Located:
-    return locate(model, rewrite(model), feeds, executor, options, "given", lambda text: None, *more)
+    ground = SearchGround(model, rewrite(model), feeds, executor, "given", *more)
+    return locate(ground, options, lambda text: None)
 
 
 @dataclass

@@ -32,7 +32,7 @@ from trtsmith.converter.graph.walk import all_graphs
 from trtsmith.converter.locate.confirm import Confirmation
 from trtsmith.converter.locate.executors.executor import Value, probe, with_outputs
 from trtsmith.converter.locate.found import Located
-from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.node_groups import marks_outside
 from trtsmith.converter.locate.search import DISTURBED, NodeFault
 from trtsmith.converter.locate.searched_graph import SearchOptions, region_of
@@ -264,7 +264,7 @@ def test_a_wrong_rewrite_is_told_from_a_wrong_engine(tmp_path: Path) -> None:
     model = network(tmp_path / "m.onnx")
     folder = tmp_path / "saved"
     options, say = SearchOptions(folder=folder), (lambda text: None)
-    result = locate(model, wrong_rule(model), x(), Sabotaged(nothing), options, "given", say)
+    result = locate(SearchGround(model, wrong_rule(model), x(), Sabotaged(nothing), "given"), options, say)
     assert result.status == "rewrite", render(result)
     (node,) = result.nodes
     assert node.name == "relu/identity" and node.behind == ("relu/elu",)

@@ -12,7 +12,7 @@ from tests.converter.locate.test_executors import twice
 from tests.converter.plugin.saved import X, Y, folder
 from trtsmith.converter.engine.libraries import plugin_library
 from trtsmith.converter.locate.executors.kernels import OnKernels
-from trtsmith.converter.locate.locate_fault import locate
+from trtsmith.converter.locate.locate_fault import SearchGround, locate
 from trtsmith.converter.locate.searched_graph import SearchOptions
 from trtsmith.converter.plugin.calls import KernelCall, Kernels
 from trtsmith.converter.plugin.host.host_worker import LibraryWorker
@@ -26,9 +26,8 @@ def test_right_kernels_in_a_model(tmp_path: Path) -> None:
     model = twice(tmp_path / "m.onnx")
     with LibraryWorker(plugin_library(), None, 60.0) as worker:
         executor = OnKernels(Kernels(worker, plugin_library()))
-        found = locate(
-            model, rewrite(model), {"x": MATRICES}, executor, SearchOptions(), "given", lambda text: None
-        )
+        ground = SearchGround(model, rewrite(model), {"x": MATRICES}, executor, "given")
+        found = locate(ground, SearchOptions(), lambda text: None)
     assert found.status == "agree" and len(found.values) == 5
 
 
