@@ -71,7 +71,7 @@ from trtsmith.converter.model.shape_tensors import value_profile
 from trtsmith.converter.model.shapes import InputSpec, ShapeRange, graph_inputs, profile_for
 from trtsmith.converter.rewrite.freeze import shape_inputs
 from trtsmith.converter.rewrite.rewrite import Rewritten
-from trtsmith.converter.verify.conversion_check import ConversionCheck, prepare
+from trtsmith.converter.verify.conversion_check import ComparisonRequest, ConversionCheck, prepare
 from trtsmith.converter.verify.given import load_inputs
 from trtsmith.converter.verify.references import (
     NO_REFERENCES,
@@ -410,20 +410,16 @@ class _Preparation:
         self.values = _value_profile(options, analysis.plain, specs)
         if options.verify is not None:
             self._step("preparing inputs for the comparison")
-            self.check = prepare(
-                original,
-                specs,
-                self.profile,
-                self.values,
-                analysis.frozen,
-                inputs=options.inputs,
-                expected=options.expected,
-                tolerances=options.tolerances,
-                mode="graph" if "strip_plan" in options.settings else options.verify,
-                references=options.references,
-                samples=load_samples(options.precision.calibration, specs),
-                more=self.more,
+            request = ComparisonRequest(
+                options.inputs,
+                options.expected,
+                options.tolerances,
+                "graph" if "strip_plan" in options.settings else options.verify,
+                options.references,
+                load_samples(options.precision.calibration, specs),
             )
+            profiles = (self.profile, *self.more)
+            self.check = prepare(original, specs, profiles, self.values, analysis.frozen, request)
 
     def feeds(self, analysis: Analysis) -> Mapping[str, np.ndarray] | None:
         """The inputs that are compared with, for a precision to be tried with, too."""

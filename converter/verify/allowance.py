@@ -199,7 +199,9 @@ def _noise(
     furthest = 0.0
     for i in range(len(others) if len(others) > 1 and value.size else 0):
         known = Noise(unit, quantum, _change(value, [*others[:i], *others[i + 1 :]], also))
-        off = np.abs(np.nan_to_num(others[i].astype(np.float64) - value, nan=0.0, posinf=0.0, neginf=0.0))
+        with np.errstate(invalid="ignore"):  # infinities on both sides
+            apart = others[i].astype(np.float64) - value
+        off = np.abs(np.nan_to_num(apart, nan=0.0, posinf=0.0, neginf=0.0))
         furthest = max(furthest, excess(np.nan_to_num(value.astype(np.float64)), off, known).used)
     return found.times(FACTOR * furthest) if 1 < furthest < math.inf else found
 

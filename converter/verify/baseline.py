@@ -5,7 +5,7 @@ Each is computed once, when it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from trtsmith.converter.verify.proof import Doubt
 from trtsmith.converter.verify.reduced import Run, opened_in_types
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import rounded
-from trtsmith.converter.verify.sets import Generation, InputSet
+from trtsmith.converter.verify.sets import NO_SOURCE, InputSet, InputSource
 
 Outputs = Sequence[Arrays]
 """Outputs by name, for each set of inputs."""
@@ -148,36 +148,27 @@ class Original:
 class Baseline:
     """What outputs for some sets of inputs are compared with.
 
-    original: the model, or a runner of it that is shared. inputs: where the inputs come from, in words.
+    original: the model, or a runner of it that is shared. source: where the inputs come from.
     expected: outputs to compare with instead of the original's. known: the original's own, where they were computed before.
     roundings: those with values rounded, by the grid (verify.rounding); given, no others are computed.
-    generation: how the inputs were generated, if they were. fixed: inputs that have one value; None: no output is looked at
-    for whether it proves something. more: further inputs, by which branches are taken. meanings: what generated inputs were
-    taken for.
     """
 
     def __init__(
         self,
         original: Model | Original,
         sets: Sequence[InputSet],
-        inputs: str = "",
+        source: InputSource = NO_SOURCE,
         *,
         expected: Outputs | None = None,
         known: Outputs | None = None,
         roundings: Mapping[float, Outputs] | None = None,
         limits: Limits = NO_LIMITS,
-        generation: Generation | None = None,
-        fixed: Collection[str] | None = None,
-        more: Iterable[Arrays] = (),
-        meanings: tuple[str, ...] = (),
         progress: Progress = silent,
     ) -> None:
         self.original = original if isinstance(original, Original) else Original(original)
-        self.model, self.sets, self.inputs = self.original.model, sets, inputs
+        self.model, self.sets, self.source = self.original.model, sets, source
         self.expected, self.limits, self.progress = expected, limits, progress
-        self.meanings = meanings
-        self._known, self._given, self._more = known, roundings, more
-        self._generation, self._fixed = generation, fixed
+        self._known, self._given = known, roundings
         self._rounded: dict[tuple[Arithmetic, float], Outputs | None] = {}
 
     @cached_property
@@ -232,12 +223,12 @@ class Baseline:
     @cached_property
     def doubts(self) -> Mapping[str, Doubt]:
         """Outputs of which agreement proves little. Nothing is said where the original does not run."""
-        if self._fixed is None:
+        if self.source.fixed is None:
             return {}
         # of further inputs none is made where the model has no branch
-        feeds = chain((one.feeds for one in self.sets), self._more)
-        found = outputs_behind_branches(self.model, self._fixed, feeds)
-        if self._generation is None:
+        feeds = chain((one.feeds for one in self.sets), self.source.ends([one.at for one in self.sets]))
+        found = outputs_behind_branches(self.model, self.source.fixed, feeds)
+        if self.source.generation is None:
             return found
         first = self.sets[0]
         try:
@@ -245,7 +236,9 @@ class Baseline:
         except ConversionError:
             return found
         end = first.at or "opt"
-        return found | unchanging_outputs(self._generation, end, first.feeds, outputs, self.original.expected)
+        return found | unchanging_outputs(
+            self.source.generation, end, first.feeds, outputs, self.original.expected
+        )
 
     def _run_rounded(self, arithmetic: Arithmetic, grid: float) -> Outputs:
         self.progress(f"running the original model with its values rounded to {arithmetic.precision}")

@@ -109,7 +109,9 @@ def judge(baseline: Baseline, candidate: Candidate, tolerances: Tolerances | Non
 
 
 def _unknown(baseline: Baseline, which: str, error: ConversionError, ran: str) -> Verdict:
-    return replace(not_comparable(which, error, baseline.inputs, ran), meanings=baseline.meanings)
+    return replace(
+        not_comparable(which, error, baseline.source.words, ran), meanings=baseline.source.meanings
+    )
 
 
 def _explained(verdict: Verdict, baseline: Baseline) -> Verdict:
@@ -145,7 +147,7 @@ def judge_outputs(
     left = {**found.left(tolerances), **baseline.limits.excluded, **random, **unheld}
     verdict = verdict_of(
         tuple(c for c in found.comparisons if c.output not in left),
-        baseline.inputs,
+        baseline.source.words,
         engine_run=engine_run,
         excluded=left,
         unproven=found.unproven(tolerances),
@@ -156,7 +158,7 @@ def judge_outputs(
         amplified={name: share for one in found.allowances for name, share in one.amplified.items()},
     )
     told = in_words(arithmetic.precision, found.measured) if engine_run else ""
-    return replace(verdict, precision=told, meanings=baseline.meanings)
+    return replace(verdict, precision=told, meanings=baseline.source.meanings)
 
 
 def compare_outputs(

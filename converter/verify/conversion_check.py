@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -38,7 +38,7 @@ from trtsmith.converter.verify.other_sizes import Place, compared_at, ends_of, r
 from trtsmith.converter.verify.reduced import STEPS, run_quantized
 from trtsmith.converter.verify.references import NO_REFERENCES, References
 from trtsmith.converter.verify.rounding import FP16_SUMS
-from trtsmith.converter.verify.sets import Generation, InputSet
+from trtsmith.converter.verify.sets import Generation, InputSet, InputSource
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import (
     AGREE,
@@ -92,24 +92,20 @@ class ConversionCheck:
     """Everything that the user gave for the comparison, read and checked before the build.
 
     feeds: of all inputs of the original, the frozen ones too. gpu: that of this machine. expected: outputs that the user
-    gave, or a function of the user's. plain: the original's own, where they are known already. generation: of the inputs,
-    where the user gave none. fixed: inputs whose values the profile has. samples: sets of inputs of the original with which
-    8 bits were calibrated. more: of further profiles, whose usual sizes are compared with inputs that are made up. profile:
-    the number of the one that takes the user's inputs.
+    gave, or a function of the user's. plain: the original's own, where they are known already. samples: sets of inputs of
+    the original with which 8 bits were calibrated. more: of further profiles, whose usual sizes are compared with generated
+    inputs. profile: the number of the one that takes the user's inputs.
     """
 
     original: Model
     feeds: Arrays
-    inputs: str
-    meanings: tuple[str, ...]
+    source: InputSource
     tolerances: Tolerances | None
     expected: Arrays | None
     mode: str
     gpu: Gpu | None
     references: References = NO_REFERENCES
     plain: Arrays | None = None
-    generation: Generation | None = None
-    fixed: frozenset[str] = frozenset()
     samples: Sequence[Arrays] = ()
     more: tuple[Generation, ...] = ()
     profile: int = 0
@@ -158,26 +154,18 @@ class ConversionCheck:
         return Baseline(
             Original(self.original, self.references, progress, wide=wide),
             (InputSet("", self.feeds),),
-            self.inputs,
+            self.source,
             expected=None if self.expected is None else [self.expected],
             known=None if self.plain is None else [self.plain],
-            generation=self.generation,
-            fixed=self.fixed,
-            more=self._more_feeds(),
-            meanings=self.meanings,
             progress=steps_of(progress),
         )
-
-    def _more_feeds(self) -> Iterator[Arrays]:
-        if self.generation is not None:
-            yield from (self.generation.at(end).arrays for end in ("min", "max"))
 
     def _with_cost(self, verdict: Verdict, checked: _Checked, baseline: Baseline) -> Verdict:
         precision = checked.precision
         baseline.progress(f"measuring what {precision} costs")
         most = self.tolerances.max_cost if self.tolerances is not None else None
         sets = [self.feeds, *self.samples[: SAMPLES - 1]]
-        words = self.inputs + (
+        words = self.source.words + (
             f" and {len(sets) - 1} of {len(self.samples)} samples of --calibration" if self.samples else ""
         )
         try:
@@ -199,7 +187,7 @@ class ConversionCheck:
 
         The ends of the first profile, where inputs are made up, and the usual sizes of further profiles.
         """
-        ends = {} if self.generation is None else ends_of(self.generation)
+        ends = {} if self.source.generation is None else ends_of(self.source.generation)
         return ends, {f"profile {number}": (one, "opt") for number, one in enumerate(self.more, 1)}
 
     def _elsewhere(
@@ -253,9 +241,11 @@ class ConversionCheck:
         try:
             _ = baseline.wanted
         except ConversionError as error:
-            words = self.generation.words("opt") if self.generation is not None else ""
+            words = self.source.generation.words("opt") if self.source.generation is not None else ""
             which = f"original at the usual size, {words}" if words else "original"
-            return replace(not_comparable(which, error, self.inputs, "nothing"), meanings=self.meanings)
+            return replace(
+                not_comparable(which, error, self.source.words, "nothing"), meanings=self.source.meanings
+            )
         step("running the rewritten graph in onnxruntime")
         graphs = (self._eight_bits if checked.own else self._graphs)(checked, baseline)
         if graphs.ran == "nothing" and self.expected is None:
@@ -292,7 +282,8 @@ class ConversionCheck:
         engine = to_engine(self.feeds, plain.io_types)
         names = {value.name for value in rewritten.typed.proto.graph.input}
         feeds = {name: value for name, value in engine.items() if name in names}
-        calibrated = Baseline(runnable(rewritten.typed), (InputSet("", feeds),), self.inputs)
+        source = InputSource(self.source.words)
+        calibrated = Baseline(runnable(rewritten.typed), (InputSet("", feeds),), source)
         own = judge(calibrated, rewritten_graph(rewritten.model), self.tolerances)
         said = f"{own.reason}, in {checked.precision} against the calibrated graph; before calibration: {before.reason}"
         return replace(own if not own.agrees else before, reason=said, comparisons=own.comparisons)
@@ -362,30 +353,35 @@ class ConversionCheck:
         return judge(baseline, graph, self.tolerances)
 
 
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """What the user asks of the comparison. mode: --verify. samples: of --calibration."""
+
+    inputs: ArraySource | None
+    expected: ArraySource | None
+    tolerances: Tolerances | None
+    mode: str
+    references: References = NO_REFERENCES
+    samples: Sequence[Arrays] = ()
+
+
 def prepare(
     original: Model,
     specs: Sequence[InputSpec],
-    profile: Mapping[str, ShapeRange],
+    profiles: Sequence[Mapping[str, ShapeRange]],
     values: Mapping[str, ShapeRange],
     frozen: Mapping[str, np.ndarray],
-    *,
-    inputs: ArraySource | None,
-    expected: ArraySource | None,
-    tolerances: Tolerances | None,
-    mode: str,
-    references: References = NO_REFERENCES,
-    samples: Sequence[Arrays] = (),
-    more: Sequence[Mapping[str, ShapeRange]] = (),
+    request: ComparisonRequest,
 ) -> ConversionCheck:
     """The comparison, with everything that the user gave for it read and checked before the build.
 
-    samples: those of --calibration. more: further profiles. The original is fed the frozen values too; what was generated
-    for a shape tensor are
-    its usual values.
+    profiles: the first is the one whose sizes inputs are made up for. The original is fed the frozen values too; what was
+    generated for a shape tensor are its usual values.
     UsageError: files that do not fit the model or are outside of its profiles, or mode "engine" without a GPU.
     """
-    gpu = find_gpu() if mode != "graph" else None
-    if mode == "engine" and gpu is None:
+    inputs, expected, references = request.inputs, request.expected, request.references
+    gpu = find_gpu() if request.mode != "graph" else None
+    if request.mode == "engine" and gpu is None:
         raise UsageError(
             "the engine cannot be run: there is no NVIDIA GPU here",
             "--verify engine",
@@ -393,34 +389,33 @@ def prepare(
             "--verify graph, and later `trtsmith verify` where the GPU is",
         )
     outputs = original.proto.graph.output
-    if tolerances is not None:
-        tolerances.check_outputs([value.name for value in outputs])
-    meanings: tuple[str, ...] = ()
-    generation = Generation(original, specs, profile, values, frozen)
+    if request.tolerances is not None:
+        request.tolerances.check_outputs([value.name for value in outputs])
+    words = f", {references.words()}" if references.words() else ""
+    source = InputSource(told(inputs, expected) + words)
+    first, *more = (Generation(original, specs, one, values, frozen) for one in profiles)
     number = 0
     if inputs is not None:
         feeds = load_inputs(inputs, specs)
-        number = profile_of(feeds, specs, (profile, *more), values, named_source("--inputs", inputs))
+        number = profile_of(feeds, specs, profiles, values, named_source("--inputs", inputs))
+        source = replace(source, fixed=first.fixed)
     else:
-        generated = generation.at("opt")
-        meanings, feeds = generated.meanings, generated.arrays
-    words = references.words()
+        generated = first.at("opt")
+        feeds = generated.arrays
+        source = replace(source, generation=first, fixed=first.fixed, meanings=generated.meanings)
     fed = feeds | dict(frozen)
     return ConversionCheck(
         original,
         fed,
-        told(inputs, expected) + (f", {words}" if words else ""),
-        meanings,
-        tolerances,
+        source,
+        request.tolerances,
         load_expected(expected, outputs) if expected is not None else references.outputs(original, fed),
-        mode,
+        request.mode,
         gpu,
         references,
         _with_functions(original, fed) if references.nodes else None,
-        generation if inputs is None else None,
-        generation.fixed,
-        [{**one, **frozen} for one in samples],
-        tuple(Generation(original, specs, one, values, frozen) for one in more),
+        [{**one, **frozen} for one in request.samples],
+        tuple(more),
         number,
     )
 

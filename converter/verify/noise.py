@@ -128,7 +128,8 @@ class ScaledOutput:
         self.quantum = noise.quantum / self.top
         self.noise, self.size = noise, (magnitudes / self.top).astype(np.float32)
         known = noise.change is not None and noise.change.shape == expected.shape
-        self.changed = _finite(noise.change / self.top) if noise.change is not None and known else None
+        with np.errstate(over="ignore"):
+            self.changed = _finite(noise.change / self.top) if noise.change is not None and known else None
         self.squares = np.square(self.size)
         self.changes = None if self.changed is None else np.square(self.changed)
         active = self.squares > 0

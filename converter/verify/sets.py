@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,6 +90,28 @@ class Generation:
         made = {end: self.at(end) for end in ends}
         sets = tuple(InputSet(end if len(ends) > 1 else "", one.arrays) for end, one in made.items())
         return sets, tuple(dict.fromkeys(told for one in made.values() for told in one.meanings))
+
+
+@dataclass(frozen=True)
+class InputSource:
+    """Where inputs come from.
+
+    words: for the verdict. generation: how they were generated, if they were. fixed: inputs that have one value; None: no
+    output is looked at for whether it proves something. meanings: what generated inputs were taken for.
+    """
+
+    words: str = ""
+    generation: Generation | None = None
+    fixed: frozenset[str] | None = None
+    meanings: tuple[str, ...] = ()
+
+    def ends(self, known: Collection[str]) -> Iterator[Mapping[str, np.ndarray]]:
+        """Generated inputs at the ends of the profile but for the known ones."""
+        if self.generation is not None:
+            yield from (self.generation.at(end).arrays for end in ("min", "max") if end not in known)
+
+
+NO_SOURCE = InputSource()
 
 
 def generation_of_engine(

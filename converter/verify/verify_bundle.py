@@ -41,7 +41,7 @@ from trtsmith.converter.verify.references import (
     check_one_expectation,
 )
 from trtsmith.converter.verify.rounding import PRECISIONS, engine_precision
-from trtsmith.converter.verify.sets import InputSet, generation_of_engine
+from trtsmith.converter.verify.sets import InputSet, InputSource, generation_of_engine
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
 from trtsmith.importers.dtypes import dtype_name
@@ -196,11 +196,13 @@ def _compared(
     baseline = Baseline(
         Original(model, options.references, progress, wide=decided),
         sets,
-        words + (f", {functions}" if functions else ""),
+        InputSource(
+            words + (f", {functions}" if functions else ""),
+            generation if given is None else None,
+            generation.fixed,
+            meanings,
+        ),
         expected=expected,
-        generation=generation if given is None else None,
-        fixed=generation.fixed,
-        meanings=meanings,
         progress=progress,
     )
     arithmetic = Arithmetic.of(options.precision or built_in, did)

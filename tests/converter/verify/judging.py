@@ -13,7 +13,7 @@ from trtsmith.converter.rewrite.types import IoType
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline
 from trtsmith.converter.verify.candidate_judge import judge
 from trtsmith.converter.verify.candidates import built_engine, reduced_graph, rewritten_graph
-from trtsmith.converter.verify.sets import InputSet
+from trtsmith.converter.verify.sets import InputSet, InputSource
 from trtsmith.converter.verify.tolerances import Tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -22,7 +22,9 @@ Arrays = Mapping[str, np.ndarray]
 
 def baseline_of(model: Model, feeds: Arrays, expected: Arrays | None = None) -> Baseline:
     """For one set of inputs."""
-    return Baseline(model, (InputSet("", feeds),), "mine", expected=None if expected is None else [expected])
+    return Baseline(
+        model, (InputSet("", feeds),), InputSource("mine"), expected=None if expected is None else [expected]
+    )
 
 
 def judged_graph(
@@ -65,4 +67,4 @@ def judged_engine_of(
     """The verdict on an engine that has all inputs of the model. known: of the baseline."""
     arithmetic = Arithmetic(precision, None if exact is None else frozenset(exact))
     engine = built_engine(request, frozenset(sets[0].feeds), arithmetic, lambda text: None)
-    return judge(Baseline(model, sets, "mine", **known), engine, tolerances)
+    return judge(Baseline(model, sets, InputSource("mine"), **known), engine, tolerances)
