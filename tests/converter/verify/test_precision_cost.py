@@ -22,6 +22,7 @@ from trtsmith.converter.verify.conversion_check import ConversionCheck
 from trtsmith.converter.verify.cost import measured
 from trtsmith.converter.verify.cost.measured import QuantizedLayers, measured_cost
 from trtsmith.converter.verify.cost.precision_cost import OutputCost, PrecisionCost
+from trtsmith.converter.verify.sets import InputSource
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -57,7 +58,7 @@ def judged(
         "mode": "graph",
         "gpu": None,
     }
-    check = ConversionCheck(original, {"x": X}, "given", (), **options, samples=[{"x": X[::-1]}])
+    check = ConversionCheck(original, {"x": X}, InputSource("given"), **options, samples=[{"x": X[::-1]}])
     result = BuildResult(folder / "e.plan", 1, 0.0, "tensorrt_rtx", "1.7.1", ("sm86",), (), (), 1, ())
     calibrated, before = (Rewritten(one, (), ()) for one in (built or model, plain or original))
     request = RunRequest(folder / "e.plan")

@@ -21,6 +21,7 @@ from trtsmith.converter.verify import candidates
 from trtsmith.converter.verify.allowance import Limits, allowance
 from trtsmith.converter.verify.conversion_check import ConversionCheck
 from trtsmith.converter.verify.reduced import run_quantized
+from trtsmith.converter.verify.sets import InputSource
 from trtsmith.converter.verify.tolerances import parse_tolerances
 from trtsmith.converter.verify.verdict import Verdict
 
@@ -100,7 +101,7 @@ def on_an_engine(
 def converted(folder: Path, monkeypatch: pytest.MonkeyPatch, made: np.ndarray, **told: Any) -> Verdict:
     """The verdict of a conversion whose engine gives these numbers."""
     options = {"tolerances": parse_tolerances(), "expected": None} | told
-    check = ConversionCheck(original(folder), {"x": X}, "given", (), mode="auto", gpu=GPU, **options)
+    check = ConversionCheck(original(folder), {"x": X}, InputSource("given"), mode="auto", gpu=GPU, **options)
     outputs = {"y": made.astype(np.float32), "best": made.argmax(1)}
     return on_an_engine(folder, monkeypatch, quantized(folder, SCALE), check, **outputs)
 
@@ -165,7 +166,7 @@ def test_an_output_whose_shape_8_bits_change_is_told_and_left_out(
     places = np.array(np.nonzero(np.rint(made)))
     assert places.shape[1] != np.count_nonzero(np.rint(X @ W))
 
-    check = ConversionCheck(model, {"x": X}, "given", (), None, None, "auto", GPU)
+    check = ConversionCheck(model, {"x": X}, InputSource("given"), None, None, "auto", GPU)
     y = made.astype(np.float32)
     verdict = on_an_engine(tmp_path, monkeypatch, graph, check, y=y, places=places)
     assert verdict.agrees and verdict.engine_run and [c.output for c in verdict.comparisons] == ["y"]
