@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from trtsmith.importers.builder import Builder, Value
+from trtsmith.importers.builder import Builder, TooLargeError, Value
 
 
 def _run(g: Builder, output: Value, **inputs: np.ndarray) -> np.ndarray:
@@ -76,3 +76,11 @@ def test_an_operator_that_onnx_lacks_is_told_with_a_near_one() -> None:
         g.floor(x)
     assert not hasattr(g, "__deepcopy__") and g.nodes == []
     g.Anything(x, domain="com.microsoft")
+
+
+def test_constants_are_bounded_together() -> None:
+    g, part = Builder(17), np.zeros(1 << 22, np.float32)
+    for number in (0, 1, 2, 3, 0, 4, 5, 6, 7):  # the first again takes nothing
+        g.constant(part + np.float32(number))
+    with pytest.raises(TooLargeError, match="constants of more than 128 MiB"):
+        g.constant(part - np.float32(1))
