@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -509,7 +510,13 @@ def _is_alike(task: BatchTask, keyed: MachineFacts) -> bool:
 
 
 def _wait(runner: TaskRunner, task: BatchTask) -> TaskEnd:
-    """In a thread, so that Ray can interrupt this one."""
+    """In a thread, so that Ray can interrupt this one.
+
+    It does as SIGINT would, which a cluster that a script started in the background ignores; then what a task had started
+    outlived it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(runner.run, task, lambda event: None)
         try:

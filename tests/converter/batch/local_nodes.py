@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,24 @@ def environment(**variables: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def without_sigint() -> Iterator[None]:
+    """SIGINT is ignored, here and by what is started in the block."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
 def local_nodes(
     count: int, folder: Path, system: Mapping[str, Any] | None = None, **node: Any
 ) -> Iterator[Any]:
     """A ray.cluster_utils.Cluster of nodes with one core each.
 
     folder: for the files of Ray and of its tasks; its path must be short. system: Ray's internal settings; None: those by
-    which it sees within seconds that a node is gone. node: options of every node.
+    which it sees within seconds that a node is gone. node: options of every node. Its processes ignore SIGINT, as those
+    do that a script starts in the background.
     """
     variables = {
         "RAY_AUTH_MODE": "disabled",
@@ -56,10 +68,10 @@ def local_nodes(
             "_system_config": dict(_HEALTH if system is None else system),
             "temp_dir": str(folder / "ray"),
         }
-        cluster: Any = Cluster(initialize_head=True, head_node_args=head)
-        try:
-            for _ in range(count - 1):
-                cluster.add_node(**one)
+        with contextlib.ExitStack() as running:
+            with without_sigint():
+                cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+                running.callback(cluster.shutdown)
+                for _ in range(count - 1):
+                    cluster.add_node(**one)
             yield cluster
-        finally:
-            cluster.shutdown()
