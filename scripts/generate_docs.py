@@ -82,6 +82,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     },
     "docs/evidence/rewriting.md": {
         "rewrite figures": evidence.rewrite_figures,
+        "seconds of conversions": evidence.conversion_seconds,
     },
     "docs/evidence/judge.md": {
         "right runs": judge_figures.right_runs,

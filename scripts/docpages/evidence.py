@@ -72,6 +72,32 @@ GRAPHS: Mapping[str, Callable[[tuple[str, Any]], str]] = {
 """Of what a graph is and its part of the record."""
 
 
+_VERDICTS = {0: "agree", 3: "disagree", 4: "not compared"}
+"""By exit code."""
+
+CONVERSIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "network": lambda row: row["network"],
+    "TensorRT's own import": lambda row: f"{row['import']:g} s",
+    "`convert`, float32": lambda row: f"{row['float32']:g} s",
+    "beyond 1.3 times": lambda row: f"{max(row['float32'] - 1.3 * row['import'], 0):.1f} s",
+    "`convert`, float16": lambda row: f"{row['float16']:g} s",
+    "beyond 2 times": lambda row: f"{max(row['float16'] - 2 * row['import'], 0):.1f} s",
+    "verdicts": lambda row: ", ".join(_VERDICTS[row[f"{name}_exit_code"]] for name in ("float32", "float16")),
+}
+"""Of a network."""
+
+
+def conversion_seconds() -> str:
+    """What scripts/convert_seconds.py measured."""
+    record = read(RECORDS / "convert_seconds.json")
+    machine, packages = record["machine"], record["packages"]
+    where = (
+        f"One run of each on {machine['cores']} cores of an {machine['cpu']}, {machine['date']}: TensorRT-RTX "
+        f"{packages['tensorrt-rtx-cu13']}, onnxruntime {packages['onnxruntime']}."
+    )
+    return f"{where}\n\n{table_of(record['rows'], CONVERSIONS)}"
+
+
 def rewrite_figures() -> str:
     """What scripts/bench_rewrite.py measured."""
     return render_rewrite(read(REWRITE_RECORD))

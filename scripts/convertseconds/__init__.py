@@ -1,0 +1,1 @@
+"""Times conversions of networks of real size."""
