@@ -17,9 +17,7 @@ from trtsmith.converter.model.errors import ConversionError
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.node_functions import calls_functions
 from trtsmith.converter.model.ort import open_session, run_session
-from trtsmith.converter.model.ort_kernels import holds_any
 from trtsmith.converter.rewrite.local_functions import all_functions, inline
-from trtsmith.converter.rewrite.precision.emulate import REDUCED
 from trtsmith.converter.rewrite.precision.formats import BF16, FP16, Format
 from trtsmith.converter.rewrite.precision.widen import measured_run, widen_precision
 from trtsmith.converter.verify.allowance import PROVES, changed_by
@@ -40,7 +38,7 @@ class OwnTypes:
 
     TensorRT rounds every value as it is declared, in what it fuses, too: of 30 networks that overflow, vanish or cancel so,
     28 engines gave the outputs of the reference to the last bit, infinities and zeros among them
-    (benchmarks/narrow_types.json). model: in standard operators.
+    (benchmarks/narrow_types.json). model: in standard operators, with values of 16 bits.
     """
 
     def __init__(self, model: Model) -> None:
@@ -53,7 +51,7 @@ class OwnTypes:
         changes by right, and count where a value overflows or vanishes on the way to them. Nothing is said of a model that
         onnxruntime does not run in float32.
         """
-        if not holds_any(self._model.proto, REDUCED) or calls_functions(self._model.proto.graph):
+        if calls_functions(self._model.proto.graph):
             return {}
         given = {n: v if v.dtype.name not in _FORMATS else v.astype(np.float32) for n, v in feeds.items()}
         found: dict[str, str] = {}

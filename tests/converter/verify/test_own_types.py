@@ -13,7 +13,7 @@ from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.model import Model
 from trtsmith.converter.verify.baseline import Arithmetic, Baseline, Original
 from trtsmith.converter.verify.candidate_judge import judge, judge_outputs
-from trtsmith.converter.verify.candidates import own_graph
+from trtsmith.converter.verify.candidates import own_graph, rewritten_graph
 from trtsmith.converter.verify.sets import InputSet
 
 X = np.linspace(100, 800, 64, dtype=np.float16).reshape(1, 64)
@@ -49,6 +49,18 @@ def test_an_engine_is_held_to_what_the_user_expects(tmp_path: Path) -> None:
     off = judge_outputs(expected, Arithmetic("tf32"), [{"y": X * np.float16(1.1)}])
     assert off.status == "disagree"
     assert judge(expected, own_graph(original)).status == "not comparable"  # nothing is known of the engine
+
+
+def test_the_original_in_float32_is_not_run_for_its_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user expects is all that a graph in float32 is compared with."""
+    x = X.astype(np.float32)
+    edges = "float[1,64] x) => (float[1,64] y"
+    model = load_model(saved(tmp_path, "s = Mul (x, x) y = Sqrt (s)", edges))
+    baseline = Baseline(Original(model), [InputSet("", {"x": x})], expected=[{"y": x}])
+    monkeypatch.setattr(Original, "run", lambda *_: pytest.fail("the original was run"))
+    assert judge(baseline, rewritten_graph(model)).passed
 
 
 def test_an_overflow_that_no_output_follows_is_not_told(tmp_path: Path) -> None:
