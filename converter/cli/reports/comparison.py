@@ -19,7 +19,8 @@ def render_comparisons(
 ) -> str:
     """A table, a row for each output.
 
-    statuses: by output, where it is more than what its comparison says. told: what the reader knows: no reason of it again.
+    statuses: by output, where it is more than what its comparison says. told: text above the table, whose reasons are not
+    repeated.
     """
     header = ("output", "shape", "relative", "max", "mean", "p99", "cosine", "worst at", "")
     rows = [header, *(_row(c, (statuses or {}).get(c.output, AGREE), told) for c in comparisons)]
