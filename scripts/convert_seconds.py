@@ -1,6 +1,6 @@
 """Times `trtsmith convert` beside TensorRT's own import, on an idle machine, and writes benchmarks/convert_seconds.json.
 
-    PYTHON scripts/convertseconds/real_networks.py FOLDER     # exports the networks
+    PYTHON scripts/realnetworks/networks.py FOLDER     # exports the networks
     python scripts/convert_seconds.py FOLDER
     python scripts/convert_seconds.py FOLDER --only resnet50  # prints a row, and writes nothing
 
@@ -50,7 +50,7 @@ FLAGS = {"float32": (), "float16": ("--precision", "fp16")}
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = script_parser(__doc__)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="what real_networks.py wrote")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="what networks.py wrote")
     parser.add_argument("--only", metavar="NAME", help="one network")
     options = parser.parse_args(argv)
     rows: list[dict[str, Any]] = []

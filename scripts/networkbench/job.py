@@ -67,15 +67,15 @@ def work(
         (folder / f"{job}.made").touch()
     rows: dict[str, Any] = {way: {"unavailable": reason} for way, reason in missing.items()}
     ready = time.monotonic()
-    with _alone(folder, count, gate, began + making_s):
-        alone = time.monotonic()
+    with alone(folder, count, gate, began + making_s):
+        entered = time.monotonic()
         exact = _exact(name, feeds, folder / f"{name}.{batch}.npz")
         for way, figures in medians({way: it.run for way, it in made.items()}).items():
             rows[way] = {**figures, **made[way].told, "errors": _errors(made[way].outputs(), exact)}
             layers = made[way].layers
             if layers is not None:
-                rows[way]["layers"] = _short(layers())
-    seconds = {"making": round(ready - began, 1), "timing": round(time.monotonic() - alone, 1)}
+                rows[way]["layers"] = short(layers())
+    seconds = {"making": round(ready - began, 1), "timing": round(time.monotonic() - entered, 1)}
     return {"rows": rows, "seconds": seconds}
 
 
@@ -132,12 +132,13 @@ def _errors(outputs: Mapping[str, torch.Tensor], exact: Mapping[str, np.ndarray]
     return found
 
 
-def _short(profile: dict[str, Any]) -> dict[str, Any]:
+def short(profile: dict[str, Any]) -> dict[str, Any]:
+    """A profile with its slowest layers alone."""
     return {**profile, "layers": profile["layers"][:SHOWN_LAYERS], "count": len(profile["layers"])}
 
 
 @contextmanager
-def _alone(folder: Path, count: int, gate: str, latest: float) -> Iterator[None]:
+def alone(folder: Path, count: int, gate: str, latest: float) -> Iterator[None]:
     """Waits until every job is made and the gate is there, or it is late, and until no other is timed."""
     while time.monotonic() < latest:
         if len(list(folder.glob("*.made"))) >= count and (not gate or Path(gate).exists()):

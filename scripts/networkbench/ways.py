@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 
 from gpucheck.engines import check_built
@@ -69,6 +70,13 @@ def engine_way(
     save_model(result.model, path)
     sizes = {key: Sizes((array.shape,) * 3) for key, array in feeds.items()}
     plan = check_built(build_engine(path, sizes, plugins=True, target=GPU_TARGET, layer_details=True))
+    return plan_way(plan, result.model.proto, feeds, stream)
+
+
+def plan_way(
+    plan: bytes, graph: onnx.ModelProto | None, feeds: Mapping[str, np.ndarray], stream: torch.cuda.Stream
+) -> Way:
+    """An engine, replayed as a CUDA graph. graph: whose nodes its layers are; None: not known."""
     runner = Runner.open(plan, flavour="tensorrt_rtx")
     session = runner.session(stream=stream, cuda_graph=True)
     given = {
@@ -76,12 +84,13 @@ def engine_way(
         for spec in runner.info.inputs
     }
     found = session.infer(given)
-    graph = result.model.proto
 
     def layers() -> dict[str, Any]:
         plain = runner.session(stream=stream, cuda_graph=False)
         plain.infer(given)
-        return profile(profiled(plain), parse_inspector(runner.inspect()), nodes_of(graph))
+        return profile(
+            profiled(plain), parse_inspector(runner.inspect()), {} if graph is None else nodes_of(graph)
+        )
 
     return Way(
         run=session.enqueue,

@@ -11,7 +11,7 @@ import onnx
 from trtsmith.converter.graph.graph import Graph
 from trtsmith.converter.model.model import INLINE_LIMIT
 from trtsmith.converter.model.tensors import set_reference
-from trtsmith.converter.rewrite.precision.formats import Format
+from trtsmith.converter.rewrite.precision.formats import FORMATS, Format
 from trtsmith.importers.dtypes import numpy_dtype
 
 _CHUNK = 1 << 22
@@ -43,13 +43,15 @@ def _chunks(values: np.ndarray) -> Iterator[np.ndarray]:
 class Converted:
     """The constants of one graph in another type. Small ones go into the graph, others to a file of its new weights.
 
-    elem: the type, an onnx.TensorProto.DataType. count: how many were converted.
+    elem: the type, an onnx.TensorProto.DataType. count: how many were converted. A number below the range of a reduced type
+    is a mask's lowest, and becomes the type's (Format.masked).
     """
 
     def __init__(self, graph: Graph, elem: int) -> None:
         self._graph = graph
         self._dtype: np.dtype[Any] = numpy_dtype(elem)
         self._elem = elem
+        self._format = next((fmt for fmt in FORMATS.values() if fmt.elem == elem), None)
         self.count = 0
 
     def tensor(self, values: np.ndarray, name: str) -> onnx.TensorProto:
@@ -57,12 +59,18 @@ class Converted:
         self.count += 1
         length = values.size * self._dtype.itemsize
         if length < INLINE_LIMIT:
-            return onnx.numpy_helper.from_array(values.astype(self._dtype), name)
+            return onnx.numpy_helper.from_array(self._brought(values), name)
         tensor = onnx.TensorProto(name=name, data_type=self._elem, dims=values.shape)
-        parts = (part.astype(self._dtype).tobytes() for part in _chunks(values))
+        parts = (self._brought(part).tobytes() for part in _chunks(values))
         set_reference(tensor, self._graph.weights.add(parts, length))
         self.release(values)
         return self._graph.referring(tensor)
+
+    def _brought(self, values: np.ndarray) -> np.ndarray:
+        fmt = self._format
+        if fmt is not None and values.dtype == np.float32:
+            values = np.where(np.isfinite(values) & (values < -fmt.largest), np.float32(fmt.masked), values)
+        return values.astype(self._dtype)
 
     def release(self, values: np.ndarray) -> None:
         """Releases values of a mapped file of the model: they need not stay in memory once they are converted."""

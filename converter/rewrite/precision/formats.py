@@ -24,6 +24,15 @@ class Format:
     smallest: float
     digits: int
 
+    @property
+    def masked(self) -> float:
+        """What takes the place of a mask's lowest number, -3.4e38 in float32: three quarters of the type's own.
+
+        Scores that are added to it do not make it infinite, and those below 16 do not change it: a row that is masked whole
+        stays the mean of all.
+        """
+        return -0.75 * self.largest
+
 
 FP16 = Format("fp16", "float16", T.FLOAT16, 65504.0, 2.0**-14, 2.0**-24, 11)
 BF16 = Format("bf16", "bfloat16", T.BFLOAT16, 2.0**127 * (2 - 2.0**-7), 2.0**-126, 2.0**-133, 8)

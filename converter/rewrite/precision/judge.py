@@ -14,6 +14,7 @@ from trtsmith.converter.graph.node import Node
 from trtsmith.converter.graph.operator_groups import op_types
 from trtsmith.converter.graph.scope import Scope
 from trtsmith.converter.rewrite.native_operators import asked_table
+from trtsmith.converter.rewrite.precision.attention import Attention, find_attention
 from trtsmith.converter.rewrite.precision.constants import unfit
 from trtsmith.converter.rewrite.precision.formats import Format
 from trtsmith.converter.rewrite.precision.policy import (
@@ -210,10 +211,13 @@ class Judge:
     longest: int | None = None
     wide: Mapping[str, str] = field(default_factory=dict)
     _unfit: dict[tuple[Scope, str], str] = field(default_factory=dict)
+    _attention: Attention = field(default_factory=Attention)
 
     def judge(self, order: Sequence[Node], nodes: Mapping[Node, Ports]) -> dict[Node, Judgement]:
         """Every node that has ports of a changeable type, of all nodes in `order`."""
         marked = chains(order, nodes)
+        free = (node for node in order if node.proto.name not in self.asked)
+        self._attention = find_attention(free, self.fmt, self._is_score)
         return {node: self._judge(node, ports, marked.get(node, "")) for node, ports in nodes.items()}
 
     def _judge(self, node: Node, ports: Ports, chain: str) -> Judgement:
@@ -236,6 +240,7 @@ class Judge:
         if reason:
             return Judgement(Wish.FULL, reason)
         heavy = node.domain == PLUGIN_NAMESPACE or (node.op_type in HEAVY and not sums_few(node))
+        heavy = heavy or node in self._attention.softmax
         return Judgement(Wish.REDUCED if heavy else Wish.EITHER)
 
     def _nature(self, node: Node) -> str:
@@ -243,6 +248,8 @@ class Judge:
             kept = by_name()[node.op_type].float32_only
             if kept:
                 return kept
+        elif node in self._attention.softmax:
+            return ""
         elif node.op_type in SENSITIVE:
             return SENSITIVE[node.op_type]
         elif node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
@@ -263,7 +270,7 @@ class Judge:
         values = (*(node.inputs[i] for i in ports.inputs), *(node.outputs[i] for i in ports.outputs))
         for name in values:
             size = self.seen.get(name)
-            if size is None:
+            if size is None or (node.scope.holder(name), name) in self._attention.masked:
                 continue
             if size > self.limit:
                 return f"{name!r} reached {size:.3g} on the inputs; {self.fmt.name} ends at {self.fmt.largest:.5g}"
@@ -276,14 +283,30 @@ class Judge:
             name = node.inputs[index]
             if not node.scope.is_constant(name) or self._lost_in_sum(node, index):
                 continue
-            holder = node.scope.holder(name)
-            assert holder is not None  # it is a constant
-            if (holder, name) not in self._unfit:
-                values = node.scope.constant(name)
-                self._unfit[holder, name] = "" if values is None else unfit(np.asarray(values), self.fmt)
-            if self._unfit[holder, name]:
-                return f"constant {name!r}: {self._unfit[holder, name]}"
+            if (node.scope.holder(name), name) in self._attention.masked:
+                continue
+            reason = self._unfit_constant(node.scope, name)
+            if reason:
+                return f"constant {name!r}: {reason}"
         return ""
+
+    def _unfit_constant(self, scope: Scope, name: str) -> str:
+        """Why its numbers cannot be of the type; each constant is looked at once."""
+        holder = scope.holder(name)
+        assert holder is not None  # it is a constant
+        if (holder, name) not in self._unfit:
+            values = scope.constant(name)
+            self._unfit[holder, name] = "" if values is None else unfit(np.asarray(values), self.fmt)
+        return self._unfit[holder, name]
+
+    def _is_score(self, scope: Scope, name: str) -> bool:
+        """Whether a value may be part of an attention's scores: in range, and no input of the model that nobody has seen."""
+        if self.final or scope.elem_type(name) != T.FLOAT:
+            return True
+        if scope.is_constant(name):
+            return not self._unfit_constant(scope, name)
+        size = self.seen.get(name) if scope.outer is None else None
+        return size <= self.limit if size is not None else name not in scope.whole.root.inputs
 
     def _lost_in_sum(self, node: Node, index: int) -> bool:
         """Whether the input is added to values so large that what rounding takes from it is beyond their last digit.

@@ -1,1 +1,0 @@
-"""Times conversions of networks of real size."""
