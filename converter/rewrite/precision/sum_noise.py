@@ -3,10 +3,11 @@
 A tensor core's instruction sums 16 products, and the sum so far is rounded to float16 after each. Of a sum of n products
 that is n / 16 roundings of partial sums whose squares grow evenly: together n / 32 + 1 / 2 times the variance of rounding
 the result. So written, a network of a hundred convolutions had ten thousand; here its results get normally distributed
-noise of that variance instead, the same in every run. Partial sums are as large as the result or, where products cancel,
-as the root of the sum of their squares. Measured (docs/evidence/gpu-engines.md, sums of products), as the root: 1.6 times
-the error of rounding at 64 products, 2.9 at 256, 5.6 at 1,024, 8.3 at 2,304; this gives 1.6, 2.9, 5.7, 8.5. Of whole
-networks on an H200, models.geometry was off by 4.1e-3 and LayoutLMv3 by 1.4e-3; so emulated 4.7e-3 and 1.3e-3.
+noise of that variance instead, the same in every run. A sum's way from zero to its result is a random walk that is known at
+both ends: the mean square of its partial sums is a third of the result's square and a sixth of the sum of the products'
+squares, half of which it would be where nothing cancels. Measured (docs/evidence/gpu-engines.md, sums of products), as the
+root: 1.6 times the error of rounding at 64 products, 2.9 at 256, 5.6 at 1,024, 8.3 at 2,304; this gives 1.6, 2.9, 5.7, 8.5.
+Of whole networks on an H200, models.geometry was off by 4.1e-3 and LayoutLMv3 by 1.4e-3; so emulated 4.7e-3 and 1.3e-3.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ _CHANNELS = 8
 
 Seen on an H200: a patch embedding of 3 x 16 x 16 products is off by 1.75e-3, as a sum of 2,048 would be.
 """
+
+_MATRIX = 2
+"""Dimensions of what has rows and columns."""
 
 _AXES_INPUT = 18
 """The first opset in which the axes of ReduceMean are an input."""
@@ -128,7 +132,7 @@ def _ranks(proto: onnx.ModelProto) -> dict[str, int]:
     ranks = {
         value.name: len(value.type.tensor_type.shape.dim)
         for graph in all_graphs(proto.graph)
-        for value in (*graph.value_info, *graph.output)
+        for value in (*graph.input, *graph.value_info, *graph.output)
         if value.type.tensor_type.HasField("shape")
     }
     return ranks | {
@@ -155,9 +159,10 @@ class _Noise:
         refill(graph.node, nodes)
 
     def _noisy(self, node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-        """Noise in proportion to the root mean square of a channel, or to that of partial sums where products cancel.
+        """Noise in proportion to the size of partial sums: that of the element, or more where products cancel.
 
-        Of its finite elements: attention that is masked whole is NaN until a node behind it chooses zeros.
+        Of an element's row and column where matrices are multiplied: the divisors of linear attention, say, are far smaller
+        than what stands beside them, and so are their partial sums. Of a channel for other operators.
         """
         name = node.output[0]
         steps = ("sum", "wide", "square", "size", "noise", "scaled", "noisy")
@@ -167,35 +172,56 @@ class _Noise:
         node.output[0] = exact
         self.sums.add(exact)
         yield helper.make_node("Cast", [exact], [wide], to=T.FLOAT)
-        channel = 1 if node.op_type in _CHANNEL_FIRST else self._ranks.get(name, 0) - 1
-        others = [axis for axis in range(self._ranks.get(name, 0)) if axis != channel]
-        squares = yield from self._mean_square(wide, square, graph, others)
-        partial = yield from self._partial_sums(node, f"{name}/partial", graph)
-        largest = squares
+        if self._is_matrices(node):
+            squares = yield from self._finite_square(wide, square, graph)
+            partial = yield from self._of_matrices(node, f"{name}/partial", graph)
+        else:
+            rank = self._ranks.get(name, 0)
+            channel = 1 if node.op_type in _CHANNEL_FIRST else rank - 1
+            others = [axis for axis in range(rank) if axis != channel]
+            squares = yield from self._mean_square(wide, square, graph, others)
+            partial = yield from self._of_channels(node, f"{name}/partial", graph)
+        scale = self._scales[name]
         if partial:
-            largest = self._names.value(f"{name}/largest")
-            yield helper.make_node("Max", [squares, partial], [largest])
-        yield helper.make_node("Sqrt", [largest], [size])
+            whole, scale = self._names.value(f"{name}/partial_and_whole"), scale / 3**0.5
+            yield helper.make_node("Sum", [squares, squares, partial], [whole])
+            squares = whole
+        yield helper.make_node("Sqrt", [squares], [size])
         yield helper.make_node(
             "RandomNormalLike",
             [wide],
             [noise],
             dtype=T.FLOAT,
-            scale=self._scales[name],
+            scale=scale,
             seed=float(crc32(name.encode()) % 2**20),
         )
         yield helper.make_node("Mul", [noise, size], [scaled])
         yield helper.make_node("Add", [wide, scaled], [noisy])
         yield helper.make_node("Cast", [noisy], [name], to=self._elem)
 
-    def _partial_sums(self, node: onnx.NodeProto, base: str, graph: onnx.GraphProto) -> _Nodes:
+    def _is_matrices(self, node: onnx.NodeProto) -> bool:
+        least = min(self._ranks.get(name, 0) for name in node.input[:2])
+        transposed = any(a.name == "transA" and a.i for a in node.attribute)
+        return node.op_type in ("MatMul", "Gemm") and least >= _MATRIX and not transposed
+
+    def _of_matrices(self, node: onnx.NodeProto, base: str, graph: onnx.GraphProto) -> _Nodes:
+        """The mean square of an element's row by the sum of the squares of its column."""
+        left, right = (self._ranks[name] for name in node.input[:2])
+        summed = right - 1 if any(a.name == "transB" and a.i for a in node.attribute) else right - 2
+        names = [self._names.value(f"{base}/{step}") for step in ("input", "weights", "columns", "sums")]
+        wide, weights, columns, sums = names
+        yield helper.make_node("Cast", [node.input[0]], [wide], to=T.FLOAT)
+        rows = yield from self._mean_square(wide, f"{base}/rows", graph, [left - 1])
+        yield helper.make_node("Cast", [node.input[1]], [weights], to=T.FLOAT)
+        keep = int(summed == right - 2)  # of columns that are rows, numbers are what is left
+        yield self._reduced("ReduceSumSquare", weights, columns, [summed], graph, keepdims=keep)
+        yield helper.make_node("Mul", [rows, columns], [sums])
+        return sums
+
+    def _of_channels(self, node: onnx.NodeProto, base: str, graph: onnx.GraphProto) -> _Nodes:
         """The sum of the squares of the products, for each channel, as if every input were as large; "" if not known."""
         rank = self._ranks.get(node.input[1], 0)
-        if node.op_type == "Conv" and rank:
-            summed = list(range(1, rank))
-        elif node.op_type in ("MatMul", "Gemm") and rank == 2:
-            summed = [int(any(a.name == "transB" and a.i for a in node.attribute))]
-        else:
+        if node.op_type != "Conv" or not rank:
             return ""
         names = [
             self._names.value(f"{base}/{step}") for step in ("input", "weights", "weight", "channel", "sums")
@@ -204,29 +230,31 @@ class _Noise:
         yield helper.make_node("Cast", [node.input[0]], [wide], to=T.FLOAT)
         inputs = yield from self._mean_square(wide, f"{base}/inputs", graph, None)
         yield helper.make_node("Cast", [node.input[1]], [weights], to=T.FLOAT)
-        convolved = node.op_type == "Conv"
-        yield self._reduced("ReduceSumSquare", weights, weight, summed, graph, keepdims=int(convolved))
-        if convolved:
-            yield helper.make_node("Transpose", [weight], [channel], perm=[1, 0, *range(2, rank)])
-        yield helper.make_node("Mul", [inputs, channel if convolved else weight], [sums])
+        yield self._reduced("ReduceSumSquare", weights, weight, list(range(1, rank)), graph, keepdims=1)
+        yield helper.make_node("Transpose", [weight], [channel], perm=[1, 0, *range(2, rank)])
+        yield helper.make_node("Mul", [inputs, channel], [sums])
         return sums
 
     def _mean_square(self, value: str, base: str, graph: onnx.GraphProto, axes: list[int] | None) -> _Nodes:
-        """Of the finite elements; over all axes, to one number, where none are given or known."""
-        square, finite, counted, mean, infinity, zero = (
-            self._names.value(f"{base}/{step}")
-            for step in ("square", "finite", "counted", "mean", "infinity", "zero")
-        )
-        graph.initializer.append(numpy_helper.from_array(np.array(np.inf, np.float32), infinity))
-        graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), zero))
-        yield helper.make_node("Mul", [value, value], [square])
-        yield helper.make_node("Less", [square, infinity], [finite])
-        yield helper.make_node("Where", [finite, square, zero], [counted])
+        """Over all axes, to one number, where none are given or known."""
+        counted = yield from self._finite_square(value, base, graph)
+        mean = self._names.value(f"{base}/mean")
         if axes:
             yield self._reduced("ReduceMean", counted, mean, axes, graph, keepdims=1)
         else:
             yield helper.make_node("ReduceMean", [counted], [mean], keepdims=int(axes is not None))
         return mean
+
+    def _finite_square(self, value: str, base: str, graph: onnx.GraphProto) -> _Nodes:
+        """Zero where that is not finite: attention that is masked whole is NaN until a node behind it chooses zeros."""
+        steps = ("square", "finite", "counted", "infinity", "zero")
+        square, finite, counted, infinity, zero = (self._names.value(f"{base}/{step}") for step in steps)
+        graph.initializer.append(numpy_helper.from_array(np.array(np.inf, np.float32), infinity))
+        graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), zero))
+        yield helper.make_node("Mul", [value, value], [square])
+        yield helper.make_node("Less", [square, infinity], [finite])
+        yield helper.make_node("Where", [finite, square, zero], [counted])
+        return counted
 
     def _reduced(
         self, op_type: str, value: str, result: str, axes: list[int], graph: onnx.GraphProto, keepdims: int
