@@ -175,6 +175,30 @@ def refusal(op_type: str, fmt: Format) -> str:
     return f"TensorRT does not build it in {fmt.name}" if entry[fmt.name] else ""
 
 
+_CUBE = 3.0
+
+_CENTRED = frozenset({"Abs", "Pow", "Sub"})
+"""Operators whose results a norm takes the mean of."""
+
+_SPREAD = frozenset({"Add", "Div", "Log", "Pow", "Reciprocal", "Sqrt", "Sub"})
+"""Operators that read a norm's mean."""
+
+
+def pools(node: Node) -> bool:
+    """Whether the node takes a mean of activations, and not one of a norm.
+
+    TensorRT sums it in float32, whatever its type: the error of its means is that of rounding them, up to 65,536 elements of
+    a mean of 1,000 (seen on an H200).
+    """
+    if node.domain or node.op_type not in ("GlobalAveragePool", "ReduceMean"):
+        return False
+    maker = node.scope.maker(node.inputs[0])
+    squares = maker is not None and maker.op_type == "Mul" and len(set(maker.inputs)) == 1
+    if squares or (maker is not None and maker.op_type in _CENTRED):
+        return False
+    return all(reader.op_type not in _SPREAD for reader in node.scope.whole.readers_of(node.outputs[0]))
+
+
 class Wish(Enum):
     """What a node is to be computed in."""
 
@@ -250,7 +274,7 @@ class Judge:
                 return kept
         elif node in self._attention.softmax:
             return ""
-        elif node.op_type in SENSITIVE:
+        elif node.op_type in SENSITIVE and not pools(node) and not self._cubes(node):
             return SENSITIVE[node.op_type]
         elif node.op_type == "Div" and not node.scope.is_constant(node.inputs[1]):
             return QUOTIENT
@@ -263,6 +287,12 @@ class Judge:
         if self.fmt.digits < POSITION_DIGITS and reads_positions(node):
             return f"{self.fmt.name} has too few digits for the positions that it reads at"
         return ""
+
+    def _cubes(self, node: Node) -> bool:
+        """Whether the node computes third powers, as GELU does by a tanh, and they were seen to be in range."""
+        power = node.scope.constant(node.inputs[1]) if node.op_type == "Pow" else None
+        cube = power is not None and power.size == 1 and float(power.reshape(())) == _CUBE
+        return cube and node.scope.outer is None and node.outputs[0] in self.seen
 
     def _range(self, node: Node, ports: Ports) -> str:
         if node.scope.outer is not None:  # the float32 run tells of the outermost graph's values
@@ -281,12 +311,10 @@ class Judge:
     def _constants(self, node: Node, ports: Ports) -> str:
         for index in ports.inputs:
             name = node.inputs[index]
-            if not node.scope.is_constant(name) or self._lost_in_sum(node, index):
-                continue
-            if (node.scope.holder(name), name) in self._attention.masked:
+            if not node.scope.is_constant(name) or (node.scope.holder(name), name) in self._attention.masked:
                 continue
             reason = self._unfit_constant(node.scope, name)
-            if reason:
+            if reason and not self._lost_in_sum(node, index):
                 return f"constant {name!r}: {reason}"
         return ""
 
@@ -311,17 +339,30 @@ class Judge:
     def _lost_in_sum(self, node: Node, index: int) -> bool:
         """Whether the input is added to values so large that what rounding takes from it is beyond their last digit.
 
-        A learned bias of 1e-5 beside activations of 1 is such an addend; the epsilon beside a variance is not, nor one that
-        keeps a divisor from zero: elements that are large say nothing of those that are zero.
+        A learned bias of 1e-5 beside activations of 1 is such an addend, and so is a layer by a scale of 1e-5; the epsilon
+        beside a variance is not, nor one that keeps a divisor from zero: elements that are large say nothing of those that
+        are zero.
         """
+        if node.domain:
+            return False
+        if node.op_type == "Mul":
+            values, readers = (
+                node.scope.constant(node.inputs[index]),
+                node.scope.whole.readers_of(node.outputs[0]),
+            )
+            small = values is not None and bool(np.abs(values).max() < self.fmt.normal)
+            sums = [reader.op_type in ("Add", "Sub") and self._is_large(reader) for reader in readers]
+            return small and bool(sums) and all(sums) and node.outputs[0] not in node.scope.results
+        biased = node.op_type in ("Conv", "ConvTranspose", "Gemm") and index == 2
+        return (biased or node.op_type in ("Add", "Sub")) and self._is_large(node)
+
+    def _is_large(self, node: Node) -> bool:
+        """Whether the last digit of the node's result is above what is below the range of normal numbers."""
         result = node.outputs[0]
         if any(_must_not_be_zero(reader, result) for reader in node.scope.whole.readers_of(result)):
             return False
-        addend = node.op_type in ("Add", "Sub") or (
-            node.op_type in ("Conv", "ConvTranspose", "Gemm") and index == 2
-        )
         size = self.seen.get(result, 0.0) if node.scope.outer is None else 0.0
-        return addend and not node.domain and self.limit >= size > self.fmt.normal * 2**self.fmt.digits
+        return self.limit >= size > self.fmt.normal * 2**self.fmt.digits
 
 
 def _must_not_be_zero(node: Node, name: str) -> bool:

@@ -130,6 +130,26 @@ def test_a_tiny_bias_beside_large_values_is_no_reason(tmp_path: Path) -> None:
     assert [k.node for k in reduce_model(model, FP16, seen={"b": 1e-3}).report.kept] == ["b"]
 
 
+def test_a_tiny_scale_of_a_layer_beside_large_values_is_no_reason(tmp_path: Path) -> None:
+    """As the layer scales of 1e-6 that ConvNeXt begins with."""
+    body = """(float[8,8] x) => (float[8,8] y) {
+        [a] a = MatMul (x, w)  [s] b = Mul (a, e)  [sum] c = Add (x, b)  [m] y = MatMul (c, w) }"""
+    model = network(tmp_path, body, {"w": normal(8, 8), "e": np.full(8, 1e-6, np.float32)})
+    assert [k.node for k in reduce_model(model, FP16).report.kept] == ["s"]
+    assert reduce_model(model, FP16, seen={"c": 3.0}).report.kept == ()
+    assert [k.node for k in reduce_model(model, FP16, seen={"c": 1e-3}).report.kept] == ["s"]
+    large = network(tmp_path, body, {"w": normal(8, 8), "e": np.full(8, 1e5, np.float32)})
+    assert [k.node for k in reduce_model(large, FP16, seen={"c": 3.0}).report.kept] == ["s"]
+
+
+@pytest.mark.parametrize("reader", ["y = Mul (b, b)", "c = Add (b, x)\n y = Div (x, c)", "y = Identity (b)"])
+def test_a_tiny_scale_that_is_not_only_added_stays(tmp_path: Path, reader: str) -> None:
+    body = f"(float[8,8] x) => (float[8,8] y) {{ a = MatMul (x, w)  [s] b = Mul (a, e)\n {reader} }}"
+    model = network(tmp_path, body, {"w": normal(8, 8), "e": np.full(8, 1e-6, np.float32)})
+    kept = [k.node for k in reduce_model(model, FP16, seen={"c": 3.0, "y": 3.0}).report.kept]
+    assert "s" in kept
+
+
 def test_the_model_s_own_files_are_not_touched(tmp_path: Path) -> None:
     model = network(tmp_path, CHAIN, {"w": normal(64, 64), "w0": normal(64)})
     before = (tmp_path / "network.onnx").read_bytes()

@@ -118,7 +118,7 @@ def test_a_norm_written_out_is_one_region_of_float32(tmp_path: Path) -> None:
         "Exp",
         "LogSoftmax",
         "ReduceL2 <keepdims = 1>",
-        "GlobalAveragePool",
+        "GlobalLpPool",
         "Sqrt",
         "Reciprocal",
         "Softplus",
@@ -313,3 +313,42 @@ def test_what_is_only_wanted_in_float32_is_made_in_it(tmp_path: Path) -> None:
         [custom] y = trtsmith.SomebodyElses (a) }"""
     reduced = reduce_model(network(tmp_path, body, {"table": normal(9, 4)}), FP16)
     assert made_in(reduced.model)["rows"] == T.FLOAT and casts(reduced.model) == []
+
+
+@pytest.mark.parametrize("mean", ["GlobalAveragePool (a)", "ReduceMean <keepdims = 1> (a, axes)"])
+def test_a_mean_of_a_map_is_in_the_type_of_its_neighbours(tmp_path: Path, mean: str) -> None:
+    body = f"""(float[1,4,8,8] x) => (float[1,4,1,1] y) {{
+        [c] a = Conv (x, w)
+        [mean] b = {mean}
+        [d] y = Conv (b, w) }}"""
+    model = network(tmp_path, body, {"w": normal(4, 4, 1, 1), "axes": np.array([2, 3])})
+    reduced = reduce_model(model, FP16)
+    assert not reduced.report.kept and made_in(reduced.model)["mean"] == T.FLOAT16
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        "[mean] m = ReduceMean (a, axes)\n z = Sub (a, m)",
+        "s = Mul (a, a)\n [mean] m = ReduceMean (s, axes)\n z = Mul (a, m)",
+        "s = Pow (a, two)\n [mean] m = ReduceMean (s, axes)\n z = Mul (a, m)",
+        "s = Abs (a)\n [mean] m = ReduceMean (s, axes)\n z = Mul (a, m)",
+        "[mean] m = ReduceMean (a, axes)\n e = Add (m, two)\n r = Sqrt (e)\n z = Mul (a, r)",
+        "[mean] m = ReduceMean (a, axes)\n z = Div (a, m)",
+    ],
+)
+def test_a_mean_of_a_norm_stays(tmp_path: Path, norm: str) -> None:
+    body = f"(float[4,8] x) => (float[4,8] y) {{ a = MatMul (x, w)\n {norm}\n y = MatMul (z, w) }}"
+    weights = {"w": normal(8, 8), "axes": np.array([1]), "two": np.float32(2)}
+    reduced = reduce_model(network(tmp_path, body, weights), FP16)
+    assert made_in(reduced.model)["mean"] == T.FLOAT
+
+
+def test_third_powers_that_were_seen_in_range_follow(tmp_path: Path) -> None:
+    """As in GELU by a tanh. Second powers are of variances, and stay."""
+    body = "(float[4,8] x) => (float[4,8] y) { a = MatMul (x, w)\n [p] b = Pow (a, n)\n y = MatMul (b, w) }"
+    cubes, squares = (network(tmp_path, body, {"w": normal(8, 8), "n": np.float32(n)}) for n in (3, 2))
+    assert made_in(reduce_model(cubes, FP16).model)["p"] == T.FLOAT
+    assert made_in(reduce_model(cubes, FP16, seen={"b": 900.0}).model)["p"] == T.FLOAT16
+    assert made_in(reduce_model(cubes, FP16, seen={"b": 9e4}).model)["p"] == T.FLOAT
+    assert made_in(reduce_model(squares, FP16, seen={"b": 90.0}).model)["p"] == T.FLOAT
