@@ -196,7 +196,7 @@ def pools(node: Node) -> bool:
     squares = maker is not None and maker.op_type == "Mul" and len(set(maker.inputs)) == 1
     if squares or (maker is not None and maker.op_type in _CENTRED):
         return False
-    return all(reader.op_type not in _SPREAD for reader in node.scope.whole.readers_of(node.outputs[0]))
+    return not any(reader.op_type in _SPREAD for reader in node.scope.whole.readers_of(node.outputs[0]))
 
 
 class Wish(Enum):
@@ -362,7 +362,7 @@ class Judge:
         if any(_must_not_be_zero(reader, result) for reader in node.scope.whole.readers_of(result)):
             return False
         size = self.seen.get(result, 0.0) if node.scope.outer is None else 0.0
-        return self.limit >= size > self.fmt.normal * 2**self.fmt.digits
+        return self.limit >= size > self.fmt.normal * 2.0**self.fmt.digits
 
 
 def _must_not_be_zero(node: Node, name: str) -> bool:
