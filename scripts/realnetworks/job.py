@@ -35,8 +35,8 @@ CONVERTED = {
     "bf16": ("--precision", "bf16"),
     "fp16 of half": (),
 }
-"""By way, what `trtsmith convert` is told beside the inputs. "fp16 of half" converts what the user exported in half. Outputs are
-compared here, and not there: the engine is the same."""
+"""By way, what `trtsmith convert` is told beside the inputs. "fp16 of half" converts what the user exported in half.
+Outputs are compared here, and not there: the engine is the same."""
 
 REWRITTEN = "fp16, written alone"
 """The graph as `trtsmith rewrite --precision fp16` writes it without inputs, built by TensorRT."""

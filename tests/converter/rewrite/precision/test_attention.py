@@ -130,3 +130,19 @@ def test_a_mask_that_is_an_input_is_asked_for_its_range(tmp_path: Path) -> None:
         for seen in ({}, {"mask": 1e4}, {"mask": 3.4e38})
     )
     assert unseen == ["Softmax"] and not small and large == ["Add", "Softmax"]
+
+
+@pytest.mark.parametrize(("keys", "kept"), [("512", []), ("513", ["Softmax"]), ("L", ["Softmax"])])
+def test_a_mask_over_many_keys_keeps_it_in_float32(tmp_path: Path, keys: str, kept: list[str]) -> None:
+    """TensorRT-RTX 1.6.1 computes fused attention of 1,370 keys wrong if it has a mask, and right without one."""
+    body = f"""(float[1,5,16] q, float[1,16,{keys}] k, float[1,{keys},16] v, bool[1,5,{keys}] keep) => (float[1,5,16] y) {{
+        a = MatMul (q, k)
+        m = Where (keep, zero, closed)
+        s = Add (a, m)
+        p = Softmax <axis = -1> (s)
+        y = MatMul (p, v) }}"""
+    numbers = {"zero": np.float32(0), "closed": np.float32(-np.inf)}
+    model = network(tmp_path, body, numbers)
+    assert [one.op_type for one in reduce_model(model, FP16).report.kept] == kept
+    plain = network(tmp_path, body.replace("Softmax <axis = -1> (s)", "Softmax <axis = -1> (a)"), numbers)
+    assert not reduce_model(plain, FP16).report.kept
