@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 
 from tests.converter.models import inverse, parsed
 from tests.converter.rewrite.precision.networks import network, normal
@@ -248,3 +249,27 @@ def test_a_model_of_float16_is_rounded_in_its_own_type(precision: str, tmp_path:
     whole = np.arange(24, dtype=np.float16).reshape(4, 6)
     counted = run(rounded(parsed(tmp_path / "n.onnx", text), precision), {"x": whole}, optimise=False)["y"]
     assert counted.tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("how", ["align_corners", "half_pixel"])
+def test_a_resize_in_fp32_reads_beside_its_positions(mode: str, how: str, tmp_path: Path) -> None:
+    """As far as PyTorch's own float32 does, whose positions are rounded in another order."""
+    body = f"""(float[1,2,37,37] x) => (float[1,2,518,518] y) {{
+        y = Resize <mode = "{mode}", coordinate_transformation_mode = "{how}", cubic_coeff_a = -0.75> (x, , , sizes) }}"""
+    model = network(tmp_path, body, {"sizes": np.array([1, 2, 518, 518])})
+    x = normal(1, 2, 37, 37) + 100
+    exact = run(model, {"x": x})["y"]
+    seen = [run(rounded(model, "fp32", grid=grid), {"x": x}, optimise=False)["y"] for grid in (1.0, 0.83)]
+    there = {"mode": f"bi{mode}", "align_corners": how == "align_corners"}
+    torch_x = torch.nn.functional.interpolate(torch.from_numpy(x), (518, 518), **there).numpy()
+    found = [np.abs(one - exact) for one in seen]
+    assert (found[0] != found[1]).any()
+    assert np.abs(torch_x - exact).max() < 2 * max(one.max() for one in found)
+
+
+def test_a_resize_that_copies_is_exact_in_fp32(tmp_path: Path) -> None:
+    body = """(float[1,2,3,3] x) => (float[1,2,6,6] y) { y = Resize <mode = "nearest"> (x, , scales) }"""
+    model = network(tmp_path, body, {"scales": np.array([1, 1, 2, 2], np.float32)})
+    x = np.round(normal(1, 2, 3, 3), 1).astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(run(rounded(model, "fp32"), {"x": x})["y"], run(model, {"x": x})["y"])
