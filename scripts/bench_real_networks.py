@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_seconds(parser, 500.0)
     parser.add_argument("--network", nargs="+", help="these only")
     parser.add_argument("--way", nargs="+", default=list(DEFAULT), help="default: %(default)s")
+    parser.add_argument("--layers", action="store_true", help="profile engines by layer, too")
     parser.add_argument(
         "--making-seconds", type=float, default=300.0, help="to export, convert, compile (%(default)g)"
     )
@@ -45,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "ways": arguments.way,
         "count": len(jobs),
         "making_s": arguments.making_seconds,
+        "layers": arguments.layers,
     }
     with tempfile.TemporaryDirectory(prefix="bench-real-") as folder:
         for job, finding in run_jobs(

@@ -68,6 +68,7 @@ DOCUMENTS: Mapping[str, Parts] = {
     "docs/evidence/networks.md": {
         "networks": network_times.network_times,
         "layers of networks": network_times.network_layers,
+        "networks of real size": network_times.real_sizes,
     },
     "docs/evidence/operators.md": {"operator matrix": operator_matrix.matrix},
     "docs/evidence/onnx-coverage.md": {"onnx coverage": evidence.onnx_coverage},

@@ -316,7 +316,7 @@ def _read_beside(
 ) -> Iterator[onnx.NodeProto]:
     """The nodes, with the result of a Resize that interpolates moved towards its neighbours, by chance.
 
-    A position along n elements is computed in float32 in one order or another, and is off by about n * 2**-24; the result, by
+    A position along n elements is computed in float32 in one order or another, and is off by some n * 2**-24; the result, by
     that part of the difference between neighbours: of 518 rows 3e-5, where a rounding of the result is 6e-8.
     """
     opset = next((one.version for one in proto.opset_import if not normalise_domain(one.domain)), 1)

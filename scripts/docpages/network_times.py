@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from docpages.marks import table_of
+from docpages.marks import markdown_table, table_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 RECORDS = [
@@ -137,3 +137,34 @@ def render_layers(records: Sequence[Record]) -> str:
         for kind in (row["rows"].get("plugins", {}).get("layers") or {"by_type": []})["by_type"][:ROWS]
     ]
     return table_of(kinds, LAYERS)
+
+
+def real_sizes() -> str:
+    """What scripts/bench_real_networks.py measured."""
+    return render_real_sizes(json.loads((FOLDER / "h200" / "real_networks.json").read_text(encoding="utf-8")))
+
+
+def render_real_sizes(record: Record) -> str:
+    """Every network that was measured, each way with its time and error."""
+    packages, done = record["packages"], [row for row in record["rows"] if "died" not in row]
+    rows = [(row["network"], *(_time_and_error(row["rows"].get(way, {})) for way in _REAL)) for row in done]
+    missing = [row["network"] for row in record["rows"] if "died" in row]
+    said = (
+        f"{record['gpu']}, driver {record['driver']}, tensorrt-rtx-cu13 {packages['tensorrt-rtx-cu13']}, torch "
+        f"{packages['torch']}, commit {record['commit'][:7]}. Medians in µs, and errors."
+    )
+    left = f"\n\nNot measured in this run, whose time was over: {', '.join(missing)}." if missing else ""
+    return f"{said}\n\n{markdown_table(('network', *_REAL.values()), rows)}{left}"
+
+
+_REAL: Mapping[str, str] = {
+    "import half": "`module.half()`, TensorRT's own import",
+    "compile half": "`torch.compile`, half",
+    "fp16": "`convert --precision fp16`",
+}
+"""Ways of the record, and what the table calls them."""
+
+
+def _time_and_error(way: Mapping[str, Any]) -> str:
+    """ "none" of a way that gave no result."""
+    return f"{way['median_ms'] * 1e3:,.0f} / {way['error']:.1e}" if "median_ms" in way else "none"

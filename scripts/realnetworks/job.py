@@ -51,8 +51,13 @@ WAYS = (*OWN, COMPILED, *CONVERTED, REWRITTEN)
 Arrays = Mapping[str, np.ndarray]
 
 
-def work(job: str, folder: Path, ways: list[str], count: int, making_s: float) -> dict[str, Any]:
-    """job: the network. count: jobs that are made side by side; none is timed before all are made or making_s are over."""
+def work(
+    job: str, folder: Path, ways: list[str], count: int, making_s: float, layers: bool
+) -> dict[str, Any]:
+    """job: the network. count: jobs that are made side by side; none is timed before all are made or making_s are over.
+
+    layers: whether the slowest layers of engines are in the row.
+    """
     began = time.monotonic()
     torch.set_num_threads(2)  # of the CPU
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
@@ -84,9 +89,9 @@ def work(job: str, folder: Path, ways: list[str], count: int, making_s: float) -
     with alone(folder, count, "", began + making_s + 30):
         for way, figures in medians({way: it.run for way, it in ready.items()}).items():
             rows[way] = {**figures, **ready[way].told, "error": network.error(way, ready[way].outputs())}
-            layers = ready[way].layers
-            if layers is not None:
-                rows[way]["layers"] = short(layers())
+            profile = ready[way].layers
+            if layers and profile is not None:
+                rows[way]["layers"] = short(profile())
     seconds = {"making": round(finished - began, 1)}
     return {"rows": rows, "seconds": seconds, "told": network.told}
 
