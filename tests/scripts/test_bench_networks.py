@@ -72,3 +72,15 @@ def test_the_newest_record_that_has_times_counts() -> None:
     older = RECORD | {"rows": [*RECORD["rows"], RECORD["rows"][0] | {"precision": "fp32"}]}
     found = [(row["precision"], record["commit"]) for row, record in network_times.measured([newer, older])]
     assert found == [("fp16", "a"), ("fp32", "b")]
+
+
+def test_networks_of_real_size_in_a_table() -> None:
+    ways = {
+        "import half": {"unavailable": "UsageError: no"},
+        "compile half": {"median_ms": 1.5, "error": 1e-3},
+        "fp16": {"median_ms": 0.75, "error": 2e-3},
+    }
+    rows = [{"network": "net", "rows": ways}, {"network": "other", "died": "not done: no time was left"}]
+    page = network_times.render_real_sizes({**RECORD, "rows": rows})
+    assert "| net | none | 1,500 / 1.0e-03 | 750 / 2.0e-03 |" in page
+    assert page.endswith("Not measured in this run, whose time was over: other.")
