@@ -12,7 +12,7 @@ from trtsmith.converter.model.model import Model
 from trtsmith.converter.model.ort import run
 from trtsmith.converter.rewrite.precision.report import OutputError
 from trtsmith.converter.rewrite.precision.sums import OFF_SUM, summing_nodes
-from trtsmith.converter.rewrite.rewrite import expand
+from trtsmith.converter.rewrite.rewrite import Rewritten, Tried, expand
 from trtsmith.converter.rewrite.types import IoType, to_engine, to_model
 from trtsmith.converter.verify.allowance import Limits, allowance, changed_by
 from trtsmith.converter.verify.reduced import run_reduced
@@ -42,24 +42,56 @@ class Needed:
     why: str = ""
 
 
-def needed_sums(
-    plain: Model,
-    reduced: Model,
-    feeds: Arrays | None,
-    io_types: Sequence[IoType],
-    io_before: Sequence[IoType],
-    exact: Arrays | None = None,
-) -> Needed:
+@dataclass(frozen=True)
+class SumsQuestion:
+    """What sums in float16 are judged by.
+
+    plain: the graph in float32, which has these inputs and outputs of other types than the model (io_types).
+    feeds: of the model; None: nothing is tried. exact: outputs in float32, in the model's types; None: not computed yet.
+    """
+
+    plain: Model
+    io_types: Sequence[IoType]
+    feeds: Arrays | None
+    exact: Arrays | None = None
+
+    def given(self) -> dict[str, np.ndarray]:
+        wanted = {value.name for value in self.plain.proto.graph.input}
+        return to_engine({n: v for n, v in (self.feeds or {}).items() if n in wanted}, self.io_types)
+
+    def right(self) -> Arrays:
+        """ConversionError: onnxruntime does not run the graph."""
+        return self.exact or to_model(run(expand(self.plain), self.given()), self.io_types)
+
+
+def bearable_sums(question: SumsQuestion, final: Rewritten) -> tuple[OutputError, Tried] | None:
+    """The output nearest to BEARABLE, if all are within it with every sum in float16; and the run that says so.
+
+    final: the graph that TensorRT gets. None: some output is further off, none is comparable, or nothing can be tried.
+    """
+    if question.feeds is None or not summing_nodes(final.model):
+        return None
+    try:
+        right = question.right()
+        found = run_reduced(final.model, question.feeds, final.io_types, float16_sums=True)
+    except ConversionError:
+        return None
+    worst = _worst(right, found, dict.fromkeys(right, BEARABLE))
+    if worst is None or not worst.within:
+        return None
+    return worst, Tried(final.model, question.feeds, found)
+
+
+def needed_sums(question: SumsQuestion, reduced: Model, io_types: Sequence[IoType]) -> Needed:
     """The nodes that must sum in float32 for every output to stay within what float16 alone is allowed.
 
-    plain:   the graph in float32. reduced: the same in float16, no node kept for its sums.
-    feeds:   of the model; None: nothing is tried. io_before, io_types: of the two graphs.
-    exact:   outputs in float32, in the model's types; None: they are computed.
+    reduced: the graph in float16, no node kept for its sums. io_types: of that graph.
     Allowed is BEARABLE, or twice what rounding all values to float16 changes in the output, which is measured where an
     output is off by more than BEARABLE. The sums are emulated (converter/rewrite/precision/sum_noise.py). As few of the
     longest as will do are taken back, as noise grows with the number of products. How many is found by halving: a network
     runs a few times, and not once for each node.
     """
+    feeds = question.feeds
     if feeds is None:
         return Needed({}, why="no --inputs to try them on")
     order = summing_nodes(reduced)
@@ -70,10 +102,8 @@ def needed_sums(
         """Outputs with the sums of so many first nodes in float32."""
         return run_reduced(reduced, feeds, io_types, float16_sums=True, exact=frozenset(order[:count]))
 
-    wanted = {value.name for value in plain.proto.graph.input}
-    given = to_engine({n: v for n, v in feeds.items() if n in wanted}, io_before)
     try:
-        right = exact or to_model(run(expand(plain), given), io_before)
+        right = question.right()
     except ConversionError:
         return Needed({}, why="onnxruntime does not run the graph")
     try:
@@ -81,7 +111,7 @@ def needed_sums(
         first = _worst(right, none_kept, dict.fromkeys(right, BEARABLE))
         if first is not None and first.within:
             return Needed({}, first, first)
-        allowed = _allowed(plain, given, right, io_before)
+        allowed = _allowed(question.plain, question.given(), right, question.io_types)
         first = _worst(right, none_kept, allowed)
         if first is None:
             return Needed({}, why="no output is comparable")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from trtsmith.converter.convert.accumulation import needed_sums
+from trtsmith.converter.convert.accumulation import SumsQuestion, bearable_sums, needed_sums
 from trtsmith.converter.convert.precision_request import QUANTIZED, PrecisionRequest
 from trtsmith.converter.convert.quantize.quantize import quantize
 from trtsmith.converter.convert.quantize.samples import load_samples, split
@@ -76,11 +76,39 @@ def in_precision(
     """
     if not request.precision:
         return rewritten
-    return rewritten.in_precision(lambda work: _brought(work, request, feeds, given))
+    trial = _Trial()
+    done = rewritten.in_precision(lambda work: _brought(work, request, feeds, given, trial))
+    if trial.question is None or done.precision is None:
+        return done
+    # on the graph that TensorRT gets, so that the verdict need not run that again
+    bearable = bearable_sums(trial.question, done)
+    if bearable is None:
+        return rewritten.in_precision(lambda work: _brought(work, request, feeds, given, trial))
+    error, tried = bearable
+    sums = SumsReport("auto", trial.long, trial.kept, error, error)
+    return replace(done, precision=replace(done.precision, sums=sums), tried=tried)
+
+
+@dataclass
+class _Trial:
+    """Whether sums in float16 do: asked by the first reduction, and answered by its graph. A second one finds those that do
+    not.
+
+    measured: the run in float32. long, kept: of SumsReport.
+    """
+
+    question: SumsQuestion | None = None
+    measured: MeasuredRun | None = None
+    long: int = 0
+    kept: int = 0
 
 
 def _brought(
-    work: Rewriting, request: PrecisionRequest, feeds: Mapping[str, np.ndarray] | None, given: bool
+    work: Rewriting,
+    request: PrecisionRequest,
+    feeds: Mapping[str, np.ndarray] | None,
+    given: bool,
+    trial: _Trial,
 ) -> Rewriting:
     """The phase itself."""
     if request.precision in QUANTIZED:
@@ -95,9 +123,9 @@ def _brought(
         return _with(work, widen_precision(work.graph, wide_io=request.io))
     if not REDUCED.isdisjoint(work.graph.elem_types()):  # what is in 16 bits already is decided anew
         work = _with(work, widen_precision(work.graph))
-    tried = fmt is FP16 and feeds is not None and request.decided is None
-    measured = _measured(work, feeds) if tried and feeds is not None else None
-    seen = measured.magnitudes if measured is not None else {}
+    if fmt is FP16 and feeds is not None and request.decided is None and trial.measured is None:
+        trial.measured = _measured(work, feeds)
+    seen = trial.measured.magnitudes if trial.measured is not None else {}
     longest = longest_sum(work.options.target, fmt)
     judged = longest is not None and request.decided is None
     accumulate = request.accumulate or "auto"
@@ -122,19 +150,23 @@ def _brought(
     first = reduce(longest if judged and accumulate == "fp32" else None, {})
     if not judged or first.report.share is not None:
         return _with(work, first)
-    long = len(long_sums(work.model)) + _kept(first)
+    trial.long, trial.kept = len(long_sums(work.model)) + _kept(first), _kept(first)
     if accumulate != "auto":
-        return _with(work, _told(first, SumsReport(accumulate, long, _kept(first))))
-    reduced = _with(work, first)
+        return _with(work, _told(first, SumsReport(accumulate, trial.long, trial.kept)))
     work.options.step(
         "running the network with sums in float16 (--accumulate fp32 or fp16 decides without it)"
     )
-    exact = None if measured is None else to_model(measured.outputs, work.io_types)
-    needed = needed_sums(plain, reduced.model, feeds, reduced.io_types, work.io_types, exact)
+    reduced = _with(work, first)
+    exact = None if trial.measured is None else to_model(trial.measured.outputs, work.io_types)
+    question = SumsQuestion(plain, work.io_types, feeds, exact)
+    if feeds is not None and trial.question is None:
+        trial.question = question
+        return reduced
+    needed = needed_sums(question, reduced.model, reduced.io_types)
     if needed.wide:
         work.graph.become(plain)
         first = reduce(None, needed.wide)
-    told = SumsReport("auto", long, _kept(first), needed.error, needed.left, needed.why)
+    told = SumsReport("auto", trial.long, _kept(first), needed.error, needed.left, needed.why)
     return _with(work, _told(first, told))
 
 

@@ -50,6 +50,21 @@ from trtsmith.importers.registry import find_aliases, normalise_domain
 _NOTHING: Mapping[str, np.ndarray] = {}
 
 
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Outputs of a graph in 16 bits, its sums emulated as the target forms them, for inputs of the model."""
+
+    model: Model
+    feeds: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+
+    def is_of(self, model: Model, feeds: Mapping[str, np.ndarray]) -> bool:
+        """Whether that graph, with these inputs, gives the outputs."""
+        return model is self.model and all(
+            name in self.feeds and np.array_equal(array, self.feeds[name]) for name, array in feeds.items()
+        )
+
+
 @dataclass(frozen=True)
 class Rewritten:
     """The TensorRT graph and what was done to get it.
@@ -63,6 +78,7 @@ class Rewritten:
     target:   the TensorRT that it was rewritten for.
     typed:    the graph before it was written around the faults of the target, where that is known.
     before:   where the phases stood before the precision, from where `in_precision` goes on.
+    tried:    what `model` gives in its reduced types, where the precision was decided by that.
     """
 
     model: Model
@@ -74,6 +90,7 @@ class Rewritten:
     target: Target = TENSORRT
     typed: Model | None = field(default=None, repr=False, compare=False)
     before: Paused | None = field(default=None, repr=False, compare=False)
+    tried: Tried | None = field(default=None, repr=False, compare=False)
 
     def found(self) -> int:
         """Number of nodes that a pass or rule took, or refused."""
@@ -81,7 +98,7 @@ class Rewritten:
 
     def with_model(self, model: Model) -> Rewritten:
         """The same of another graph, from which a precision then starts."""
-        return replace(self, model=model, typed=None, before=None)
+        return replace(self, model=model, typed=None, before=None, tried=None)
 
     def in_precision(self, reduce: Callable[[Rewriting], Rewriting]) -> Rewritten:
         """The graph in another precision; the phases behind the precision see what that made."""

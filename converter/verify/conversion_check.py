@@ -347,7 +347,7 @@ class ConversionCheck:
     def _graphs(self, checked: _Checked, baseline: Baseline) -> Verdict:
         rewritten = checked.rewritten
         if checked.precision in (*FORMATS, *QUANTIZED, FP16_SUMS):
-            graph = reduced_graph(rewritten.model, rewritten.io_types, checked.arithmetic)
+            graph = reduced_graph(rewritten.model, rewritten.io_types, checked.arithmetic, rewritten.tried)
         else:
             graph = checked.graph
         return judge(baseline, graph, self.tolerances)

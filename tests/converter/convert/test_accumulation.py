@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from trtsmith.converter.rewrite.precision.sums import LONG_SUM, OFF_SUM
 from trtsmith.converter.rewrite.rewrite import rewrite
 from trtsmith.converter.rewrite.target import RTX, TENSORRT
 from trtsmith.converter.verify import candidates
+from trtsmith.converter.verify.baseline import Arithmetic
+from trtsmith.converter.verify.candidates import reduced_graph
 from trtsmith.converter.verify.reduced import run_reduced
 from trtsmith.converter.verify.sets import InputSet
 
@@ -249,3 +252,34 @@ def test_a_small_result_beside_large_ones_has_small_noise(tmp_path: Path) -> Non
     found = run_reduced(model, {"x": x, "k": k}, float16_sums=True)["y"]
     exact = x.astype(np.float64) @ k.astype(np.float64)
     assert np.abs(found / exact - 1).max() < 0.02
+
+
+def test_the_graph_that_decided_the_sums_is_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verdict takes the outputs of that run, for the same graph and the same inputs only."""
+    model = network(
+        tmp_path, "(float[N,300] x) => (float[N,64] y) { y = MatMul (x, k) }", {"k": normal(300, 64)}
+    )
+    feeds = {"x": normal(4, 300)}
+    done = in_precision(rewrite(model, RTX), PrecisionRequest("fp16"), feeds)
+    assert done.tried is not None and done.precision is not None and done.precision.sums is not None
+    runs: list[dict[str, np.ndarray]] = []
+
+    def run_anew(
+        graph: Model, one: dict[str, np.ndarray], *rest: Any, **options: Any
+    ) -> dict[str, np.ndarray]:
+        runs.append(one)
+        return run_reduced(graph, one, *rest, **options)
+
+    monkeypatch.setattr("trtsmith.converter.verify.candidates.run_reduced", run_anew)
+    candidate = reduced_graph(done.model, done.io_types, Arithmetic("fp16-sums"), done.tried)
+    (same,) = candidate.run([{"x": feeds["x"].copy()}]).outputs
+    assert not runs
+    (other,) = candidate.run([{"x": feeds["x"] + 1}]).outputs
+    assert len(runs) == 1 and (same["y"] != other["y"]).all()
+    plain = reduced_graph(done.model, done.io_types, Arithmetic("fp16"), done.tried)
+    assert (plain.run([feeds]).outputs[0]["y"] != same["y"]).any() and len(runs) == 2
+    np.testing.assert_array_equal(
+        run_reduced(done.model, feeds, done.io_types, float16_sums=True)["y"], same["y"]
+    )
