@@ -39,8 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     end = time.monotonic() + arguments.seconds
     record = gpu_record(arguments, "real_networks.json")
-    from realnetworks.networks import NETWORKS  # PyTorch may be in the bundle
+    from realnetworks.job import WAYS  # PyTorch may be in the bundle
+    from realnetworks.networks import NETWORKS
 
+    unknown = {*arguments.way} - {*WAYS} | {*(arguments.network or ())} - {*NETWORKS}
+    if unknown:
+        parser.error(f"neither a way nor a network: {', '.join(sorted(unknown))}; ways: {'; '.join(WAYS)}")
     record.order = jobs = arguments.network or list(NETWORKS)
     options: dict[str, Any] = {
         "ways": arguments.way,

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,7 +25,8 @@ from trtsmith.converter.convert.precision import in_precision
 from trtsmith.converter.convert.precision_request import PrecisionRequest
 from trtsmith.converter.model.load import load_model
 from trtsmith.converter.model.save import save_model
-from trtsmith.converter.rewrite.rewrite import rewrite
+from trtsmith.converter.rewrite.precision import judge, policy
+from trtsmith.converter.rewrite.rewrite import Rewritten, rewrite
 from trtsmith.converter.rewrite.target import RTX
 
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")  # there are more jobs than cores
@@ -41,12 +43,17 @@ Outputs are compared here, and not there: the engine is the same."""
 REWRITTEN = "fp16, written alone"
 """The graph as `trtsmith rewrite --precision fp16` writes it without inputs, built by TensorRT."""
 
+REASONS = (policy.NORM, policy.SUM, policy.GROWS, policy.POWER, policy.ROOT, policy.QUOTIENT)
+
+ISLANDS = {f"{REWRITTEN}, but for: {reason}": reason for reason in REASONS}
+"""By way, the reason for which operators stay in float32 that is no reason in it: what it costs, and buys."""
+
 OWN = {"import": "float32", "import half": "half"}
 """By way, the file that TensorRT imports and builds by itself."""
 
 COMPILED = "compile half"
 
-WAYS = (*OWN, COMPILED, *CONVERTED, REWRITTEN)
+WAYS = (*OWN, COMPILED, *CONVERTED, REWRITTEN, *ISLANDS)
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -139,11 +146,10 @@ class _Network:
             plan, told = self._convert(way, kind, limit_s)
         else:
             path = self._path(kind)
-            if way == REWRITTEN:
+            if way not in OWN:
                 path = self._folder / "rewritten.onnx"
-                written = in_precision(rewrite(load_model(self._path(kind)), RTX), PrecisionRequest("fp16"))
-                save_model(written.model, path)
-            plugins, sizes = way == REWRITTEN, {key: Sizes((x.shape,) * 3) for key, x in feeds.items()}
+                save_model(written(self._path(kind), way).model, path)
+            plugins, sizes = way not in OWN, {key: Sizes((x.shape,) * 3) for key, x in feeds.items()}
             plan = check_built(
                 build_engine(path, sizes, plugins=plugins, target=GPU_TARGET, layer_details=True)
             )
@@ -195,6 +201,13 @@ class _Network:
             _error(outputs[name].float().cpu().numpy(), right)
             for name, right in zip(names, self._right, strict=True)
         )
+
+
+def written(path: Path, way: str) -> Rewritten:
+    """The graph of REWRITTEN, or of one of ISLANDS, of the model in this file."""
+    kept = {name: why for name, why in policy.SENSITIVE.items() if why != ISLANDS.get(way)}
+    with patch.object(judge, "SENSITIVE", kept):
+        return in_precision(rewrite(load_model(path), RTX), PrecisionRequest("fp16"))
 
 
 def _halved(inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

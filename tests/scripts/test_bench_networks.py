@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 pytest.importorskip("torch")
 
 from docpages import network_times
 from networkbench.graphs import WAYS, rewritten
+from realnetworks import job
 from tests.exports import exported
 
 RECORD: dict[str, Any] = {
@@ -84,3 +87,13 @@ def test_networks_of_real_size_in_a_table() -> None:
     page = network_times.render_real_sizes({**RECORD, "rows": rows})
     assert "| net | none | 1,500 / 1.0e-03 | 750 / 2.0e-03 |" in page
     assert page.endswith("Not measured in this run, whose time was over: other.")
+
+
+def test_a_reason_that_is_none_keeps_nothing_in_float32(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[4,8] x) => (float[4,8] y)
+        <float[8] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
+        a = LayerNormalization (x, w) b = Exp (a) y = Mul (b, w) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    reports = [job.written(tmp_path / "model.onnx", way).precision for way in (job.REWRITTEN, *job.ISLANDS)]
+    kept = [tuple(one.op_type for one in report.kept) for report in reports if report is not None]
+    assert kept[0] == ("LayerNormalization", "Exp") and ("Exp",) in kept and ("LayerNormalization",) in kept
