@@ -29,6 +29,14 @@ Networks that float16 itself puts further off have that as their measure.
 """
 
 
+ZEROED = 5e-2
+"""Error that a slice of an output may have where values below float16's range became zero.
+
+What is merely small is mostly added to what is not: YOLO11n with random weights kept 104 nodes in float32 for it, and its
+output is off by 8e-6 without.
+"""
+
+
 @dataclass(frozen=True)
 class Needed:
     """wide: by node, why it sums in float32. error: of the output nearest to its limit with no such node; None: not tried.
@@ -48,12 +56,14 @@ class SumsQuestion:
 
     plain: the graph in float32, which has these inputs and outputs of other types than the model (io_types).
     feeds: of the model; None: nothing is tried. exact: outputs in float32, in the model's types; None: not computed yet.
+    zeros: whether values of the network are below the range of float16.
     """
 
     plain: Model
     io_types: Sequence[IoType]
     feeds: Arrays | None
     exact: Arrays | None = None
+    zeros: bool = False
 
     def given(self) -> dict[str, np.ndarray]:
         wanted = {value.name for value in self.plain.proto.graph.input}
@@ -78,6 +88,8 @@ def bearable_sums(question: SumsQuestion, final: Rewritten) -> tuple[OutputError
         return None
     worst = _worst(right, found, dict.fromkeys(right, BEARABLE))
     if worst is None or not worst.within:
+        return None
+    if question.zeros and any(_off_in_a_slice(value, found[name]) for name, value in right.items()):
         return None
     return worst, Tried(final.model, question.feeds, found)
 
@@ -147,6 +159,19 @@ def _worst(exact: Arrays, found: Arrays, allowed: Mapping[str, float]) -> Output
     both = ((name, exact[name]) for name in allowed if name in found)
     errors = [OutputError(n, _error(right, found[n]), allowed[n]) for n, right in both]
     return max(errors, key=lambda e: e.error / e.allowed if e.allowed else e.error, default=None)
+
+
+def _off_in_a_slice(right: np.ndarray, found: np.ndarray) -> bool:
+    """Whether a slice along some axis, however small beside the others, is off by more than ZEROED."""
+    if right.dtype.kind != "f":
+        return False
+    off = found.astype(np.float64) - right.astype(np.float64)
+    for axis in range(right.ndim):
+        others = tuple(other for other in range(right.ndim) if other != axis)
+        error, size = (np.sqrt(np.square(x, dtype=np.float64).sum(others)) for x in (off, right))
+        if not (error <= ZEROED * size).all():
+            return True
+    return False
 
 
 def _error(right: np.ndarray, found: np.ndarray) -> float:

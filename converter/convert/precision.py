@@ -91,8 +91,8 @@ def in_precision(
 
 @dataclass
 class _Trial:
-    """Whether sums in float16 do: asked by the first reduction, and answered by its graph. A second one finds those that do
-    not.
+    """Whether sums in float16 do, and zeros for values below its range: asked by the first reduction, and answered by its
+    graph. A second one finds what does not.
 
     measured: the run in float32. long, kept: of SumsReport.
     """
@@ -131,6 +131,8 @@ def _brought(
     accumulate = request.accumulate or "auto"
     plain = work.model
 
+    tried = judged and accumulate == "auto" and feeds is not None and trial.question is None
+
     def reduce(longest: int | None, wide: Mapping[str, str]) -> Reduction:
         done = reduce_precision(
             work.graph,
@@ -142,6 +144,7 @@ def _brought(
             decided=request.decided,
             longest=longest,
             wide=wide,
+            zeros=tried,
         )
         if done.report.share is not None:
             work.graph.become(plain)
@@ -158,8 +161,9 @@ def _brought(
     )
     reduced = _with(work, first)
     exact = None if trial.measured is None else to_model(trial.measured.outputs, work.io_types)
-    question = SumsQuestion(plain, work.io_types, feeds, exact)
-    if feeds is not None and trial.question is None:
+    zeros = any(0 < size < fmt.smallest for size in seen.values())
+    question = SumsQuestion(plain, work.io_types, feeds, exact, zeros)
+    if tried:
         trial.question = question
         return reduced
     needed = needed_sums(question, reduced.model, reduced.io_types)

@@ -225,6 +225,7 @@ class Judge:
     final:  whether `asked` is all that stays in float32: nothing else is looked at.
     longest: how many products a reduced node may sum; None: any number.
     wide:   by node name, why its sum must be of float32, however many products it has.
+    zeros:  whether values that the type has zero for may be that: outputs are to be looked at.
     """
 
     fmt: Format
@@ -234,6 +235,7 @@ class Judge:
     final: bool = False
     longest: int | None = None
     wide: Mapping[str, str] = field(default_factory=dict)
+    zeros: bool = False
     _unfit: dict[tuple[Scope, str], str] = field(default_factory=dict)
     _attention: Attention = field(default_factory=Attention)
 
@@ -304,7 +306,7 @@ class Judge:
                 continue
             if size > self.limit:
                 return f"{name!r} reached {size:.3g} on the inputs; {self.fmt.name} ends at {self.fmt.largest:.5g}"
-            if 0 < size < self.fmt.smallest:
+            if 0 < size < self.fmt.smallest and not self.zeros:
                 return f"{name!r} stayed below {size:.2g} on the inputs: {self.fmt.name} has zero for that"
         return ""
 

@@ -61,6 +61,7 @@ def reduce_precision(
     decided: Mapping[str, str] | None = None,
     longest: int | None = None,
     wide: Mapping[str, str] | None = None,
+    zeros: bool = False,
 ) -> Reduction:
     """The float32 nodes of a model in `fmt`, as far as they bear it. Values of other types stay as they are.
 
@@ -73,6 +74,7 @@ def reduce_precision(
         node stays for reasons of its own, and `keep` and `seen` are not asked.
     longest:    how many products a reduced node may sum (converter/rewrite/precision/sums.py); None: any number.
     wide:       by node, why it must sum in float32, however few products it has.
+    zeros:      whether values of `seen` that the type has zero for may become that.
     Of a quantized network that would get less than LEAST_SHARE nothing is written, but for `folded`: the report says so.
     UsageError: `keep` names nothing. ConversionError: an old opset, which knows no bfloat16, that
     onnx cannot convert.
@@ -90,7 +92,7 @@ def reduce_precision(
         folded = fold_affine(graph, fmt, asked, Converted(graph, T.FLOAT))
         if folded:
             order = list(graph.nodes())
-        judge = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {})
+        judge = Judge(fmt, asked, seen, fmt.largest / MARGIN, decided is not None, longest, wide or {}, zeros)
         ports, judged, reduced = _decisions(order, judge, reduced_io)
         whole = [node for node, wish in judged.items() if wish.reason == WHOLE_SUM]
         share = None if reduced_io or decided is not None else reduced_share(reduced, whole)

@@ -283,3 +283,32 @@ def test_the_graph_that_decided_the_sums_is_not_run_again(
     np.testing.assert_array_equal(
         run_reduced(done.model, feeds, done.io_types, float16_sums=True)["y"], same["y"]
     )
+
+
+SMALL = """(float[N,64] x, float[N,64] small) => (float[N,64] y) {{
+    a = MatMul (x, k)
+    b = MatMul (small, k)
+    c = Relu (b)
+    {end}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("end", "kept"),
+    [
+        ("y = Add (a, c)", False),
+        ("s = Mul (c, million)\n y = Add (a, s)", True),
+        (
+            "p, q = Split <axis = 1, num_outputs = 2> (a)\n r, s = Split <axis = 1, num_outputs = 2> (c)\n"
+            "y = Concat <axis = 1> (p, s)",
+            True,
+        ),
+    ],
+)
+def test_what_is_below_the_range_stays_where_an_output_needs_it(tmp_path: Path, end: str, kept: bool) -> None:
+    """Values of 1e-8 that are added to values of 1 may be zero. Those that are scaled up, or stand beside, may not."""
+    weights = {"k": normal(64, 64, scale=0.1), "million": np.float32(1e8)}
+    model = network(tmp_path, SMALL.format(end=end), weights)
+    _, report = reduced(model, {"x": normal(8, 64), "small": normal(8, 64, scale=1e-8)})
+    assert any("stayed below" in one.reason for one in report.kept) == kept
+    assert report.sums is not None and report.sums.error is not None
