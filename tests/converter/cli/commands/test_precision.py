@@ -17,7 +17,7 @@ from tests.converter.rewrite.precision.networks import normal
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     text = """(float[N,8] x) => (float[N,8] y) {
-        [first] a = MatMul (x, w) [soft] b = Softmax (a) [second] y = MatMul (b, w) }"""
+        [first] a = MatMul (x, w) [soft] b = Softmax <axis = 0> (a) [second] y = MatMul (b, w) }"""
     return written(tmp_path / "m.onnx", text, {"w": normal(8, 8)})
 
 
