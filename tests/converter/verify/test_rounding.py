@@ -258,14 +258,16 @@ def test_a_resize_in_fp32_reads_beside_its_positions(mode: str, how: str, tmp_pa
     body = f"""(float[1,2,37,37] x) => (float[1,2,518,518] y) {{
         y = Resize <mode = "{mode}", coordinate_transformation_mode = "{how}", cubic_coeff_a = -0.75> (x, , , sizes) }}"""
     model = network(tmp_path, body, {"sizes": np.array([1, 2, 518, 518])})
-    x = normal(1, 2, 37, 37) + 100
+    x = normal(1, 2, 37, 37)
     exact = run(model, {"x": x})["y"]
     seen = [run(rounded(model, "fp32", grid=grid), {"x": x}, optimise=False)["y"] for grid in (1.0, 0.83)]
     there = {"mode": f"bi{mode}", "align_corners": how == "align_corners"}
     torch_x = torch.nn.functional.interpolate(torch.from_numpy(x), (518, 518), **there).numpy()
-    found = [np.abs(one - exact) for one in seen]
+    small = np.abs(exact) < 0.01  # what rounding the values themselves changes is next to nothing there
+    found = [np.abs(one - exact)[small] for one in seen]
     assert (found[0] != found[1]).any()
-    assert np.abs(torch_x - exact).max() < 2 * max(one.max() for one in found)
+    off = np.abs(torch_x - exact)[small].max()
+    assert 0.01 * 2.0**-20 < off < 2 * min(one.max() for one in found)
 
 
 def test_a_resize_that_copies_is_exact_in_fp32(tmp_path: Path) -> None:
